@@ -109,7 +109,7 @@ def learn_request(folder):
 WALKS = {
     "`OVKRidgeCV().fit(X, Y)` with missing outputs": (ridge_with_missing_outputs, 20),
     "`AutoStream().partial_fit(X, Y)`": (chunk_of_autostream, 12),
-    "`ovk stream FILE --save --predictions`": (stream_of_a_file, 42),
+    "`ovk stream FILE --save --predictions`": (stream_of_a_file, 40),
     "a service: start, one `/learn`, stop": (learn_request, 30),
 }
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"

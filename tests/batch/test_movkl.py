@@ -94,7 +94,7 @@ def test_what_must_hold(r, intercept):
     assert abs((model.weights_**r).sum() - 1.0) < 1e-10
     assert (model.weights_ >= 0).all()
     # f_k = d_k sum_i K_k(., x_i) c_i, and |f_k| is what is said
-    shares = model.predict(X, split=True) * Grid(T).roots()
+    shares = model.shares(X) * Grid(T).roots()
     for share, norm, weight, gram in zip(shares, model.kernel_norms_, model.weights_, dense_grams(model), strict=True):
         c = model.dual_coef_.ravel()
         assert_allclose(share.ravel(), weight * gram @ c, atol=1e-9)
@@ -112,7 +112,7 @@ def test_with_r_inf_all_weights_are_one_and_f_is_ridge_regression():
 @pytest.mark.parametrize("intercept", [False, True])
 def test_shares_add_up(intercept):
     model = MovKL(kernels("three"), alpha=0.02, grid=T, fit_intercept=intercept).fit(X, Y)
-    shares = model.predict(NEW, split=True)
+    shares = model.shares(NEW)
     assert shares.shape == (9, 5, 9)
     offset = model.intercept_ / Grid(T).roots() if intercept else 0.0
     assert_allclose(shares.sum(axis=0) + offset, model.predict(NEW), atol=1e-10)
@@ -207,7 +207,7 @@ def test_several_tasks():
     assert model.score(X, tasks) > 0.98
     single = MovKL(alpha=0.01).fit(X, tasks[:, 0])
     assert single.predict(NEW).shape == (5,)
-    assert single.predict(NEW, split=True).shape == (8, 5)
+    assert single.shares(NEW).shape == (8, 5)
 
 
 @pytest.mark.parametrize("holes", [False, True])
@@ -234,9 +234,7 @@ def test_kernels_of_any_kind(holes, intercept):
     assert_allclose(model.dual_coef_.ravel()[seen], c, atol=1e-8)
     norms = np.array([w * np.sqrt(c @ G @ c) for w, G in zip(d, grams, strict=True)])
     assert_allclose(d, combination_weights(norms, 2.0), atol=1e-7)
-    assert_allclose(
-        model.predict(NEW, split=True).sum(axis=0) + (model.intercept_ if intercept else 0), model.predict(NEW)
-    )
+    assert_allclose(model.shares(NEW).sum(axis=0) + (model.intercept_ if intercept else 0), model.predict(NEW))
 
 
 def test_the_number_of_eigenfunctions_is_that_with_the_smallest_left_out_error():
@@ -451,11 +449,6 @@ def test_an_intercept_cannot_be_learned_from_nothing():
     model = MovKLCV(kernels("one"), [0.1], grid=T, fit_intercept=True)
     with pytest.raises(ValueError, match="2 different inputs or more"):
         model.fit(np.ones((12, 2)), Y)
-
-
-def test_split_is_for_the_fitted_grid():
-    with pytest.raises(ValueError, match="shares on the fitted grid"):
-        MovKL(alpha=0.1, grid=T).fit(X, Y).predict(NEW, split=True, grid=T)
 
 
 def test_weights_of_large_and_small_norms():

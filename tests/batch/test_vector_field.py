@@ -12,7 +12,7 @@ import reference
 from batch.reference import long_form
 from ovk import OVKRidge, VectorField
 from ovk.base import check_targets
-from ovk.batch.fields.comparison import estimate_outliers, field_search
+from ovk.batch.fields.comparison import estimate_outliers, field_search, near_rows
 from ovk.batch.tuning.criterion import TuningCriterion
 from ovk.batch.tuning.tune import Search
 from ovk.datasets import make_vector_field
@@ -341,3 +341,11 @@ def test_the_noise_of_the_inliers_is_the_one_of_each_component():
 
     found = estimate_outliers(mean, V)
     assert 0.08 < np.sqrt(found.variance) < 0.12
+
+
+def test_kernels_are_compared_on_pairs_of_near_rows():
+    X = np.repeat(np.arange(50.0), 2)[:, None] + np.tile([0.0, 0.1], 50)[:, None]
+    rows = near_rows(X, 10, np.random.default_rng(0))
+    assert len(rows) == 10
+    assert (np.diff(X[rows, 0]) < 0.2).sum() >= 4
+    np.testing.assert_array_equal(near_rows(X, 100, np.random.default_rng(0)), np.arange(100))

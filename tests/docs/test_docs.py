@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "generated", "gallery"} & set(path.parts))
-#: Those with a test of their own, in tests/test_gallery_*.py.
+#: Those with a test of their own, in tests/test_gallery.py.
 TESTED = {
     "plot_colorization",
     "plot_networks_of_sites",

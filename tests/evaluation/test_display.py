@@ -66,9 +66,9 @@ def test_errors_of_zero_and_small_ranges_are_drawn_on_linear_axes():
 def test_what_makes_no_sense():
     with pytest.raises(ValueError, match="error must be 'mse' or 'mae', got 'r2'"):
         ProgressiveErrorDisplay.from_result(result(), error="r2")
-    with pytest.raises(ValueError, match="outputs must hold names or numbers of y0, y1, got 'z'"):
+    with pytest.raises(ValueError, match="an output must be a name or a number of y0, y1, got 'z'"):
         ProgressiveErrorDisplay.from_result(result(), outputs=["z"])
-    with pytest.raises(ValueError, match="outputs must hold"):
+    with pytest.raises(ValueError, match="an output must be"):
         ProgressiveErrorDisplay.from_result(result(), outputs=[2])
     with pytest.raises(ValueError, match="nothing to draw"):
         ProgressiveErrorDisplay.from_result(result(n=0))

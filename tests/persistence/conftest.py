@@ -1,3 +1,10 @@
-"""Keep pytest from importing the helpers a second time: a second import would register their classes anew."""
+"""Where a test saves. The helpers are not collected: a second import would register their classes anew."""
+
+import pytest
 
 collect_ignore_glob = ["toys.py", "regenerate.py"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.ovk"

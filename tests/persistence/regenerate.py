@@ -24,7 +24,7 @@ from ovk import curves, evaluation, features, kernels, operators, ovkernels, str
 from ovk.app.serve import Checkpoint
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import RequestRows
-from ovk.app.sessions import GroupErrors, Settings, fit_classes, fit_table, learn
+from ovk.app.sessions import GroupErrors, Settings, fit_table, learn
 from ovk.app.tables import Batch, open_records
 from ovk.base.state import registered
 from ovk.batch import TuningInfo
@@ -151,7 +151,7 @@ def states() -> list[Any]:
         ovk.OVKRidgeCV(alphas=[0.1]).fit(frame, pd.DataFrame(Y, columns=["y", "z"])),
         ovk.IOKR(Gaussian(0.5), structured.KSpectrum(2), 0.1, output_landmarks=WORDS[:4]).fit(X[:12], WORDS),
         *(evaluator, Checkpoint.start({"a": classifier})),
-        *(Checkpoint.start({"a": one}) for one in (table(fit_table), table(fit_classes, classify=True))),
+        *(Checkpoint.start({"a": one}) for one in (table(fit_table), table(fit_table, classify=True))),
         *(experts(70, 1, 60), experts(20, 2, 20)),
     ]
 
@@ -258,7 +258,7 @@ def regions(model: Any) -> list[Any]:
 def of_rows(model: Any) -> list[Any]:
     model.preparation.bind(["day", "word", "x", "y"])
     found = model.predict(ROWS)
-    return [found.F, found.widths] if hasattr(found, "F") else [found.P]
+    return [found.F] if found.widths is None else [found.F, found.widths]
 
 
 def rows_then_learn(model: Any) -> list[Any]:
@@ -336,9 +336,9 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], list[Any]]]] = {
     "DelayedLabels": (delayed, lambda model: [model.predict(NEW)[0]]),
     "Preparation": (lambda: session(lags=[1]).preparation, prepared),
     "Session": (lambda: session(lags=[1], horizon=2), rows_then_learn),
-    "ClassSession": (lambda: session(classify=True), rows_then_learn),
-    "Fitted": (lambda: table(fit_table, lags=[1], kernel="gaussian", level=0.5), of_rows),
-    "FittedClasses": (lambda: table(fit_classes, classify=True, kernel="gaussian"), of_rows),
+    "Session of classes": (lambda: session(classify=True), rows_then_learn),
+    "TableModel": (lambda: table(fit_table, lags=[1], kernel="gaussian", level=0.5), of_rows),
+    "TableModel of classes": (lambda: table(fit_table, classify=True, kernel="gaussian"), of_rows),
     "Checkpoint": (checkpoint, lambda state: predict(state.model)),
 }
 

@@ -19,11 +19,6 @@ from ovk.persistence.container import replacing
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.ovk"
-
-
-@pytest.fixture
 def umask():
     old = os.umask(0o027)
     yield 0o027

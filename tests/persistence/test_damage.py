@@ -36,11 +36,6 @@ def rich_model():
     return model
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.ovk"
-
-
 @pytest.fixture(scope="module")
 def rich(tmp_path_factory):
     path = tmp_path_factory.mktemp("rich") / "model.ovk"

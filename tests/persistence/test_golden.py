@@ -37,7 +37,14 @@ def own_classes():
 
 def test_every_estimator_has_a_golden_file():
     estimators = {cls.__name__ for cls in own_classes() if is_estimator(cls)}
-    assert CASES.keys() == estimators | {"Checkpoint", "parts", "states", "values"}
+    assert CASES.keys() == estimators | {
+        "Checkpoint",
+        "Session of classes",
+        "TableModel of classes",
+        "parts",
+        "states",
+        "values",
+    }
     assert {path.name for path in FOLDER.iterdir()} == {golden_file(name).name for name in CASES}
 
 

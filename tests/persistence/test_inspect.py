@@ -12,11 +12,6 @@ from persistence.toys import Kernel, Ridge, Window, forge
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.ovk"
-
-
-@pytest.fixture
 def model():
     return Ridge(Kernel(2.0, (Window(3),)), labels={"a": [1, 2]}).fit(np.ones((4, 3)), np.ones((4, 2), "f4"))
 

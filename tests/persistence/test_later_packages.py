@@ -8,14 +8,19 @@ import pytest
 import ovk
 from ovk.app.sessions import Settings
 from ovk.persistence import UnknownClass
+from ovk.structured import Jaccard
 
 
 @pytest.mark.long
-def test_a_session_loads_in_a_process_that_imported_ovk_alone(tmp_path):
-    ovk.save(Settings(["y"], lags=[1]), tmp_path / "settings.ovk")
-    code = "import sys, ovk; assert 'ovk.app.sessions' not in sys.modules; print(ovk.load(sys.argv[1]).lags)"
-    command = [sys.executable, "-c", code, str(tmp_path / "settings.ovk")]
-    assert subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout == "[1]\n"
+@pytest.mark.parametrize(
+    ("package", "value"),
+    [("ovk.app.sessions", Settings(["y"], lags=[1])), ("ovk.structured", Jaccard())],
+)
+def test_an_object_loads_in_a_process_that_imported_ovk_alone(package, value, path):
+    ovk.save(value, path)
+    code = f"import sys, ovk; assert {package!r} not in sys.modules; print(ovk.load(sys.argv[1]))"
+    command = [sys.executable, "-c", code, str(path)]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout == f"{value}\n"
 
 
 def test_a_name_that_nobody_registered_is_not_imported(tmp_path, monkeypatch):

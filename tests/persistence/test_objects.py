@@ -12,17 +12,7 @@ from sklearn.preprocessing import Binarizer
 from ovk import kernels, operators
 from ovk.base.parameters import Parameters, Registered
 from ovk.persistence import ChangedClass, CorruptFile, NotSavable, UnknownClass, load, register, save
-from persistence.toys import Budgeted, Kernel, Record, Ridge, Window, forge, parts_of, same
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.ovk"
-
-
-def trip(value, path):
-    save(value, path)
-    return load(path)
+from persistence.toys import Budgeted, Kernel, Record, Ridge, Window, forge, parts_of, same, trip
 
 
 def fitted(cls=Ridge):

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from scipy import sparse
 
 from ovk.persistence import load, save
-from persistence.toys import Kernel, Record, Ridge, Window, parts_of, same
+from persistence.toys import Kernel, Record, Ridge, Window, parts_of, same, trip
 
 BITS = [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64]
 SPARSE = [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.csc_matrix, sparse.coo_array,
@@ -22,11 +22,6 @@ SPARSE = [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.csc_matr
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     return tmp_path_factory.mktemp("roundtrip") / "value.ovk"
-
-
-def trip(value, path):
-    save(value, path)
-    return load(path)
 
 
 SIMPLE = [

@@ -77,11 +77,6 @@ TRANSFORMERS = {
 }
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.ovk"
-
-
 def dense(values):
     return values.toarray() if hasattr(values, "toarray") else np.asarray(values)
 

@@ -13,7 +13,7 @@ import pytest
 from ovk.base.parameters import Parameters, Registered
 from ovk.base.state import State, StateMismatch, lookup, public_name
 from ovk.persistence import ChangedClass, CorruptFile, NotSavable, inspect, load, save
-from persistence.toys import Kernel, forge, parts_of
+from persistence.toys import Kernel, forge, parts_of, trip
 
 
 @dataclass
@@ -92,16 +92,6 @@ class Log(Registered, State):
 
     factor: Factor
     _state_classes: ClassVar = {"factor": Factor}
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.ovk"
-
-
-def trip(value, path):
-    save(value, path)
-    return load(path)
 
 
 @pytest.mark.parametrize("memory", [Everything(3), Latest(5, [1, 2])])

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from ovk.base.parameters import Parameters, Registered
+from ovk.persistence import load, save
 
 
 class Kernel(Parameters):
@@ -167,3 +168,9 @@ def edited_manifests(manifest: dict[str, Any], count: int, generator: random.Ran
                 other = other[key]
             parent[last] = copy.deepcopy(other) if action == 2 else generator.choice(junk)
         yield edited
+
+
+def trip(value, path):
+    """What comes back from a file."""
+    save(value, path)
+    return load(path)

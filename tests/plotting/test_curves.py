@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 
 from ovk import FunctionalRidge, FunctionalRidgeCV, MovKL
 from ovk.curves import Grid, ProductGrid
@@ -13,12 +12,6 @@ from ovk.plotting import FunctionalPredictionDisplay, KernelWeightsDisplay, Leav
 T = np.linspace(0, 1, 12)
 X = np.linspace(-1, 1, 15)[:, None]
 Y = np.sin(3 * T + X)
-
-
-@pytest.fixture(autouse=True)
-def _no_open_figures():
-    yield
-    plt.close("all")
 
 
 def fitted_points(display):

@@ -12,12 +12,6 @@ from ovk.operators import Dense
 from ovk.plotting import LeaveOneOutDisplay, OutputGraphDisplay, OutputStructureDisplay, PredictionDisplay
 
 
-@pytest.fixture(autouse=True)
-def _no_open_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def data():
     rng = np.random.default_rng(0)

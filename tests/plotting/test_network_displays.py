@@ -2,17 +2,10 @@
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 
 from ovk import OKVAR
 from ovk.plotting import JacobianDisplay, NetworkDisplay, SeriesDisplay
 from reproduce.data import make_gene_network
-
-
-@pytest.fixture(autouse=True)
-def _no_open_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

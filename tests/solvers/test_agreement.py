@@ -9,7 +9,7 @@ from ovk.kernels import Gaussian
 from ovk.operators import Dense, Identity
 from ovk.ovkernels import DenseBlocks, Kronecker, Observed
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, GaussSeidel, MissingOutputs, as_solver, select
-from ovk.solvers.select import solve_with_intercept
+from ovk.solvers.solver_choice import solve_with_intercept
 
 ALPHAS = [1e-3, 0.1, 10.0]
 

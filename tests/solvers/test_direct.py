@@ -12,7 +12,7 @@ from ovk.ovkernels import DenseBlocks, Kronecker
 from ovk.solvers import Cholesky, Eigen, SingularSystem
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.select import solve_with_intercept
+from ovk.solvers.solver_choice import solve_with_intercept
 
 INDEFINITE = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 

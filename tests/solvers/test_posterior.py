@@ -10,7 +10,7 @@ from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense
 from ovk.ovkernels import Diagonal, Observed
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, MissingOutputs, select
-from ovk.solvers.select import explained_by_pairs, explained_covariance
+from ovk.solvers.solver_choice import explained_by_pairs, explained_covariance
 
 X, NEW = instances.inputs(None, 7, seed=1), instances.inputs(None, 4, seed=2)
 

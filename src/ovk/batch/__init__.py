@@ -10,14 +10,9 @@ from ovk.batch.movkl.classifier import MovKLClassifier
 from ovk.batch.movkl.kernel_grid import kernel_grid, unit_variance
 from ovk.batch.movkl.movkl import MovKL, MovKLCV
 from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
-from ovk.batch.okvar import (
-    OKVAR,
-    Network,
-    best_okvar,
-    consensus,
-    rank_average,
-    stability_selection,
-)
+from ovk.batch.okvar.model import OKVAR
+from ovk.batch.okvar.networks import Network, rank_average
+from ovk.batch.okvar.selection import best_okvar, consensus, stability_selection
 from ovk.batch.operator_learning.operator_ridge import OperatorRidge
 from ovk.batch.operator_learning.search import fill_gaps as fill_gaps
 from ovk.batch.operator_learning.search import stretch as stretch

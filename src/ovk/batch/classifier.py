@@ -36,16 +36,10 @@ from ovk.objectives import Calibration
 
 @dataclass
 class LabelColumns(State):
-    """The classes of each column of labels.
-
-    Attributes
-    ----------
-    classes : of each column, in order
-    single : labels came as (n,), and so will predictions
-    """
+    """The classes of each column of labels, in order."""
 
     classes: list[Labels]
-    single: bool
+    single: bool  # labels came as (n,), and so will predictions
 
     @classmethod
     def learn(cls, y: Any) -> tuple[LabelColumns, Indices]:

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import Bunch
 
 from ovk.base import Loaded, RandomState, check_int
 
 
-def bundle(
-    description: str,
-    data: Any,
-    target: npt.NDArray[Any],
-    feature_names: Sequence[str],
-    target_names: Sequence[str],
-    return_X_y: bool,
-    **fields: Any,
-) -> Loaded:
-    """The Bunch of a data set, `description` being its `DESCR`, or only its data and target."""
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        feature_names=list(feature_names),
-        target_names=list(target_names),
-        DESCR=description,
-        **fields,
-    )
+def bundle(return_X_y: bool, **fields: Any) -> Loaded:
+    """The Bunch of a data set, or only its data and target."""
+    return (fields["data"], fields["target"]) if return_X_y else Bunch(**fields)
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:

@@ -73,11 +73,11 @@ def load_us_economy(*, gaps: float = 0.5, stretch: int = 1, random_state: int = 
     away = np.repeat(chosen, stretch, axis=0)[:n]
     year = table["year"] + (table["quarter"] - 1.0) / 4.0
     return bundle(
-        _DESCRIPTION,
-        year[4:, None],
-        np.where(away, np.nan, complete),
-        ["year"],
-        [*_GROWTH, "unemployment"],
         return_X_y,
+        data=year[4:, None],
+        target=np.where(away, np.nan, complete),
         hidden=np.where(away, complete, np.nan),
+        feature_names=["year"],
+        target_names=[*_GROWTH, "unemployment"],
+        DESCR=_DESCRIPTION,
     )

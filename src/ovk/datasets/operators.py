@@ -258,4 +258,5 @@ def _function_pairs(
     else:
         places = [",".join(str(i) for i in place) for place in np.ndindex(*grid.shape)]
     features, targets = ([f"{name} {place}" for place in places] for name in names)
-    return bundle(description, data, target, features, targets, return_X_y, grid=grid, **fields)
+    named = {"feature_names": features, "target_names": targets, "DESCR": description}
+    return bundle(return_X_y, data=data, target=target, grid=grid, **fields, **named)

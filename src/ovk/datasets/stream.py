@@ -78,11 +78,11 @@ def make_stream(
     target = truth + sigma * rng.standard_normal((n, d))
     target[rng.uniform(size=(n, d)) < part] = np.nan
     return bundle(
-        f"a stream of {n} rows with {d} coupled outputs, {part:.0%} of the labels missing, drifting by {far:g}",
-        X,
-        target,
-        ["x0", "x1"],
-        [f"output {q}" for q in range(d)],
         return_X_y,
+        data=X,
+        target=target,
         truth=truth,
+        feature_names=["x0", "x1"],
+        target_names=[f"output {q}" for q in range(d)],
+        DESCR=f"a stream of {n} rows with {d} coupled outputs, {part:.0%} of the labels missing, drifting by {far:g}",
     )

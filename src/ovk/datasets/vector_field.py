@@ -168,14 +168,14 @@ def make_vector_field(
         target = np.where(inlier[:, None], target, rng.uniform(-reach, reach, size=(n, n_dims)))
     axes = "xyz"[:n_dims]
     return bundle(
-        f"Random {n_dims}-D vector field, {share:g} curl-free and {1 - share:g} divergence-free",
-        data,
-        target,
-        list(axes),
-        [f"velocity_{axis}" for axis in axes],
         return_X_y,
+        data=data,
+        target=target,
         curl_free=field.curl_free(data),
         div_free=field.div_free(data),
         inlier=inlier,
         field=field,
+        feature_names=list(axes),
+        target_names=[f"velocity_{axis}" for axis in axes],
+        DESCR=f"Random {n_dims}-D vector field, {share:g} curl-free and {1 - share:g} divergence-free",
     )

@@ -8,8 +8,6 @@ from sklearn.metrics import r2_score
 from ovk.base import Array
 from ovk.curves import Grid
 
-__all__ = ["lcr", "r2_observed", "rsse"]
-
 
 def r2_observed(Y: Array, F: Array, weight: Array | None = None) -> float:
     """Coefficient of determination R^2 over the observed entries, averaged over the outputs that were observed at all.

@@ -12,8 +12,6 @@ import numpy as np
 
 from ovk.base import Array, Parameters, Times, check_int, positive
 
-__all__ = ["Constant", "DistanceOverGradients", "Inverse", "InverseSqrt", "Schedule"]
-
 
 class Schedule(Parameters, ABC):
     """Step size eta_t at step t = 1, 2, ..."""

@@ -94,6 +94,7 @@ bounded by the steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, comb, e, exp, factorial, log
 from typing import Any, NamedTuple
@@ -241,11 +242,13 @@ def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 50
     rank = check_int(rank, "rank")
     K = _resolved(kernel, X)
     if isinstance(K, Separable):
-        F, left = _pivoted(_ScalarColumns(K.scalar, X), rank)
-        outputs = K.operator.eigh().values
+        scalar, outputs = K.scalar, K.operator.eigh().values
     else:
-        F, left = _pivoted(_PairColumns(K, X) if isinstance(K, OperatorKernel) else _ScalarColumns(K, X), rank)
-        outputs = np.ones(1)
+        scalar, outputs = K, np.ones(1)
+    if isinstance(scalar, OperatorKernel):
+        F, left = _pivoted(*_pair_columns(scalar, X), rank)
+    else:
+        F, left = _pivoted(np.array(scalar.diag(X)), lambda i: scalar(X, X[[i]])[:, 0], rank)
     values = np.multiply.outer(np.maximum(np.linalg.eigvalsh(F.T @ F), 0.0), outputs).reshape(-1)
     lower = _over(alpha, values, lambda ratio: ratio / (1.0 + ratio))
     beyond = left * float(outputs.sum()) / np.asarray(alpha, dtype=np.float64)
@@ -253,27 +256,21 @@ def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 50
 
 
 def kernel_eigenvalues(kernel: Any, X: Any) -> Array:
-    """Eigenvalues of the kernel matrix, (n d,), ascending; rounding below zero is taken as zero.
-
-    >>> import numpy as np
-    >>> from ovk.kernels import Linear
-    >>> kernel_eigenvalues(Linear(), np.array([[1.0], [2.0]]))
-    array([0., 5.])
-    """
+    """Eigenvalues of the kernel matrix, (n d,), ascending; rounding below zero is taken as zero."""
     K = _resolved(kernel, X)
     if isinstance(K, ScalarKernel):
-        return _checked(_eigenvalues(K(X)))
+        return _checked([np.linalg.eigvalsh(K(X))])
     gram = K.gram(X)
     parts = gram.rotation()
     if parts is None:
-        return _checked(_eigenvalues(gram.dense()))
+        return _checked([np.linalg.eigvalsh(gram.dense())])
     copies = [group.stop - group.start for group in parts.groups]
     if len(parts.grams) == 1:
-        base = _eigenvalues(parts.grams[0])
+        base = np.linalg.eigvalsh(parts.grams[0])
         found = [weight * base for weight in parts.weights[:, 0]]
     else:
-        found = [_eigenvalues(parts.matrix(q)) for q in range(len(parts))]
-    return _checked(np.sort(np.concatenate([np.tile(v, k) for v, k in zip(found, copies, strict=True)])))
+        found = [np.linalg.eigvalsh(parts.matrix(q)) for q in range(len(parts))]
+    return _checked([np.tile(v, k) for v, k in zip(found, copies, strict=True)])
 
 
 def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
@@ -282,11 +279,8 @@ def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
     return as_kernel(kernel).resolve(X)
 
 
-def _eigenvalues(G: Array) -> Array:
-    return np.asarray(np.linalg.eigvalsh(G), dtype=np.float64)
-
-
-def _checked(values: Array) -> Array:
+def _checked(parts: Sequence[Any]) -> Array:
+    values: Array = np.sort(np.concatenate(parts))
     if len(values) and values[0] < -1e-7 * max(float(values[-1]), 1e-300):
         raise SingularSystem(
             f"the kernel matrix must be positive semi-definite, but it has the eigenvalue {values[0]:.6g} "
@@ -304,42 +298,16 @@ def _over(alpha: Any, values: Array, f: Any) -> Any:
     return float(sums) if alphas.ndim == 0 else sums
 
 
-class _ScalarColumns:
-    """Diagonal and single columns of a scalar kernel's matrix."""
-
-    def __init__(self, kernel: ScalarKernel, X: Any) -> None:
-        self.kernel, self.X = kernel, X
-
-    def diagonal(self) -> Array:
-        return np.array(self.kernel.diag(self.X), dtype=np.float64)
-
-    def column(self, i: int) -> Array:
-        result: Array = self.kernel(self.X, self.X[[i]])[:, 0]
-        return result
+def _pair_columns(K: OperatorKernel, X: Any) -> tuple[Array, Callable[[int], Array]]:
+    """Diagonal and columns of the matrix of pairs (input, output), numbered i d + q."""
+    diagonal = np.einsum("iqq->iq", K.diagonal_blocks(X))
+    n, d = diagonal.shape
+    points, outputs = X[np.repeat(np.arange(n), d)], np.tile(np.arange(d), n)
+    return diagonal.reshape(-1).copy(), lambda i: K.pairs(points, outputs, points[[i]], outputs[[i]])[:, 0]
 
 
-class _PairColumns:
-    """The same for pairs (input, output), numbered i d + q."""
-
-    def __init__(self, K: OperatorKernel, X: Any) -> None:
-        blocks = K.diagonal_blocks(X)
-        n, d = blocks.shape[:2]
-        self.K, self.X = K, X
-        self.left: Array = np.einsum("iqq->iq", blocks).reshape(-1).copy()
-        self.points, self.outputs = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
-
-    def diagonal(self) -> Array:
-        return self.left
-
-    def column(self, i: int) -> Array:
-        X, s = self.X[self.points], self.outputs
-        result: Array = self.K.pairs(X, s, X[[i]], s[[i]])[:, 0]
-        return result
-
-
-def _pivoted(columns: _ScalarColumns | _PairColumns, rank: int) -> tuple[Array, float]:
-    """F, (N, r), with F F' <= K, and the trace of what is left, by greedy pivots."""
-    left = columns.diagonal()
+def _pivoted(left: Array, column: Callable[[int], Array], rank: int) -> tuple[Array, float]:
+    """F, (N, r), with F F' <= K, and the trace of what is left, by greedy pivots; `left` is the diagonal of K."""
     total = float(left.sum())
     F = np.zeros((len(left), min(rank, len(left))), order="F")
     used = 0
@@ -347,7 +315,7 @@ def _pivoted(columns: _ScalarColumns | _PairColumns, rank: int) -> tuple[Array, 
         pivot = int(left.argmax())
         if left[pivot] <= 1e-14 * total:
             break
-        F[:, k] = (columns.column(pivot) - F[:, :k] @ F[pivot, :k]) / np.sqrt(left[pivot])
+        F[:, k] = (column(pivot) - F[:, :k] @ F[pivot, :k]) / np.sqrt(left[pivot])
         left -= F[:, k] ** 2
         left[pivot] = 0.0
         np.maximum(left, 0.0, out=left)
@@ -439,14 +407,11 @@ def spilled_regret_bound(
     norm, spill, loss = (
         positive(value, name, zero=True) for value, name in ((norm, "norm"), (spill, "spill"), (loss, "loss"))
     )
-    base = regret_bound(Linear(), _small(features), alpha, norm=norm, largest=largest)
+    F: Any = np.asarray(features, dtype=np.float64)
+    # log det(I + F F' / alpha) = log det(I + F'F / alpha): as few rows as may be.
+    F = np.linalg.qr(F, mode="r") if F.shape[0] > F.shape[1] else F
+    base = regret_bound(Linear(), F, alpha, norm=norm, largest=largest)
     return base + 2.0 * norm * float(np.sqrt(loss * spill)) + norm**2 * spill
-
-
-def _small(features: Any) -> Any:
-    """Rows with the same log determinant, as few as may be: log det(I + F F' / alpha) = log det(I + F'F / alpha)."""
-    F = np.asarray(features, dtype=np.float64)
-    return np.linalg.qr(F, mode="r") if F.shape[0] > F.shape[1] else F
 
 
 def kors_beta(n: int, *, delta: float = 0.05, eps: float = 0.5) -> float:

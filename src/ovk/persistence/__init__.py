@@ -74,18 +74,15 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import os, tempfile
-    >>> from ovk.base.parameters import Parameters
-    >>> class Line(Parameters):
-    ...     def __init__(self, alpha=1.0):
-    ...         self.alpha = alpha
+    >>> from ovk import OVKRidge, load, save
     >>> folder = tempfile.TemporaryDirectory()
-    >>> path = os.path.join(folder.name, "line.ovk")
-    >>> save(Line(alpha=0.1), path)
+    >>> path = os.path.join(folder.name, "ridge.ovk")
+    >>> save(OVKRidge(alpha=0.1), path)
     >>> load(path)
-    Line(alpha=0.1)
-    >>> save(Line(alpha=max), path)
+    OVKRidge(alpha=0.1)
+    >>> save(OVKRidge(alpha=max), path)
     Traceback (most recent call last):
-    ovk.persistence.errors.NotSavable: Line.alpha cannot be saved: it is a function, ...
+    ovk.persistence.errors.NotSavable: OVKRidge.alpha cannot be saved: it is a function, ...
     >>> folder.cleanup()
     """
     name = os.fspath(path)
@@ -140,24 +137,19 @@ def inspect(path: str | os.PathLike[str]) -> Contents:
     Examples
     --------
     >>> import os, tempfile
-    >>> import numpy as np
-    >>> from ovk.base.parameters import Parameters
-    >>> class Line(Parameters):
-    ...     def __init__(self, alpha=1.0):
-    ...         self.alpha = alpha
-    >>> line = Line(alpha=0.1)
-    >>> line.coef_ = np.ones((2, 3))
+    >>> from ovk import OVKRidge, save
+    >>> from ovk.persistence import inspect
+    >>> model = OVKRidge(alpha=0.1).fit([[0.0], [1.0]], [[1.0, 2.0], [3.0, 4.0]])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "line.ovk")
-    ...     save(line, path)
+    ...     path = os.path.join(folder, "ridge.ovk")
+    ...     save(model, path)
     ...     contents = inspect(path)
-    >>> contents.class_name, contents.parameters["alpha"], contents.arrays[0].shape
-    ('__main__.Line', 0.1, (2, 3))
+    >>> contents.class_name, contents.parameters["alpha"], contents.state["X_fit_"]
+    ('batch.OVKRidge', 0.1, <array (2, 1) float64>)
     >>> print(contents)
-    __main__.Line (ovk ..., format 1)
+    batch.OVKRidge (ovk ..., format 1)
       alpha = 0.1
-      coef_ = <array (2, 3) float64>
-      Line.coef_: float64 (2, 3)
+      ...
     """
     with _opened(path) as file:
         arrays = {

@@ -19,17 +19,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numpy.random import (
-    MT19937,
-    PCG64,
-    PCG64DXSM,
-    SFC64,
-    BitGenerator,
-    Generator,
-    Philox,
-    RandomState,
-    SeedSequence,
-)
+from numpy.random import BitGenerator, Generator, RandomState, SeedSequence
 from scipy import sparse
 
 from ovk.persistence.container import SAVED_DTYPES, Spec, parse_dtype
@@ -410,7 +400,9 @@ def _shape(sizes: Any) -> list[int]:
 #
 # A generator that two objects draw from is one generator after loading, too.
 
-BITS: dict[str, type[BitGenerator]] = {kind.__name__: kind for kind in (PCG64, PCG64DXSM, MT19937, Philox, SFC64)}
+BITS: dict[str, type[BitGenerator]] = {
+    name: getattr(np.random, name) for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+}
 POOL_LIMIT = 1024  # numpy's default is 4; the pool is allocated from a number in the file
 
 

@@ -8,10 +8,9 @@ from ovk.plotting.display import draw_band as draw_band
 from ovk.plotting.display import pyplot as pyplot
 from ovk.plotting.display import save_picture as save_picture
 from ovk.plotting.display import shortened as shortened
-from ovk.plotting.intervals import IntervalDisplay
+from ovk.plotting.intervals import ROWS as ROWS
+from ovk.plotting.intervals import CalibrationDisplay, IntervalDisplay, ObservedDisplay, RecentDisplay, ResidualDisplay
 from ovk.plotting.prediction import FunctionalPredictionDisplay, PredictionDisplay, VectorFieldDisplay
-from ovk.plotting.recent import ROWS as ROWS
-from ovk.plotting.recent import CalibrationDisplay, ObservedDisplay, RecentDisplay, ResidualDisplay
 from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay
 from ovk.plotting.stream import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay, RegretDisplay, SupportDisplay
 from ovk.plotting.structure import (

@@ -173,6 +173,14 @@ def own_names(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | No
     return names
 
 
+def output_number(names: Sequence[str], output: int | str) -> int:
+    """The number of an output that is given by its name or its number."""
+    number = names.index(output) if isinstance(output, str) and output in names else output
+    if not isinstance(number, int) or not -len(names) <= number < len(names):
+        raise ValueError(f"an output must be a name or a number of {', '.join(names)}, got {output!r}")
+    return number % len(names)
+
+
 def draw_band(ax: Any, x: Any, middle: Array, half: Array, label: str) -> None:
     """Shade what lies within `half` of the `middle`."""
     ax.fill_between(x, middle - half, middle + half, color=SKY, alpha=0.35, linewidth=0, label=label)

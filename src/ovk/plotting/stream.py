@@ -17,6 +17,7 @@ from ovk.plotting.display import (
     SKY,
     Display,
     draw_matrix,
+    output_number,
     plain_log_ticks,
     row_axis,
     shortened,
@@ -128,8 +129,13 @@ class ProgressiveErrorDisplay(RowCurves):
             alarms = () if result.drift is None else result.drift.alarms
             display = cls(result.rows, shares, ("",), "accuracy of all rows so far", alarms, False)
             return display._drawn(axes, plot)
-        chosen = _chosen(result.outputs, outputs)
-        titles = ("mean of all outputs",) if chosen is None else tuple(result.outputs[q] for q in chosen)
+        names = result.outputs
+        if outputs is None:
+            chosen = list(range(len(names))) if len(names) <= MAX_PANELS else None
+        else:
+            listed = [outputs] if isinstance(outputs, (int, str)) else outputs
+            chosen = [output_number(names, output) for output in listed]
+        titles = ("mean of all outputs",) if chosen is None else tuple(names[q] for q in chosen)
         errors: dict[str, Array] = {}
         enough = (result.counts >= MIN_OUTCOMES) | (result.counts[-1] < MIN_OUTCOMES)
         for learner in (result.model, *result.baselines):
@@ -137,17 +143,6 @@ class ProgressiveErrorDisplay(RowCurves):
             name = learner.name if learner.name not in errors else f"{learner.name} ({len(errors)})"
             errors[name] = curves.mean(axis=1, keepdims=True) if chosen is None else curves[:, chosen]
         return cls(result.rows, errors, titles, LABELS[error])._drawn(axes, plot)
-
-
-def _chosen(names: tuple[str, ...], outputs: Sequence[int | str] | None) -> list[int] | None:
-    """Numbers of the outputs to draw, or None for the mean of all."""
-    if outputs is None:
-        return list(range(len(names))) if len(names) <= MAX_PANELS else None
-    outputs = [outputs] if isinstance(outputs, (int, str)) else list(outputs)
-    for output in outputs:
-        if not (output in names if isinstance(output, str) else -len(names) <= output < len(names)):
-            raise ValueError(f"outputs must hold names or numbers of {', '.join(names)}, got {output!r}")
-    return [names.index(output) if isinstance(output, str) else output % len(names) for output in outputs]
 
 
 class SupportDisplay(RowCurves):

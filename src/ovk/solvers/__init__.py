@@ -44,13 +44,13 @@ from ovk.solvers.preconditioners import LowRankPreconditioner as LowRankPrecondi
 from ovk.solvers.preconditioners import preconditioner as preconditioner
 from ovk.solvers.preconditioners import random_pivots as random_pivots
 from ovk.solvers.proximal import Minimum, PenaltySum, ProximalInfo, proximal_gradient
-from ovk.solvers.select import DENSE_LIMIT as DENSE_LIMIT
-from ovk.solvers.select import MANY_EIGENVALUES as MANY_EIGENVALUES
-from ovk.solvers.select import as_solver, select
-from ovk.solvers.select import explained_by_pairs as explained_by_pairs
-from ovk.solvers.select import explained_covariance as explained_covariance
-from ovk.solvers.select import inner_blocks as inner_blocks
-from ovk.solvers.select import solve_with_intercept as solve_with_intercept
+from ovk.solvers.solver_choice import DENSE_LIMIT as DENSE_LIMIT
+from ovk.solvers.solver_choice import MANY_EIGENVALUES as MANY_EIGENVALUES
+from ovk.solvers.solver_choice import as_solver, select
+from ovk.solvers.solver_choice import explained_by_pairs as explained_by_pairs
+from ovk.solvers.solver_choice import explained_covariance as explained_covariance
+from ovk.solvers.solver_choice import inner_blocks as inner_blocks
+from ovk.solvers.solver_choice import solve_with_intercept as solve_with_intercept
 from ovk.solvers.support_vectors import BoxDual as BoxDual
 from ovk.solvers.support_vectors import DualInfo as DualInfo
 from ovk.solvers.support_vectors import dual_coordinate as dual_coordinate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -76,6 +77,7 @@ class EigenState(NamedTuple):
     pairs: list[tuple[Eigenpairs, float]]
 
 
+@dataclass(eq=False, repr=False)
 class Eigen(Solver):
     """Eigendecomposition of the scalar gram: many alphas, or an output operator with many eigenvalues, at one price.
 
@@ -96,8 +98,7 @@ class Eigen(Solver):
     [0.25, 0.2]
     """
 
-    def __init__(self, tol: float = 0.0) -> None:
-        self.tol = tol
+    tol: float = 0.0
 
     def factor(self, gram: Gram) -> EigenState:
         tol = positive(self.tol, "tol", zero=True)
@@ -129,12 +130,7 @@ class Eigen(Solver):
 
 
 class KnownEigen(Eigen, saved=False):
-    """The solver for a separable kernel whose scalar gram has been decomposed before.
-
-    Parameters
-    ----------
-    pairs : `Eigenpairs` of the scalar gram
-    """
+    """The solver for a separable kernel whose scalar gram has been decomposed before, into `pairs`."""
 
     def __init__(self, pairs: Eigenpairs) -> None:
         self.pairs = pairs
@@ -153,10 +149,9 @@ class KnownEigen(Eigen, saved=False):
 #     K = F F',   F[(i, j), (a, q)] = Q_ia sqrt(g_a) V_jq sqrt(t_q).
 #
 # The columns with the smallest g_a t_q are left out: together they have at most the trace sum g_a t_q, and leaving out
-# a
-# trace E changes solutions at ridge alpha by at most E / alpha, relatively. The eigenvalues of a smooth operator fall
-# so
-# quickly that p << N columns are left, and with F'F = Z diag(l) Z', (p, p), the eigenvectors of K are F Z diag(l)^-1/2.
+# a trace E changes solutions at ridge alpha by at most E / alpha, relatively. The eigenvalues of a smooth operator fall
+# so quickly that p << N columns are left, and with F'F = Z diag(l) Z', (p, p), the eigenvectors of K are
+# F Z diag(l)^-1/2.
 # No product with N rows is needed for F'F: with M_i the outputs that were observed at point i,
 #
 #     F'F[(a, q), (b, s)] = sum_i sqrt(g_a g_b) Q_ia Q_ib (sqrt(t_q t_s) V_q' M_i V_s).
@@ -166,22 +161,7 @@ WORTH = 0.8
 
 
 def observed_eigenpairs(gram: Observed, tol: float = 0.0) -> Eigenpairs:
-    """Eigenpairs of a gram of observed pairs; a trace of up to `tol` may be left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker, Observed
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.operators import Integral
-    >>> from ovk.solvers.eigen import observed_eigenpairs
-    >>> times, curves = np.linspace(0, 1, 40), np.linspace(0, 1, 10)[:, None]
-    >>> base = Kronecker(Gaussian(0.3)(curves), Integral(Gaussian(0.5), grid=times))
-    >>> points, outputs = np.nonzero(np.random.default_rng(0).random((10, 40)) < 0.7)
-    >>> pairs = observed_eigenpairs(Observed(base, points, outputs), tol=1e-12)
-    >>> len(pairs.Q), pairs.Q.shape[1] < 0.5 * len(pairs.Q)
-    (257, True)
-    """
+    """Eigenpairs of a gram of observed pairs; a trace of up to `tol` may be left out."""
     terms = gram.base.terms()
     found = None if terms is None or len(terms) != 1 or tol <= 0 else _spanned(gram, tol)
     return eigenpairs(gram.dense()) if found is None else found

@@ -26,20 +26,12 @@ from ovk.solvers.cholesky import cholesky_factor
 
 
 class Criterion(NamedTuple):
-    """A criterion and its derivatives.
-
-    Attributes
-    ----------
-    value : small is good
-    grams : derivative in each scalar gram G_k, (n, n)
-    operators : derivative in each operator T_k, (d, d)
-    noise : (d,) derivative in the noise variances
-    """
+    """A criterion, of which small is good, and its derivatives."""
 
     value: float
-    grams: list[Array]
-    operators: list[Array]
-    noise: Array
+    grams: list[Array]  # in each scalar gram G_k, (n, n)
+    operators: list[Array]  # in each operator T_k, (d, d)
+    noise: Array  # (d,) in the noise variances
 
 
 class DenseCriterion(NamedTuple):

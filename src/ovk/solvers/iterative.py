@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,6 @@ from ovk.solvers.preconditioners import preconditioner
 
 
 class Iterate(NamedTuple):
-    """Where an iteration ended."""
-
     X: Array
     iterations: int
     residual: float
@@ -83,6 +82,13 @@ def conjugate_gradients(
     return Iterate(X, iteration, float(left.max(initial=0.0)))
 
 
+def _limits(solver: ConjugateGradient | GaussSeidel | MissingOutputs, alpha: float) -> tuple[float, int]:
+    """The checked residual and number of steps at which to stop."""
+    if alpha <= 0:
+        raise ValueError(f"{type(solver).__name__} needs alpha > 0, got {alpha}")
+    return positive(solver.tol, "tol"), check_int(solver.max_iter, "max_iter")
+
+
 class GradientState(NamedTuple):
     """A gram and the means to precondition it at any alpha."""
 
@@ -90,12 +96,13 @@ class GradientState(NamedTuple):
     preconditioner: Callable[[float], Map]
 
 
+@dataclass(eq=False, repr=False)
 class ConjugateGradient(Solver):
     """Preconditioned conjugate gradient: no matrix larger than the scalar grams is ever formed.
 
     For a sum of separable kernels the preconditioner is the part of the system that falls apart in the eigenvectors
     v_q of its dominant operator: (sum_k (v_q' T_k v_q) G_k + alpha I) for each q, or, when that operator has many
-    eigenvalues, the same with the other operators replaced by their means (`Pencil`). For other grams it is a low-rank
+    eigenvalues, the same with the other operators replaced by their means (`pencil`). For other grams it is a low-rank
     approximation by pivoted Cholesky.
 
     Parameters
@@ -119,18 +126,15 @@ class ConjugateGradient(Solver):
     (True, 'ConjugateGradient')
     """
 
-    def __init__(self, tol: float = 1e-11, max_iter: int = 2000, rank: int = 300) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.rank = rank
+    tol: float = 1e-11
+    max_iter: int = 2000
+    rank: int = 300
 
     def factor(self, gram: Gram) -> GradientState:
         return GradientState(gram, preconditioner(gram, check_int(self.rank, "rank")))
 
     def solve(self, state: GradientState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
-        if alpha <= 0:
-            raise ValueError(f"ConjugateGradient needs alpha > 0, got {alpha}")
-        tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter")
+        tol, max_iter = _limits(self, alpha)
         found = conjugate_gradient(
             lambda C: state.gram.matmat(C) + alpha * C, Y, state.preconditioner(alpha), start, tol, max_iter
         )
@@ -149,6 +153,7 @@ class SweepState(NamedTuple):
     blocks: Array  # (n, d, d)
 
 
+@dataclass(eq=False, repr=False)
 class GaussSeidel(Solver):
     """Solve for the coefficients of one example at a time, the others held fixed, until nothing moves:
 
@@ -177,17 +182,14 @@ class GaussSeidel(Solver):
     (True, 'GaussSeidel')
     """
 
-    def __init__(self, tol: float = 1e-10, max_iter: int = 1000) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
+    tol: float = 1e-10
+    max_iter: int = 1000
 
     def factor(self, gram: Gram) -> SweepState:
         return SweepState(gram, gram.diagonal_blocks())
 
     def solve(self, state: SweepState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
-        if alpha <= 0:
-            raise ValueError(f"GaussSeidel needs alpha > 0, got {alpha}")
-        tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter")
+        tol, max_iter = _limits(self, alpha)
         gram, blocks = state
         # Stationary kernels have the same block everywhere: factor each different one once.
         seen: dict[bytes, CholeskyFactor] = {}
@@ -234,6 +236,7 @@ class PrimalState(NamedTuple):
     mask: Array  # (n, d) of 0 and 1
 
 
+@dataclass(eq=False, repr=False)
 class MissingOutputs(Solver):
     """Conjugate gradient for a separable kernel with missing outputs, preconditioned by the complete problem.
 
@@ -256,9 +259,8 @@ class MissingOutputs(Solver):
     True
     """
 
-    def __init__(self, tol: float = 1e-10, max_iter: int = 1000) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
+    tol: float = 1e-10
+    max_iter: int = 1000
 
     def factor(self, gram: Gram) -> PrimalState:
         if not isinstance(gram, Observed) or len(gram.base.terms() or []) != 1:
@@ -267,9 +269,7 @@ class MissingOutputs(Solver):
         return PrimalState(gram, eigenpairs(G), operator.eigh().root(), gram.spread(np.ones(gram.shape[0])))
 
     def solve(self, state: PrimalState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
-        if alpha <= 0:
-            raise ValueError(f"MissingOutputs needs alpha > 0, got {alpha}")
-        tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter")
+        tol, max_iter = _limits(self, alpha)
         gram, pairs, F, mask = state
         Phi = pairs.Q * np.sqrt(pairs.g)
         fractions = mask.mean(axis=0)

@@ -18,6 +18,7 @@ With a `rank`, the same H is minimised in W, (d, rank): not convex, but never hi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -67,15 +68,6 @@ class CompleteProfile(Profile):
     pairs : eigenpairs of the scalar gram (weighted: of W^1/2 G W^1/2)
     Y : (n, d) outputs (weighted: W^1/2 Y)
     u : (n,) the intercept's column, or None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.solvers.eigen import eigenpairs
-    >>> from ovk.solvers.output_kernel import CompleteProfile
-    >>> found = CompleteProfile(eigenpairs(np.eye(2)), np.ones((2, 1))).evaluate(np.eye(1), alpha=1.0)
-    >>> found.value, found.moment
-    (1.0, array([[0.5]]))
     """
 
     def __init__(self, pairs: Eigenpairs, Y: Array, u: Array | None = None) -> None:
@@ -153,25 +145,21 @@ LIFT = 1e-2
 class Learned(NamedTuple):
     """A learned operator.
 
-    Attributes
-    ----------
-    T : (d, d)
-    objective : H after each round, never rising
-    converged : the gradient mapping (with a rank: the gradient) fell below the tolerance, or a round of proximal steps
-        no longer lowered the objective
+    It has `converged` where the gradient mapping (with a rank: the gradient) fell below the tolerance, or a round of
+    proximal steps no longer lowered the objective.
     """
 
-    T: Array
-    objective: list[float]
+    T: Array  # (d, d)
+    objective: list[float]  # H after each round, never rising
     converged: bool
 
 
+@dataclass(eq=False, repr=False)
 class Weighted(Penalty, saved=False):
     """alpha times a penalty."""
 
-    def __init__(self, penalty: Penalty, alpha: float) -> None:
-        self.penalty = penalty
-        self.alpha = alpha
+    penalty: Penalty
+    alpha: float
 
     def value(self, C: Array) -> float:
         return self.alpha * self.penalty.value(C)
@@ -190,18 +178,6 @@ def learn_operator(
     start : (d, d) where to begin; along a path of alphas, the neighbour's solution
     tol : the gradient mapping at which to stop, relative to the gradient of h
     max_iter : rounds of block descent and proximal steps at most; 0 leaves T as it is
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.objectives import Trace
-    >>> from ovk.solvers.eigen import eigenpairs
-    >>> from ovk.solvers.output_kernel import learn_operator
-    >>> from ovk.solvers.output_kernel import CompleteProfile
-    >>> Y = np.outer([1.0, -1.0, 2.0], [1.0, 2.0])
-    >>> learned = learn_operator(CompleteProfile(eigenpairs(np.eye(3)), Y), Trace(), 1.0, np.eye(2))
-    >>> int(np.linalg.matrix_rank(learned.T, tol=1e-6)), learned.converged
-    (1, True)
     """
     T, left = start, max_iter
     log: list[float] = []

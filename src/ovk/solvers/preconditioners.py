@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from ovk.ovkernels import DenseBlocks, Gram, Kronecker, Observed, Rotated
 from ovk.solvers.cholesky import CholeskyState, cholesky_factor, whitened_rows
 
 #: Distinct eigenvalues of the dominant operator up to which each has a factorisation of its own.
-FEW = 8
+MAX_FACTORED = 8
 #: Share of the outputs that must have been observed for the complete system to be a good guide.
 MOSTLY = 0.5
 
@@ -29,9 +29,13 @@ def preconditioner(gram: Gram, rank: int) -> Callable[[float], Map]:
 
 @preconditioner.register
 def _(gram: Kronecker, rank: int) -> Callable[[float], Map]:
-    k = dominant(gram.terms())
-    many = len(gram.terms()[k][1].eigh().groups) > FEW
-    return Pencil(gram.terms(), k) if many else DominantOperator(gram.terms(), k)
+    terms = gram.terms()
+    # The term whose operator's spread weighs most, tr(G_k) |T_k - mean(T_k) I|.
+    spectra = [operator.eigh().values for _, operator in terms]
+    spread = [np.trace(G) * np.linalg.norm(t - t.mean()) for (G, _), t in zip(terms, spectra, strict=True)]
+    dominant = int(np.argmax(spread))
+    many = len(terms[dominant][1].eigh().groups) > MAX_FACTORED
+    return pencil(terms, dominant) if many else dominant_operator(terms, dominant)
 
 
 @preconditioner.register
@@ -44,54 +48,33 @@ def _(gram: Observed, rank: int) -> Callable[[float], Map]:
     mostly_seen = gram.shape[0] >= MOSTLY * gram.base.shape[0] * gram.base.output_dim
     if gram.base.terms() is None or not mostly_seen:
         return LowRankPreconditioner(pivoted_cholesky(gram, rank))
-    return SeenPart(gram, preconditioner(gram.base, rank))
+    complete = preconditioner(gram.base, rank)
 
-
-def dominant(terms: list[tuple[Array, OutputOperator]]) -> int:
-    """The term whose operator's spread weighs most, tr(G_k) |T_k - mean(T_k) I|."""
-    spread = []
-    for G, operator in terms:
-        values = operator.eigh().values
-        spread.append(float(np.trace(G)) * float(np.linalg.norm(values - values.mean())))
-    return int(np.argmax(spread))
-
-
-class SeenPart:
-    """The preconditioner of the complete system, with nothing where nothing was observed."""
-
-    def __init__(self, gram: Observed, complete: Callable[[float], Map]) -> None:
-        self._gram = gram
-        self._complete = complete
-
-    def __call__(self, alpha: float) -> Map:
-        inner, gram = self._complete(alpha), self._gram
+    def at(alpha: float) -> Map:
+        inner = complete(alpha)
         return lambda R: inner(gram.spread(R))[gram.rows, gram.outputs][:, None]
 
+    return at
 
-class DominantOperator:
+
+def dominant_operator(terms: list[tuple[Array, OutputOperator]], dominant: int) -> Callable[[float], Map]:
     """The part of sum_k G_k (x) T_k + alpha I that falls apart in the eigenvectors of one operator.
 
     The eigenvectors of the others matter less, and of them only the diagonal v_q' T_k v_q is kept.
     """
-
-    def __init__(self, terms: list[tuple[Array, OutputOperator]], dominant: int) -> None:
-        grams = [G for G, _ in terms]
-        V = np.asarray(terms[dominant][1].eigh().vectors)
-        d = len(V)
-        weights = np.stack([np.einsum("qi,iq->q", operator.apply(V.T), V) for _, operator in terms], axis=1)
-        # Outputs with the same weights share a factorisation.
-        order = np.lexsort(weights.round(12).T)
-        V, weights = V[:, order], weights[order]
-        new = np.flatnonzero((np.abs(np.diff(weights, axis=0)) > 1e-9 * np.abs(weights).max()).any(axis=1)) + 1
-        bounds = [0, *new.tolist(), d]
-        groups = [slice(a, b) for a, b in pairwise(bounds)]
-        self._state = CholeskyState(Rotated(grams, weights[bounds[:-1]], V, groups))
-
-    def __call__(self, alpha: float) -> Map:
-        return lambda R: self._state.solve(R, alpha)
+    V = np.asarray(terms[dominant][1].eigh().vectors)
+    weights = np.stack([np.einsum("qi,iq->q", operator.apply(V.T), V) for _, operator in terms], axis=1)
+    # Outputs with the same weights share a factorisation.
+    order = np.lexsort(weights.round(12).T)
+    V, weights = V[:, order], weights[order]
+    new = np.flatnonzero((np.abs(np.diff(weights, axis=0)) > 1e-9 * np.abs(weights).max()).any(axis=1)) + 1
+    bounds = [0, *new.tolist(), len(V)]
+    groups = [slice(a, b) for a, b in pairwise(bounds)]
+    state = CholeskyState(Rotated([G for G, _ in terms], weights[bounds[:-1]], V, groups))
+    return lambda alpha: lambda R: state.solve(R, alpha)
 
 
-class Pencil:
+def pencil(terms: list[tuple[Array, OutputOperator]], dominant: int) -> Callable[[float], Map]:
     """(A (x) T + B (x) I + alpha I)^-1: the dominant operator T as it is, the others as multiples of the identity.
 
     For a main operator with many eigenvalues.
@@ -104,43 +87,26 @@ class Pencil:
 
     Exact when the other operators are multiples of the identity.
     """
+    A, e, V = terms[dominant][0], terms[dominant][1].eigh().values, terms[dominant][1].eigh().vectors
+    others = [(float(T.eigh().values.mean()), G) for k, (G, T) in enumerate(terms) if k != dominant]
 
-    def __init__(self, terms: list[tuple[Array, OutputOperator]], dominant: int) -> None:
-        self._grams = [G for G, _ in terms]
-        operators = [operator for _, operator in terms]
-        self._dominant = dominant
-        self._spectrum = operators[dominant].eigh()
-        self._means = [float(operator.eigh().values.mean()) for operator in operators]
-        self._alpha: float | None = None
-        self._apply: Map = np.copy
+    def rest() -> Array:
+        B = np.zeros_like(A)
+        for mean, G in others:
+            B += mean * G
+        return B
 
-    def __call__(self, alpha: float) -> Map:
-        if alpha != self._alpha:
-            self._apply, self._alpha = self._factored(alpha), alpha
-        return self._apply
-
-    def _factored(self, alpha: float) -> Map:
-        A = self._grams[self._dominant]
-        others = [(m, G) for k, (m, G) in enumerate(zip(self._means, self._grams, strict=True)) if k != self._dominant]
-
-        def rest() -> Array:
-            B = np.zeros_like(A)
-            for mean, G in others:
-                B += mean * G
-            return B
-
+    @lru_cache(maxsize=1)
+    def at(alpha: float) -> Map:
         L = cholesky_factor(rest, alpha).L
         half = solve_triangular(L, A, lower=True, check_finite=False)
         inner = solve_triangular(L, half.T, lower=True, check_finite=False)
         a, U = eigh(0.5 * (inner + inner.T), check_finite=False, overwrite_a=True)
         Z = np.ascontiguousarray(solve_triangular(L, U, lower=True, trans="T", check_finite=False))
-        e, V = self._spectrum.values, self._spectrum.vectors
         scale = 1.0 / (1.0 + np.multiply.outer(np.maximum(a, 0.0), e))
+        return lambda R: np.asarray((Z @ (scale * (Z.T @ (R @ V)))) @ V.T)
 
-        def apply(R: Array) -> Array:
-            return np.asarray((Z @ (scale * (Z.T @ (R @ V)))) @ V.T)
-
-        return apply
+    return at
 
 
 class LowRankPreconditioner:
@@ -189,8 +155,7 @@ def pivoted_cholesky(gram: Gram, rank: int, tol: float = 1e-12) -> Array:
 # Column i joins with probability d_i / sum d, d the diagonal of what the columns so far do not explain (Chen, Epperly,
 # Tropp and Webber, 2023). Proposals are drawn a block at a time from the d of its beginning, and the later ones are
 # accepted with the share of their d that the earlier left (rejection sampling), so the columns have the same law as
-# drawn
-# one by one, and all work is in products of matrices.
+# drawn one by one, and all work is in products of matrices.
 
 #: Columns that are proposed at a time, at most.
 BLOCK = 100
@@ -219,16 +184,6 @@ def random_pivots(
     ----------
     entries : gives the matrix at rows (r,) and columns (c,), as (r, c)
     diagonal : (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.solvers.preconditioners import random_pivots
-    >>> X = np.linspace(0, 1, 200)[:, None]
-    >>> found = random_pivots(lambda i, j: Gaussian(0.3)(X[i], X[j]), np.ones(200), 8, np.random.default_rng(0))
-    >>> found.F.shape, bool(found.left < 1e-3)
-    ((200, 8), True)
     """
     n = len(diagonal)
     d: Array = np.array(diagonal, dtype=np.float64)

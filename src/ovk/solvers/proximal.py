@@ -163,6 +163,7 @@ def _step(
     return point, value, step
 
 
+@dataclass(eq=False, repr=False)
 class PenaltySum(Penalty):
     """Omega_1 + Omega_2 + ...: the proximal step of a sum by Dykstra's splitting.
 
@@ -192,10 +193,9 @@ class PenaltySum(Penalty):
            [-0.61,  0.  ,  0.43]])
     """
 
-    def __init__(self, penalties: Sequence[Penalty], tol: float = 1e-9, max_iter: int = 500) -> None:
-        self.penalties = penalties
-        self.tol = tol
-        self.max_iter = max_iter
+    penalties: Sequence[Penalty]
+    tol: float = 1e-9
+    max_iter: int = 500
 
     def value(self, C: Array) -> float:
         return float(sum(penalty.value(C) for penalty in self.penalties))

@@ -46,14 +46,6 @@ def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, 
     """The minimiser d, (k,), to `tol` of the largest gradient at the start or as near as `steps` get.
 
     Every step lowers the value, so the result is at least as good as d = 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.solvers.support_vectors import box_newton
-    >>> Q = np.array([[2.0, 1.0], [1.0, 2.0]])
-    >>> box_newton(Q, np.array([-1.0, -5.0]), np.zeros(2), np.ones(2))
-    array([0., 1.])
     """
     d, gradient = np.zeros_like(g), g.copy()
     size = float(np.einsum("ii->i", Q).max(initial=0.0))
@@ -164,15 +156,6 @@ def interior_point(problem: BoxProgramme, *, tol: float = 1e-9, start: Array | N
     """Solution b, (N,), exactly at its bounds or at zero where the multipliers say so, and beta, (T,).
 
     `tol` is the mean of the products x z at which to stop, relative to the scale of the value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.solvers.support_vectors import BoxProgramme, interior_point
-    >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
-    >>> q, room = np.array([1.0, 5.0]), np.ones(2)
-    >>> interior_point(BoxProgramme(K, q, 0 * room, room, 0.0))[0]
-    array([0., 1.])
     """
     p = problem
     above, below = np.flatnonzero(p.upper > 0), np.flatnonzero(p.lower < 0)
@@ -335,16 +318,6 @@ def smoothed_newton(
     q, lower, upper : (N,) with lower <= 0 <= upper
     tol : part of the primal value at which the duality gap is small enough
     work : multiplications in factorisations, at most
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.solvers.support_vectors import smoothed_newton
-    >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
-    >>> q, room = np.array([1.0, 5.0]), np.ones(2)
-    >>> b = smoothed_newton(lambda rows: K[np.ix_(rows, rows)], lambda b: K @ b, 2.0, q, 0 * room, room, tol=1e-9)
-    >>> b.round(6) + 0.0
-    array([0., 1.])
     """
     size = max(float(upper.max(initial=0.0)), -float(lower.min(initial=0.0)), 1e-300)
     # Up to about this size of the box hardly any coordinate lies between its bounds.
@@ -467,20 +440,12 @@ POLISH_CALLS, POLISH_SHARE = 3, 0.02
 
 @dataclass(frozen=True)
 class DualInfo:
-    """How a dual was solved.
+    """How a dual was solved."""
 
-    Attributes
-    ----------
-    gap : duality gap, primal value minus dual value
-    primal : primal value 1/2 |f|^2 + sum of losses
-    iterations : block steps
-    converged : the gap came below the tolerance times the primal value
-    """
-
-    gap: float
-    primal: float
-    iterations: int
-    converged: bool
+    gap: float  # primal value minus dual value
+    primal: float  # 1/2 |f|^2 + sum of losses
+    iterations: int  # block steps
+    converged: bool  # the gap came below the tolerance times the primal value
 
 
 class Products(Protocol):
@@ -528,19 +493,7 @@ class BoxDual(NamedTuple):
 def dual_coordinate(
     problem: BoxDual, *, tol: float = 1e-6, max_iter: int = 10_000, start: Array | None = None
 ) -> tuple[Array, DualInfo]:
-    """Solution b, (N,), and how it was found.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import DenseBlocks
-    >>> from ovk.solvers.support_vectors import BoxDual, dual_coordinate
-    >>> K = DenseBlocks(np.array([[2.0, 1.0], [1.0, 2.0]]), 1)
-    >>> y = np.array([1.0, -1.0])
-    >>> b, info = dual_coordinate(BoxDual(K, y, np.minimum(0, 5 * y), np.maximum(0, 5 * y), 0.0))
-    >>> b, info.converged
-    (array([ 1., -1.]), True)
-    """
+    """Solution b, (N,), and how it was found."""
     search = _Search(problem, np.zeros_like(problem.q) if start is None else start.copy())
     last, iteration = np.inf, 0
     while iteration < max_iter:

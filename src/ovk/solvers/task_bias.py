@@ -54,21 +54,7 @@ class _SameTask:
 def dual_with_biases(
     problem: BoxDual, task: Indices, *, tol: float = 1e-6, max_iter: int = 10_000
 ) -> tuple[Array, Array, DualInfo]:
-    """Solution b, (N,), bias of each task, (T,), and how they were found; task numbers are 0..T-1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import DenseBlocks
-    >>> from ovk.solvers.support_vectors import BoxDual
-    >>> from ovk.solvers.task_bias import dual_with_biases
-    >>> x, y = np.array([0.0, 2.0, 5.0, 7.0]), np.array([-1.0, 1.0, -1.0, 1.0])
-    >>> K = DenseBlocks(np.outer(x, x), 1)
-    >>> task = np.array([0, 0, 1, 1])
-    >>> b, bias, info = dual_with_biases(BoxDual(K, y, np.minimum(0, 9 * y), np.maximum(0, 9 * y), 0.0), task)
-    >>> bias.round(3)  # both tasks have slope 1: they change sign at 1 and at 6
-    array([-1., -6.])
-    """
+    """Solution b, (N,), bias of each task, (T,), and how they were found; task numbers are 0..T-1."""
     T, N = int(task.max()) + 1, len(problem.q)
     b, bias = np.zeros(N), np.zeros(T)
     # Multipliers may take about the time of the interior point method, a few steps being for all free coordinates.

@@ -14,7 +14,7 @@ import pytest
 import ovk as package
 from household import series
 from ovk import OLOK, save
-from ovk.app.cli import errors
+from ovk.app.cli import output
 from ovk.app.cli.app import COMMANDS
 from ovk.app.cli.demo import COMMANDS as DEMO_COMMANDS
 from ovk.app.cli.demo import write_demo_table
@@ -113,7 +113,7 @@ def test_fit_then_predict(ovk, tmp_path):
 
 
 def test_what_fit_tells(ovk, tmp_path, monkeypatch):
-    monkeypatch.setattr("ovk.app.sessions.batch.LONG", 100)
+    monkeypatch.setattr("ovk.app.sessions.table_model.MIN_ROWS_ANNOUNCED", 100)
     path, model, page = tmp_path / "t.csv", tmp_path / "m.ovk", tmp_path / "r.html"
     lines = [f"{'ERR' if i in (7, 9) else i % 7},{'' if i % 2 else i % 7},{i % 7 + 1}" for i in range(100)]
     path.write_text("x,half,whole\n" + "\n".join(lines), encoding="utf-8")
@@ -179,8 +179,8 @@ def test_a_stream_predicts_rows_it_has_not_learned(ovk, tmp_path):
 
 
 def test_a_table_with_many_rows_is_fitted_with_landmarks(ovk, tmp_path, monkeypatch):
-    monkeypatch.setattr("ovk.app.sessions.batch.EXACT", 100)
-    monkeypatch.setattr("ovk.app.sessions.batch.LANDMARKS", 30)
+    monkeypatch.setattr("ovk.app.sessions.table_model.MAX_EXACT_ROWS", 100)
+    monkeypatch.setattr("ovk.app.sessions.table_model.LANDMARKS", 30)
     path, model = series(tmp_path / "t.csv", 400, missing=0.0), tmp_path / "m.ovk"
     assert ovk("fit", path, "--targets", "a,b", "--lags", "1,2", "--save", model)[0] == 0
     assert load(model).estimator.landmarks == 30
@@ -238,13 +238,13 @@ def test_demo_for_machines(ovk, tmp_path, monkeypatch):
 
 
 def test_an_error_of_ours_is_called_so(monkeypatch, capsys):
-    message, code = errors.explain(RuntimeError("boom"))
+    message, code = output.explain(RuntimeError("boom"))
     assert "this is an error of ovk" in message
     assert code == 1
-    assert errors.explain(KeyboardInterrupt()) == ("interrupted", 130)
-    assert errors.explain(MemoryError())[1] == 3
+    assert output.explain(KeyboardInterrupt()) == ("interrupted", 130)
+    assert output.explain(MemoryError())[1] == 3
     monkeypatch.setenv("OVK_TRACEBACK", "1")
-    errors.explain(ValueError("x"))
+    output.explain(ValueError("x"))
     assert "ValueError: x" in capsys.readouterr().err
 
 

@@ -41,7 +41,7 @@ def test_one_level_for_predictions_summary_report_and_forecasts(ovk, tmp_path, l
     widths = [float(row["a high"]) - float(row["a low"]) for row in rows]
     assert abs(shown.width[0] / np.median(widths) - 1) < 0.1
     text = page.read_text(encoding="utf-8")
-    assert f"outcomes inside {level:.0%} intervals" in text
+    assert f"in {level:.0%} interval</th>" in text
     assert f"Intervals of {level:.0%} contained" in text
     assert "90% interval" not in text
     asked = ("forecast", model, "--steps", 5)
@@ -81,7 +81,7 @@ def test_a_level_that_is_no_probability(ovk, tmp_path):
     code, _, err = ovk("stream", series(tmp_path / "t.csv", 300), *ASK, "--level", "90")
     assert code == 2
     assert "--level must lie between 0 and 1, such as 0.9, got 90" in err
-    with pytest.raises(ValueError, match="level must be a number in"):
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         Settings(["y"], level=1.5).check()
 
 

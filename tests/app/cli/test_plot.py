@@ -5,8 +5,7 @@ import pytest
 
 from household import series
 from ovk import OKVAR, OLOK, FunctionalRidge, FunctionalRidgeCV, OVKRidgeCV, load, save
-from ovk.app.sessions import Settings, learn
-from ovk.app.sessions.input_relevance import relevance
+from ovk.app.sessions import Settings, learn, relevance
 from ovk.app.tables import open_records
 from ovk.curves import ProductGrid
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import struct
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from ovk import OLOK, OVKRidgeCV, progressive
 from ovk.app.report import report
 from ovk.app.report.page import WIDTH
-from ovk.app.sessions import Settings, fit_table
+from ovk.app.sessions import Settings, fit_table, result_summary
 from ovk.app.tables import open_records
 from ovk.evaluation import RecentErrors
 from ovk.plotting import CalibrationDisplay, ResidualDisplay
@@ -57,11 +58,10 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    summary = [("<b>x</b>", "input", 1.0, 0.0, 1.0), ("y0", "output", 0.7, 0.0, 1.0)]
-    return report(
-        result(), path, title="A <script>alert(1)</script> title", summary=summary, notes=["A note & more."],
-        settings={"lags": [1, 2], "kernel": None}, seconds=1.5,
-    )  # fmt: skip
+    columns = [("<b>x</b>", "input", 1.0, 0.0, 1.0), ("y0", "output", 0.7, 0.0, 1.0)]
+    known = {"columns": columns, "settings": {"lags": [1, 2], "kernel": None}, "warnings": ["<i>Doubt</i>"]}
+    summary = replace(result_summary(result()), **known, readings={"<u>z</u>": "not used: <s>why</s>"})
+    return report(summary, path, title="A <script>alert(1)</script> title", notes=["A note & more."])
 
 
 def test_everything_is_in_it_and_nothing_outside(page):
@@ -84,6 +84,7 @@ def test_everything_is_in_it_and_nothing_outside(page):
     assert all(source.startswith("data:") for source in found.sources)
     assert "&lt;script&gt;" in text
     assert "&lt;b&gt;x&lt;/b&gt;" in text
+    assert not {"i", "u", "s"} & {*found.tags}
     assert "A note &amp; more." in text
     for word in ("last value", "running mean", "ovk", "NumPy", "lags", "1, 2"):
         assert word in text
@@ -97,8 +98,8 @@ def test_results_that_kept_little(tmp_path):
     X = np.linspace(0, 1, 50)[:, None]
     plain = progressive(OLOK(), X, X, keep="none", baselines=[])
     assert Page(report(plain, tmp_path / "p.html").read_text(encoding="utf-8")).ids[:2] == ["summary", "errors"]
-    empty = RecentErrors.empty(1)
-    assert "calibration" not in Page(report(plain, tmp_path / "e.html", recent=empty).read_text(encoding="utf-8")).ids
+    summary = result_summary(plain, RecentErrors.empty(1))
+    assert "calibration" not in Page(report(summary, tmp_path / "e.html").read_text(encoding="utf-8")).ids
 
 
 def test_an_output_that_is_never_seen(tmp_path):
@@ -286,6 +287,6 @@ def test_narrow_intervals_of_a_stream_are_explained(tmp_path):
     loud = np.exp(np.arange(2000) / 200)[:, None]
     recent.update(np.zeros((2000, 1)), loud * rng.standard_normal((2000, 1)))
     assert recent.shown.coverage[0] < 0.8
-    text = report(result(d=1), tmp_path / "r.html", recent=recent).read_text(encoding="utf-8")
+    text = report(result_summary(result(d=1), recent), tmp_path / "r.html").read_text(encoding="utf-8")
     assert "errors changed along the rows" in text
     assert "progressive(..., intervals=0.9)" in text

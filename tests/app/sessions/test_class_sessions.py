@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ovk import load
-from ovk.app.sessions import ClassSession, Settings, fit_classes, learn
+from ovk.app.sessions import Session, Settings, fit_table, learn
 from ovk.app.tables import open_records
 from ovk.evaluation import Chunk, Evaluator
 from ovk.evaluation.running import Unscaled
@@ -42,7 +42,7 @@ def test_a_stream_of_classes_is_learned_and_resumed(stream_of_classes, tmp_path)
     (tmp_path / "whole.ovk").write_bytes(stream_of_classes[0])
     whole, rows = load(tmp_path / "whole.ovk"), stream_of_classes[1]
     table(tmp_path / "t.csv")
-    assert isinstance(whole, ClassSession)
+    assert isinstance(whole, Session)
     result = whole.result()
     assert result.classes.tolist() == ["low", "mid", "high"]
     assert result.n_missing == sum(i % 7 == 3 for i in range(400))
@@ -71,8 +71,8 @@ def test_a_saved_session_predicts_the_same(tmp_path):
     with open_records(tmp_path / "t.csv") as records:
         batch = next(records.batches(20))
         found = [one.predictor().bind(records.names, "t").predict(batch) for one in (session, loaded)]
-    assert_allclose(found[0].P, found[1].P)
-    assert_allclose(found[0].P.sum(axis=1), 1.0)
+    assert_allclose(found[0].F, found[1].F)
+    assert_allclose(found[0].F.sum(axis=1), 1.0)
     assert found[0].labels == ["low", "mid", "high"]
     assert_array_equal(loaded.result().drift.losses, session.result().drift.losses)
 
@@ -117,14 +117,14 @@ def test_labels_that_are_whole_numbers(tmp_path):
 
 def test_a_table_of_classes(tmp_path):
     with open_records(table(tmp_path / "t.csv", 300, late=0)) as records:
-        fitted = fit_classes(records, Settings(["y"], kernel="gaussian", classify=True))
+        fitted = fit_table(records, Settings(["y"], kernel="gaussian", classify=True))
     model, majority = fitted.scores
     assert model.accuracy > majority.accuracy + 0.2
     assert model.log_loss < majority.log_loss
     assert model.confusion.sum() == len([i for i in range(300) if i % 7 != 3]) // 5
     with open_records(tmp_path / "t.csv") as records:
         found = fitted.predictor().bind(records.names, "t").predict(next(records.batches(10)))
-    assert_allclose(found.P.sum(axis=1), 1.0)
+    assert_allclose(found.F.sum(axis=1), 1.0)
 
 
 def test_majority_and_no_change_do_not_depend_on_chunks():

@@ -40,8 +40,8 @@ def test_files_are_learned_in_parts(folder):
     fitted = fit_files(ranges, Settings(["a", "b"]), landmarks=40)
     assert (fitted.n_rows, fitted.n_bad) == (450, 1)
     # The noise has a variance of 0.01.
-    assert (fitted.errors[0] < 0.02).all()
-    assert (fitted.errors[1] > 0.5).all()
+    assert (fitted.scores[0].mse < 0.02).all()
+    assert (fitted.scores[1].mse > 0.5).all()
     coverage = fitted.recent.coverage[2]
     assert (np.abs(coverage - 0.9) < 0.05).all()
     with pytest.raises(ValueError, match="leave lags out"):

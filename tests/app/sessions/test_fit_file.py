@@ -1,6 +1,7 @@
 """A file learned by one call, as `ovk fit` learns it."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from typer.testing import CliRunner
 
 import ovk
 from ovk.app.cli.app import app
-from ovk.app.sessions import Fitted, FittedClasses
+from ovk.app.sessions import TableModel
 
 
 @pytest.fixture
@@ -24,8 +25,8 @@ def test_learns_what_the_command_learns(table, tmp_path):
     options = ["--targets", "zinc,lead", "--json", "--save", str(tmp_path / "soil.ovk")]
     written = CliRunner().invoke(app, ["fit", str(table), *options])
     assert written.exit_code == 0, written.output
-    np.testing.assert_allclose(model.errors[0], json.loads(written.stdout)["left_out_mse"], rtol=1e-9)
-    assert isinstance(model, Fitted)
+    np.testing.assert_allclose(model.scores[0].mse, json.loads(written.stdout)["left_out_mse"], rtol=1e-9)
+    assert isinstance(model, TableModel)
     found = model.predict_file(table)
     np.testing.assert_allclose(found["lead"], found["lead outcome"], atol=0.3)
 
@@ -39,16 +40,19 @@ def test_one_target_and_settings(table):
 
 
 def test_says_what_was_left_out_and_what_was_chosen(table):
-    text = ovk.fit_file(table, ["zinc", "lead"]).summary()
-    assert text.startswith("120 rows; errors on every fifth row")
-    assert "zinc: R2 " in text
-    assert "alpha" in text.splitlines()[-1]
+    text = str(ovk.fit_file(table, ["zinc", "lead"]).summary())
+    assert "120 rows were read" in text
+    assert "errors on rows left out of a first fit: every fifth row" in text
+    assert re.search(r"^ +RMSE +RMSE of the mean +R2 +in 90% interval$", text, re.MULTILINE)
+    assert re.search(r"^  zinc( +[\d.e-]+){3} +(\d+%|-)$", text, re.MULTILINE)
+    assert re.search(r"^chosen: .*, alpha ", text, re.MULTILINE)
 
 
 def test_classes(table):
     model = ovk.fit_file(table, "rock", classify=True)
-    assert isinstance(model, FittedClasses)
-    assert "majority: accuracy 0.5" in model.summary()
+    assert model.settings.classify
+    assert re.search(r"^ +model +majority$", text := str(model.summary()), re.MULTILINE)
+    assert re.search(r"^  accuracy +[\d.]+ +0\.5", text, re.MULTILINE)
 
 
 def test_cells_that_cannot_be_read_are_named(table):
@@ -84,22 +88,22 @@ def test_a_metric_is_learned_where_few_inputs_matter(tmp_path):
     names = [f"x{j}" for j in range(12)]
     np.savetxt(path, np.column_stack([X, y]), "%.6g", ",", header=",".join([*names, "y"]), comments="")
     model = ovk.fit_file(path, "y")
-    assert "in a learned metric" in model.summary() or "in learned metrics" in model.summary()
-    assert model.errors[0][0] < 0.25 * model.errors[1][0]
+    assert "in a learned metric" in model.chosen() or "in learned metrics" in model.chosen()
+    assert model.scores[0].mse[0] < 0.25 * model.scores[1].mse[0]
     # Rows that nobody has seen have the errors and the intervals that are told.
     new = rng.uniform(-1.7, 1.7, (500, 12))
     outcome = np.sin(2 * new[:, 0]) + 0.5 * new[:, 1] ** 2 + 0.1 * rng.standard_normal(500)
     np.savetxt(path, np.column_stack([new, outcome]), "%.6g", ",", header=",".join([*names, "y"]), comments="")
     found = model.predict_file(path)
-    assert 0.6 < np.mean((found["y"] - outcome) ** 2) / model.errors[0][0] < 1.6
+    assert 0.6 < np.mean((found["y"] - outcome) ** 2) / model.scores[0].mse[0] < 1.6
     assert 0.84 < np.mean((found["y low"] <= outcome) & (outcome <= found["y high"])) < 0.96
 
 
 def test_no_metric_of_many_inputs(tmp_path, monkeypatch):
-    monkeypatch.setattr("ovk.app.sessions.batch.MAPPED", 5)
+    monkeypatch.setattr("ovk.app.sessions.table_model.MAX_METRIC_INPUTS", 5)
     X = np.random.default_rng(0).standard_normal((120, 6))
     path = tmp_path / "many.csv"
     np.savetxt(path, np.column_stack([X, np.sin(2 * X[:, 0])]), "%.6g", ",", header="a,b,c,d,e,f,y", comments="")
-    assert "metric" not in ovk.fit_file(path, "y").summary()
-    monkeypatch.setattr("ovk.app.sessions.batch.MAPPED", 6)
-    assert "metric" in ovk.fit_file(path, "y").summary()
+    assert "metric" not in ovk.fit_file(path, "y").chosen()
+    monkeypatch.setattr("ovk.app.sessions.table_model.MAX_METRIC_INPUTS", 6)
+    assert "metric" in ovk.fit_file(path, "y").chosen()

@@ -48,20 +48,20 @@ def test_errors_and_intervals_are_those_of_new_groups(known, grouped, tmp_path):
     new = visits(tmp_path / "new.csv", 60, seed=1, first=100)
     coverage, mse = held(grouped, new)
     assert 0.8 < coverage < 0.99
-    assert 0.6 < mse / grouped.errors[0][0] < 1.6
+    assert 0.6 < mse / grouped.scores[0].mse[0] < 1.6
     assert 0.8 < grouped.recent.coverage[2, 0] < 0.98
     # Rows left out singly know their patients by other rows.
     with pytest.warns(UserWarning, match="'patient' takes 40 values"):
         rows = ovk.fit_file(known, "score")
     coverage, mse = held(rows, new)
     assert coverage < 0.7
-    assert mse > 3 * rows.errors[0][0]
+    assert mse > 3 * rows.scores[0].mse[0]
 
 
 def test_the_column_is_no_input_and_the_model_says_for_whom_its_errors_are(grouped, tmp_path):
     assert grouped.preparation.feature_names_ == ["x", "a", "b", "c"]
     assert grouped.tested == "the 40 groups of 'patient', a fifth of them at a time"
-    assert "errors and intervals are those of new groups of 'patient'" in grouped.summary()
+    assert "errors and intervals are those of new groups of 'patient'" in str(grouped.summary())
     path = tmp_path / "m.ovk"
     ovk.save(grouped, path)
     again = ovk.load(path)
@@ -76,7 +76,7 @@ def test_the_command_does_the_same(known, grouped, tmp_path):
     written = CliRunner().invoke(app, ["fit", str(known), *options, "--json"])
     assert written.exit_code == 0, written.output
     found = json.loads(written.stdout)
-    np.testing.assert_allclose(found["left_out_mse"], grouped.errors[0], rtol=1e-9)
+    np.testing.assert_allclose(found["left_out_mse"], grouped.scores[0].mse, rtol=1e-9)
     assert found["columns"]["patient"] == "not used: its groups are left out together"
     assert found["groups"] == "patient"
     assert found["remarks"] == []
@@ -136,7 +136,7 @@ def test_a_stream_leaves_columns_out_and_keeps_to_it(known, tmp_path):
 
 def test_a_stream_hints_at_columns_that_number_things(known):
     written = CliRunner().invoke(app, ["stream", str(known), "--targets", "score", "--warm-up", "200"])
-    assert re.search(r"hint: Column 'patient' takes \d+ values", written.stderr)
+    assert re.search(r"warning: Column 'patient' takes \d+ values", written.stderr)
     assert "--groups" not in written.stderr
     # Who names a column knows it.
     asked = ["stream", str(known), "--targets", "score", "--features", "patient,x", "--warm-up", "200"]

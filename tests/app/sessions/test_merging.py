@@ -36,7 +36,7 @@ def predictions(session, rows):
 @pytest.fixture
 def sessions(tmp_path):
     first = learned(tmp_path, 0, PARTS[0], settings=settings())
-    return [first, *(learned(tmp_path, i, PARTS[i], like=first) for i in (1, 2))]
+    return [first, *(learned(tmp_path, i, PARTS[i], template=first) for i in (1, 2))]
 
 
 def test_merged_parts_are_the_session_of_all_rows(sessions, tmp_path):
@@ -66,7 +66,7 @@ def test_the_parts_stay_as_they_are_and_go_on(sessions, tmp_path):
 
 def test_lags_of_a_part_look_back_at_its_own_rows(tmp_path):
     first = learned(tmp_path, 0, PARTS[0], settings=settings(lags=[1]))
-    other = learned(tmp_path, 1, PARTS[1], like=first)
+    other = learned(tmp_path, 1, PARTS[1], template=first)
     assert_allclose(other.preparation.lags_.past_, PARTS[1][-1:, 2:])
     assert other.offset == SIZES[1]
     assert merge_sessions([first, other]).evaluator.n_rows == SIZES[0] + SIZES[1]
@@ -74,7 +74,7 @@ def test_lags_of_a_part_look_back_at_its_own_rows(tmp_path):
 
 def test_a_part_without_rows_is_refused(sessions, tmp_path):
     with pytest.raises(ValueError, match=r"3\.csv has no rows yet"):
-        learned(tmp_path, 3, PARTS[0][:0], like=sessions[0], save_to=tmp_path / "m.ovk")
+        learned(tmp_path, 3, PARTS[0][:0], template=sessions[0], save_to=tmp_path / "m.ovk")
     assert not (tmp_path / "m.ovk").exists()
 
 
@@ -86,14 +86,14 @@ def test_a_merged_session_is_saved_and_goes_on(sessions, tmp_path):
 
 def test_sessions_of_their_own_cannot_be_merged(sessions, tmp_path):
     other = learned(tmp_path, 1, PARTS[1], settings=settings())
-    with pytest.raises(ValueError, match="begin like the first"):
+    with pytest.raises(ValueError, match="start from the first"):
         merge_sessions([sessions[0], other])
     other = learned(tmp_path, 1, PARTS[1], settings=settings(lags=[1]))
     with pytest.raises(ValueError, match="lags differ"):
         merge_sessions([sessions[0], other])
     other = learned(tmp_path, 1, PARTS[1], settings=settings(model="olok"))
     with pytest.raises(ValueError, match="OLOK cannot be merged"):
-        learned(tmp_path, 2, PARTS[2], like=other)
+        learned(tmp_path, 2, PARTS[2], template=other)
 
 
 def test_sessions_of_classes_are_refused(tmp_path):
@@ -142,7 +142,7 @@ def test_the_command(tmp_path, capsys):
     for i in (1, 2):
         # The same command begins the part, and goes on with it when it is called again.
         for _ in range(2):
-            assert run("stream", files[i], "--like", models[0], "--resume", models[i]) == 0
+            assert run("stream", files[i], "--template", models[0], "--resume", models[i]) == 0
     capsys.readouterr()
     assert run("merge", *models, "--save", tmp_path / "all.ovk", "--json") == 0
     assert json.loads(capsys.readouterr().out)["rows"] == sum(SIZES)
@@ -151,6 +151,6 @@ def test_the_command(tmp_path, capsys):
     assert run("merge", models[0], "--save", tmp_path / "x.ovk") == 2
     assert run("merge", *models, "--save", models[0]) == 2
     assert run("merge", models[0], files[0], "--save", tmp_path / "x.ovk") == 4
-    assert run("stream", files[1], "--like", models[0], "--save", models[0]) == 2
-    assert run("stream", files[1], "--like", tmp_path / "none.ovk") == 2
-    assert run("stream", files[1], "--like", models[0], "--lags", "1") == 2
+    assert run("stream", files[1], "--template", models[0], "--save", models[0]) == 2
+    assert run("stream", files[1], "--template", tmp_path / "none.ovk") == 2
+    assert run("stream", files[1], "--template", models[0], "--lags", "1") == 2

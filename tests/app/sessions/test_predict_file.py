@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import ovk
 from ovk.app.cli.app import app
-from ovk.app.sessions import Session, Settings, fit_classes, fit_table
+from ovk.app.sessions import Session, Settings, fit_table
 from ovk.app.tables import Batch, open_records
 
 
@@ -63,7 +63,7 @@ def test_sessions_and_classes_predict_files_too(tmp_path):
 
     path = _write(tmp_path / "c.csv", [f"{i % 7},{'big' if i % 7 > 3 else 'small'}" for i in range(200)], "x,y")
     with open_records(path) as records:
-        classes = fit_classes(records, Settings(["y"], classify=True))
+        classes = fit_table(records, Settings(["y"], classify=True))
     found = classes.predict_file(path)
     assert list(found) == ["row", "y", "probability", "y=big", "y=small", "y outcome"]
     assert (found["y"] == found["y outcome"]).all()
@@ -122,7 +122,7 @@ def test_tables_compare_kernels_unless_told_otherwise(learned):
 
 
 def test_a_model_of_a_table_is_printed_in_one_line(learned):
-    assert repr(learned) == f"Fitted(targets=['y'], n_inputs={len(learned.preparation.feature_names_)})"
+    assert repr(learned) == f"TableModel(targets=['y'], n_inputs={len(learned.preparation.feature_names_)})"
 
 
 def test_columns_of_the_file_beside_its_predictions(learned, tmp_path):

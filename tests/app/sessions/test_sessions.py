@@ -108,7 +108,7 @@ def test_a_batch_fit_knows_its_error_and_its_intervals(tmp_path):
         writer.writerows(np.column_stack([x, np.sin(2 * x) + 0.1 * rng.standard_normal(200), np.cos(2 * x)]))
     with open_records(path) as records:
         fitted = fit_table(records, Settings(["a", "b"]))
-    assert (fitted.errors[0] < 0.1 * fitted.errors[1]).all()
+    assert (fitted.scores[0].mse < 0.1 * fitted.scores[1].mse).all()
     assert 0.1 < fitted.recent.widths(0.9)[0] < 0.3
 
 

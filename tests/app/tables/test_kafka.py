@@ -43,7 +43,7 @@ def learned(address, folder, killed_at=None, **options):
 
     place = folder / "m.ovk"
     with open_broker(address, **options) as records:
-        return learn(records, settings(), resume=place, predictions=folder / "parts", watch=watch)
+        return learn(records, settings(), resume=place, predictions=folder / "parts", on_progress=watch)
 
 
 def parts(folder):
@@ -115,15 +115,15 @@ def test_partitions_are_learned_one_by_one_and_merged(mock, tmp_path, capsys):
     refused = capsys.readouterr().err
     assert f"{address} has the partitions 0, 1, 2, 3, which have no common order" in refused
     assert f"ovk stream '{address}?partition=0' --model pkawv --save first.ovk" in refused
-    assert "--like first.ovk" in refused
+    assert "--template first.ovk" in refused
     assert "then ovk merge" in refused
     for added in (False, True):
         if added:
             for partition, rows in enumerate(halves):
                 mock.publish("halves", json_messages(rows[250:], 20), partition)
         assert run("stream", f"{address}?partition=0", *first, "--resume", parts[0]) == 0
-        assert run("stream", f"{address}?partition=1", "--like", parts[0], "--resume", parts[1]) == 0
-    assert run("stream", f"{address}?partition=2", "--like", parts[0], "--resume", tmp_path / "part2.ovk") == 3
+        assert run("stream", f"{address}?partition=1", "--template", parts[0], "--resume", parts[1]) == 0
+    assert run("stream", f"{address}?partition=2", "--template", parts[0], "--resume", tmp_path / "part2.ovk") == 3
     assert "partition=2 has no rows yet" in capsys.readouterr().err
     assert run("merge", *parts, "--save", tmp_path / "all.ovk") == 0
     merged = library.load(tmp_path / "all.ovk")
@@ -147,7 +147,7 @@ def test_partitions_are_followed_until_a_signal(mock, tmp_path):
     assert run("stream", f"{address}?partition=0", *first, "--resume", parts[0]) == 0
     processes = [
         ovk("stream", f"{address}?partition=0", "--resume", parts[0], "--follow"),
-        ovk("stream", f"{address}?partition=1", "--like", parts[0], "--resume", parts[1], "--follow"),
+        ovk("stream", f"{address}?partition=1", "--template", parts[0], "--resume", parts[1], "--follow"),
     ]
     try:
         for partition, n in enumerate((340, 40)):

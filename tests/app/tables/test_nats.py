@@ -68,7 +68,7 @@ def learned(address, folder, *, killed_at=None, resume=True, **options):
             save_to=place,
             resume=place if resume else None,
             predictions=folder / "parts",
-            watch=watch,
+            on_progress=watch,
         )
 
 
@@ -156,7 +156,7 @@ def test_a_server_that_goes_away_in_the_midst_is_waited_for(tmp_path, whole):
                 own.start()
 
         with open_broker(f"{own.url}/ROWS", patience=PATIENCE) as records:
-            session = learn(records, settings(), predictions=tmp_path / "parts", watch=watch)
+            session = learn(records, settings(), predictions=tmp_path / "parts", on_progress=watch)
         assert (model_bytes(session, tmp_path), parts(tmp_path / "parts"), session.offset) == whole
         # One that does not come back is an error, with everything safe that was learned.
         with open_broker(f"{own.url}/ROWS", patience=0.5) as records:
@@ -256,7 +256,7 @@ def test_bad_messages_are_counted_and_named(server, tmp_path):
     bad = [b"hello", b"[1, 2]", b'{"x": 1}', garbage, deep, b'[{"u": "word", "v": 1, "a": {}, "b": 2}]']
     server.publish("BAD", [good[0], *bad, *good[1:]])
     session = learned(f"{server.url}/BAD", tmp_path)
-    faults = dict(session.faults)
+    faults = dict(session.bad_rows)
     assert session.offset == 1000 + 7
     assert session.n_bad == 7
     assert "message 2, row 1: 'hello' is not JSON" in faults[101]

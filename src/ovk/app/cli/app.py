@@ -20,7 +20,7 @@ COMMANDS = {
     "predict": "Predict the rows of a file, with intervals.",
     "forecast": "Forecast the next rows, with intervals.",
     "plot": "Draw what a model has learned.",
-    "merge": "Merge models learned from parts of the data.",
+    "merge": "Merge models learned from partitions of the data.",
     "serve": "Serve models over HTTP.",
     "inspect": "Show what is in a model file.",
 }
@@ -94,8 +94,7 @@ def run(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
     except (Exception, KeyboardInterrupt) as error:
-        from ovk.app.cli.errors import explain
-        from ovk.app.cli.output import err
+        from ovk.app.cli.output import err, explain
 
         message, code = explain(error)
         err.print(f"ovk: {message}", style="red", markup=False)

@@ -14,12 +14,12 @@ import typer
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from ovk import OLOK, PKAWV, load, progressive, save
-from ovk.app.cli.errors import Exit, exit_code_on_error
 from ovk.app.cli.options import Json
-from ovk.app.cli.output import Bar, err, number, out, print_json, table
+from ovk.app.cli.output import Bar, Exit, err, exit_code_on_error, print_json, show
+from ovk.app.sessions import result_summary, table_lines
 from ovk.base import one_blas_thread
 from ovk.datasets import make_stream
-from ovk.evaluation import ProgressiveResult, RefittedRidge
+from ovk.evaluation import ProgressiveResult, RefittedRidge, ScoreTable
 from ovk.features import Nystrom, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
@@ -105,10 +105,11 @@ def command(
     stream = make_stream(rows, OUTPUTS, random_state=0)
     missing = float(np.isnan(stream.target).mean())
     if not as_json:
-        out.print(
+        show(
             f"{OUTPUTS} related outputs, {rows:,} rows, {missing:.0%} of the labels missing. Half-way the function "
-            "that the outputs share moves.\nEvery row is predicted before it is learned.\n"
+            "that the outputs share moves."
         )
+        show("Every row is predicted before it is learned.\n")
     with one_blas_thread(tiles=1):
         results, models = _evaluate(stream)
     found = _together(results, stream.target_names)
@@ -135,21 +136,17 @@ def command(
             }
         )
         return
-    table(
-        "mean squared error",
-        ["", "before the drift", "during", "after", "all rows"],
-        [[name, *map(number, values)] for name, values in errors.items()],
-    )
-    out.print(f"{_conclusion(errors)}\n", markup=False)
+    parts = ("before the drift", "during", "after", "all rows")
+    table = ScoreTable("mean squared error", tuple(errors), parts, np.array(list(errors.values())))
+    for line in [*table_lines(table), _conclusion(errors), ""]:
+        show(line)
     if drawn:
-        out.print(f"report: {page} (open it in a browser)", markup=False)
+        show(f"report: {page} (open it in a browser)")
     loaded = "predicts the same after loading" if same else "PREDICTS SOMETHING ELSE after loading"
-    out.print(f"model:  {model_file} ({loaded})", markup=False)
-    out.print(
-        f"table:  {file} (hourly readings of {len(STATIONS)} stations, {MISSING:.0%} missing). Try it:", markup=False
-    )
+    show(f"model:  {model_file} ({loaded})")
+    show(f"table:  {file} (hourly readings of {len(STATIONS)} stations, {MISSING:.0%} missing). Try it:")
     for line in COMMANDS:
-        out.print(f"  {line.format(file)}", markup=False)
+        show(f"  {line.format(file)}")
 
 
 def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]]:
@@ -158,7 +155,7 @@ def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]
     results: dict[str, ProgressiveResult] = {}
     columns = (TextColumn("{task.description:32}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Bar(*columns) as bar:
-        for number_, (name, model) in enumerate(models.items()):
+        for name, model in models.items():
             task = bar.add_task(name, total=len(stream.data))
 
             def chunks(task: Any = task) -> Iterator[tuple[Any, Any]]:
@@ -167,7 +164,7 @@ def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]
                     bar.update(task, advance=CHUNK)
 
             # The baselines are the same beside every learner: once is enough.
-            beside: list[Any] = ["mean", RefittedRidge(max_rows=600)] if number_ == 0 else []
+            beside: list[Any] = [] if results else ["mean", RefittedRidge(max_rows=600)]
             results[name] = progressive(
                 model, chunks(), untested=CHUNK, baselines=beside, chunk_size=CHUNK, keep="all", progress=False
             )
@@ -187,16 +184,17 @@ def _report(found: ProgressiveResult, page: Path, seconds: float, rows: int, mis
     """Write the report, if pictures can be drawn."""
     from ovk.app.report import report
 
-    notes = [
-        f"{rows:,} rows with {OUTPUTS} related outputs; {missing:.0%} of the labels are missing.",
-        "In the second third of the stream the function that the outputs share moves, so every learner has to unlearn.",
-        "Coupled outputs learn from each other's labels; learned alone, each output has only its own.",
+    summary = replace(result_summary(found), conclusion=conclusion, settings={"command": "ovk demo"})
+    summary.sentences += [
+        f"{rows:,} rows with {OUTPUTS} related outputs; {missing:.0%} of the labels are missing",
+        "in the second third of the stream the function that the outputs share moves, so every learner has to unlearn",
+        "coupled outputs learn from each other's labels; learned alone, each output has only its own",
+        f"learning took {seconds:,.1f} seconds",
     ]
     try:
-        chosen = {"command": "ovk demo"}
-        report(found, page, title="ovk demo", notes=notes, seconds=seconds, settings=chosen, conclusion=conclusion)
+        report(summary, page, title="ovk demo")
     except ImportError as missing_package:
-        err.print(f"no report: {missing_package}", markup=False)
+        show(f"no report: {missing_package}", err)
         return False
     return True
 

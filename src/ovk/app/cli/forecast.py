@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ovk.app.cli.errors import Exit, Failure, check_output_path, exit_code_on_error
-from ovk.app.cli.options import Format, Json, LevelOfModel, Out, check_level
-from ovk.app.cli.output import err
+from ovk.app.cli.options import Format, Json, LevelOfModel, Out, check_output_path
+from ovk.app.cli.output import Exit, Failure, err, exit_code_on_error, show
 from ovk.app.cli.predict import load_table_model, write_predictions
-from ovk.app.sessions import FittedClasses, PredictionColumns
+from ovk.app.sessions import PredictionColumns
 from ovk.app.tables import open_records
 
 
@@ -37,7 +36,6 @@ def command(
 
     Example: ovk forecast model.ovk --steps 24 --plot forecast.png
     """
-    check_level(level)
     for path, option in ((save, "--out"), (plot, "--plot")):
         check_output_path(path, option, models=[model], reads=[inputs or None])
     if plot is not None:
@@ -46,7 +44,7 @@ def command(
         with exit_code_on_error(Exit.USAGE):
             check_picture(plot)
     learned = load_table_model(model)
-    if isinstance(learned, FittedClasses):
+    if learned.settings.classify:
         raise Failure(f"{model} has learned classes, which are not forecast: use ovk predict", Exit.USAGE)
     with exit_code_on_error(Exit.DATA):
         opened: Any = open_records(inputs, form or None) if inputs else nullcontext()
@@ -67,4 +65,4 @@ def command(
             if horizon < steps
             else "too few rows were learned to test forecasts that far ahead"
         )
-        err.print(f"intervals are known for {bounded} of {steps} steps: {cure}", markup=False)
+        show(f"intervals are known for {bounded} of {steps} steps: {cure}", err)

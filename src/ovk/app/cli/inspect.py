@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ovk.app.cli.errors import Exit, exit_code_on_error
 from ovk.app.cli.options import Json
-from ovk.app.cli.output import out, print_json
+from ovk.app.cli.output import Exit, exit_code_on_error, print_json, show
 from ovk.persistence import StoredArray, StoredObject, inspect
 
 
@@ -32,11 +31,11 @@ def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")]
             }
         )
         return
-    out.print(f"{contents.class_name}, written by ovk {contents.version} (format {contents.format})", markup=False)
+    show(f"{contents.class_name}, written by ovk {contents.version} (format {contents.format})")
     for name, value in {**contents.parameters, **contents.state}.items():
         _show(name, value, 1)
     size = sum(array.nbytes for array in contents.arrays)
-    out.print(f"{len(contents.arrays)} arrays, {size / 1e6:.2f} MB")
+    show(f"{len(contents.arrays)} arrays, {size / 1e6:.2f} MB")
 
 
 def _show(name: str, value: Any, depth: int) -> None:
@@ -47,12 +46,12 @@ def _show(name: str, value: Any, depth: int) -> None:
     if isinstance(value, StoredObject):
         label, parts = f" {value.class_name}", {**value.parameters, **value.state}
     if (parts or label) and depth < 4:
-        out.print(f"{pad}{name}:{label}", markup=False)
+        show(f"{pad}{name}:{label}")
         for key, part in parts.items():
             _show(str(key), part, depth + 1)
         return
     text = repr(value)
-    out.print(f"{pad}{name} = {text if len(text) <= 100 else text[:97] + '...'}", markup=False)
+    show(f"{pad}{name} = {text if len(text) <= 100 else text[:97] + '...'}")
 
 
 def _tree(value: Any) -> Any:

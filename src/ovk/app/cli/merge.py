@@ -1,4 +1,4 @@
-"""``ovk merge``: one model out of models that were learned from parts of the data."""
+"""``ovk merge``: one model out of models that were learned from partitions of the data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ovk.app.cli.errors import Exit, Failure, check_model_path, check_output_path, exit_code_on_error
-from ovk.app.cli.options import Json
-from ovk.app.cli.output import out, print_json
+from ovk.app.cli.options import Json, check_model_path, check_output_path
+from ovk.app.cli.output import Exit, Failure, exit_code_on_error, print_json, show
 from ovk.app.sessions import Session, merge_sessions
 from ovk.evaluation import Mergeable
 from ovk.features import merge_all
@@ -21,11 +20,10 @@ def command(
     to: Annotated[Path, typer.Option("--save", help="Where to write the merged model.")],
     as_json: Json = False,
 ) -> None:
-    """Merge models learned from parts of the data into the model of all the data, exactly.
+    """Merge models learned from partitions of the data into the model of all the data, exactly.
 
-    Learn each part of a stream, such as the partitions of a topic, with `ovk stream`, all but the first with
-    --like FIRST.ovk. The parts are not changed and can continue to learn; merge them again whenever you need a model of
-    everything.
+    Learn each partition of a stream with `ovk stream`, all but the first with --template FIRST.ovk. The models are not
+    changed and can continue to learn; merge them again whenever you need a model of everything.
     """
     if len(files) < 2:
         raise Failure(f"there is only {files[0]}: give at least two models to merge", Exit.USAGE)
@@ -46,7 +44,8 @@ def command(
         print_json({"parts": files, "rows": rows, "model_file": to})
         return
     counted = "" if rows is None else f", {rows:,} rows in all"
-    out.print(f"{len(files)} models merged{counted}\nmodel: {to}", markup=False)
+    show(f"{len(files)} models merged{counted}")
+    show(f"model: {to}")
 
 
 def _merged(one: Any, two: Any) -> Any:

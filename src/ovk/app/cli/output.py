@@ -1,17 +1,23 @@
-"""What commands print: results on standard output, everything else on standard error."""
+"""What commands print: results on standard output; progress, warnings and errors on standard error. Exit codes.
+
+Nobody should meet a traceback who did not ask for one: errors are one sentence.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -23,113 +29,44 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
-from rich.text import Text
 
-from ovk.app.sessions import ColumnRow, SessionProgress, doubts, fault_lines, hints
-from ovk.app.tables import UNUSED, Preparation, Records
-
-#: Most names of columns in one line.
-MOST = 50
+from ovk.app.sessions import OtherSession, SessionProgress, Summary, printable
+from ovk.app.tables import BrokerError, Records, StreamLost
+from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass
 
 #: Results. (No emoji: `:b:` may be part of a column's name.)
 out = Console(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
 
-#: Progress, remarks and errors.
+#: Progress, warnings and errors.
 err = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> None:
-    """Print a table; the first `words` columns hold words, the others numbers."""
-    shown = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for k, name in enumerate(columns):
-        shown.add_column(_text(name), justify="left" if k < words else "right", overflow="fold")
-    for row in rows:
-        shown.add_row(*map(_text, row))
-    out.print(shown)
+def show(text: str, console: Console = out, **options: Any) -> None:
+    """Print a line as data: square brackets are no markup, and control characters do not reach the terminal."""
+    console.print(printable(text), markup=False, **options)
 
 
-def _text(cell: str) -> Text:
-    """A cell as data: square brackets are no markup, and control characters do not reach the terminal.
+def print_summary(summary: Summary, warn_bad: float, written: Mapping[str, Path | str | None]) -> None:
+    """Print a summary as text, warnings on standard error, and the files that were `written`.
 
-    >>> _text("y [kg]\\x1b[2J").plain
-    'y [kg][2J'
+    Rows with unreadable cells are a warning if their share is above `warn_bad`.
     """
-    return Text("".join(letter for letter in cell if letter.isprintable()))
-
-
-def print_sentence(sentence: str) -> None:
-    """Print a sentence that may hold names of columns."""
-    out.print(_text(sentence))
-
-
-def print_columns(readings: Mapping[str, str], targets: Sequence[str] = ()) -> None:
-    """Say how the columns of a table are read, inputs and outputs apart, those that are read alike in one line."""
-    for outputs in (False, True):
-        alike: dict[str, list[str]] = {}
-        for name, reading in readings.items():
-            if (name in targets) == outputs:
-                alike.setdefault(reading, []).append(name)
-        lead = "output" if outputs else "input"
-        for reading, names in alike.items():
-            unused = reading.startswith(UNUSED)
-            what = "" if unused else f"{lead}{'s' if len(names) > 1 else ''} "
-            out.print(_text(f"{what}{', '.join(names[:MOST])}{_more(names)}: {reading}"))
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - MOST} more (all with --json)" if len(names) > MOST else ""
-
-
-def print_bad_rows(bad: int, rows: int, faults: Sequence[tuple[int, str]], warn: float) -> None:
-    """Say how many rows had unreadable cells, and which; as a warning on standard error if they are many."""
-    if not bad:
-        return
-    console = err if bad > warn * rows else out
-    share = f"{bad / max(rows, 1):.1%} of {rows:,} rows" if bad > warn * rows else f"{bad:,} of {rows:,} rows"
-    style = "yellow" if console is err else ""
-    lead = "warning: " if console is err else ""
-    console.print(_text(f"{lead}{share} had unreadable cells (row 1 is the first row of data):"), style=style)
-    for line in fault_lines(bad, faults):
-        console.print(_text(f"  {line}"), style=style)
-
-
-def print_observed(columns: Iterable[ColumnRow]) -> None:
-    """Say of which outputs values are missing, and how many."""
-    shares = [f"{name} {seen:.0%}" for name, role, seen, *_ in columns if role == "output" and seen < 0.995]
-    if shares:
-        out.print(_text(f"share of the values observed: {', '.join(shares)}"))
-
-
-def print_remarks(preparation: Preparation, columns: Iterable[ColumnRow] = (), *, table: bool = False) -> None:
-    """Say on standard error which columns may not be what they are read as; `table` if groups can be left out."""
-    for remark in doubts(preparation, columns):
-        err.print(_text(f"warning: {remark}"), style="yellow")
-    for remark in hints(preparation, table=table):
-        err.print(_text(f"hint: {remark}"))
-
-
-def faults_json(faults: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
-    """The first faults, as `--json` prints them."""
-    return [{"row": row, "fault": fault} for row, fault in faults[:10]]
-
-
-def number(value: float) -> str:
-    """A number with four digits.
-
-    >>> number(0.123456), number(float("nan"))
-    ('0.1235', '-')
-    """
-    return "-" if math.isnan(value) else f"{value:.4g}"
-
-
-def percent(share: float) -> str:
-    """A share as a percentage.
-
-    >>> percent(0.905), percent(float("nan"))
-    ('90%', '-')
-    """
-    return "-" if math.isnan(share) else f"{share:.0%}"
+    many = summary.n_bad > warn_bad * summary.n_rows
+    for i, line in enumerate(summary.bad_row_lines()):
+        if not many:
+            show(line)
+            continue
+        if i == 0:
+            share = f"{summary.n_bad / max(summary.n_rows, 1):.1%} of {summary.n_rows:,} rows"
+            line = f"warning: {share}{line[line.index(' had') :]}"
+        show(line, err, style="yellow")
+    for warning in summary.warnings:
+        show(f"warning: {warning}", err, style="yellow")
+    for line in summary.lines():
+        show(line)
+    for what, path in written.items():
+        if path:
+            show(f"{what}: {path}")
 
 
 def print_json(content: Any) -> None:
@@ -192,7 +129,6 @@ class ProgressDisplay:
         self._progress.stop()
 
     def show(self, reached: SessionProgress) -> None:
-        """Say how far it is."""
         self.rows = reached.rows
         rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
         text = f"{reached.session.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
@@ -207,3 +143,83 @@ def announced(text: str) -> Iterator[Callable[[str], None]]:
         return
     with err.status(escape(text)) as status:
         yield lambda now: status.update(escape(now))
+
+
+# Errors as one sentence and an exit code.
+
+#: Set this environment variable to see where an error came from.
+TRACEBACK_VARIABLE = "OVK_TRACEBACK"
+
+
+class Exit(IntEnum):
+    """Exit codes; the package's docstring says what they mean."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    DATA = 3
+    MODEL = 4
+    PACKAGE = 5
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class Failure(Exception):
+    """An error whose message is the sentence to show."""
+
+    def __init__(self, message: str, code: Exit) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextmanager
+def exit_code_on_error(code: Exit) -> Iterator[None]:
+    """Errors of the values met here are the fault of the data, or of the model file."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise Failure(sentence(error), _code(error, code)) from error
+
+
+#: What loading a model file raises.
+MODEL_ERRORS = (ChangedClass, CorruptFile, NewerFormat, UnknownClass)
+
+
+def _code(error: BaseException, code: Exit) -> Exit:
+    if isinstance(error, OtherSession) or (isinstance(error, BrokerError) and not isinstance(error, StreamLost)):
+        return Exit.USAGE
+    return Exit.MODEL if isinstance(error, MODEL_ERRORS) else code
+
+
+def explain(error: BaseException) -> tuple[str, Exit]:
+    """The sentence for an error, and the exit code."""
+    if os.environ.get(TRACEBACK_VARIABLE):
+        traceback.print_exception(error)
+    if isinstance(error, Failure):
+        return str(error), error.code
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", Exit.INTERRUPTED
+    if isinstance(error, ImportError):
+        return sentence(error), Exit.PACKAGE
+    if isinstance(error, MODEL_ERRORS):
+        return sentence(error), Exit.MODEL
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: use fewer columns or a smaller --block", Exit.DATA
+    if isinstance(error, (OSError, ValueError)):
+        return sentence(error), Exit.DATA
+    return (
+        f"{type(error).__name__}: {sentence(error)}; this is an error of ovk: please report it with the output of the "
+        f"same command when the environment variable {TRACEBACK_VARIABLE} is set",
+        Exit.FAILED,
+    )
+
+
+def sentence(error: BaseException) -> str:
+    """The message on one line; for errors of the system the file first."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        text = f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
+        return f"{text}: check the path" if isinstance(error, FileNotFoundError) else text
+    # Functions name their argument first, which nobody has given here.
+    return " ".join(str(error).removeprefix("path: ").split()) or type(error).__name__

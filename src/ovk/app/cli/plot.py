@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ovk.app.cli.errors import PAGE, Exit, Failure, check_output_path, exit_code_on_error
-from ovk.app.cli.output import out
+from ovk.app.cli.options import PAGE_ENDINGS, check_output_path
+from ovk.app.cli.output import Exit, Failure, exit_code_on_error, show
 from ovk.persistence import load
 
 
@@ -26,20 +26,21 @@ def command(
     its candidates, for models of curves some of the curves that they learned, each predicted without it, for MovKL the
     weights of its kernels, for OKVAR its series.
     """
-    from ovk.app.report import model_display, model_page
+    from ovk.app.report import model_display, report
     from ovk.plotting import check_picture, save_picture
 
     path = save or Path(model.with_suffix(".png").name)
     check_output_path(path, models=[model])
-    if path.suffix.lower() not in PAGE:
+    page = path.suffix.lower() in PAGE_ENDINGS
+    if not page:
         try:
             check_picture(path)
         except ValueError as error:
             raise Failure(f"{error}; a page ends in .html", Exit.USAGE) from error
     with exit_code_on_error(Exit.MODEL):
         learned = load(model)
-        if path.suffix.lower() in PAGE:
-            model_page(learned, path, f"What {model.name} has learned")
+        if page:
+            report(learned, path, title=f"What {model.name} has learned")
         else:
             save_picture(model_display(learned), path)
-    out.print(f"{'page' if path.suffix.lower() in PAGE else 'picture'}: {path}", markup=False)
+    show(f"{'page' if page else 'picture'}: {path}")

@@ -13,10 +13,9 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from ovk.app.cli.errors import Exit, Failure, article, check_output_path, exit_code_on_error
-from ovk.app.cli.options import File, Format, Json, Keep, LevelOfModel, MaxBad, Out, check_level, listed
-from ovk.app.cli.output import err, plain
-from ovk.app.sessions import MAX_BAD, FilePredictions, Fitted, FittedClasses, Session
+from ovk.app.cli.options import File, Format, Json, LevelOfModel, Out, check_output_path, listed
+from ovk.app.cli.output import Exit, Failure, err, exit_code_on_error, plain, show
+from ovk.app.sessions import MAX_BAD, FilePredictions, LearnedTable
 from ovk.app.tables import open_records
 from ovk.persistence import load, replacing
 
@@ -80,9 +79,14 @@ def command(
     model: Annotated[Path, typer.Argument(help="A model of `ovk fit` or `ovk stream`.")],
     file: File,
     save: Out = None,
-    keep: Keep = "",
+    keep: Annotated[
+        str, typer.Option(help="Columns of the file to copy to the predictions, such as id, separated by commas.")
+    ] = "",
     level: LevelOfModel = None,
-    max_bad: MaxBad = MAX_BAD,
+    max_bad: Annotated[
+        float,
+        typer.Option(help="Stop with an error if more than this share of the rows has unreadable cells.", min=0, max=1),
+    ] = MAX_BAD,
     form: Format = "",
     as_json: Json = False,
 ) -> None:
@@ -95,7 +99,6 @@ def command(
 
     Example: ovk predict soil.ovk new-places.csv --out predictions.csv
     """
-    check_level(level)
     check_output_path(save, models=[model], reads=[file])
     learned = load_table_model(model)
     with exit_code_on_error(Exit.DATA), open_records(file, form or None) as records:
@@ -114,17 +117,19 @@ def command(
             rest = iter(found)
             found = chain(list(islice(rest, 1)), rest)
         write_predictions(found, columns, save, as_json=as_json)
-    for remark in rows.remarks():
-        err.print(f"warning: {remark}", style="yellow", markup=False)
+    for warning in rows.warnings():
+        show(f"warning: {warning}", err, style="yellow")
 
 
-def load_table_model(path: Path) -> Fitted | FittedClasses | Session:
+def load_table_model(path: Path) -> LearnedTable:
     """The model in a file, if it was learned from a table."""
     with exit_code_on_error(Exit.MODEL):
         learned = load(path)
-    if isinstance(learned, (Fitted, FittedClasses, Session)):
+    if isinstance(learned, LearnedTable):
         return learned
+    name = type(learned).__name__
     raise Failure(
-        f"{path} holds {article(type(learned).__name__)}, which was not learned from a table: use ovk.load in Python",
+        f"{path} holds {'an' if name[0] in 'AEIO' else 'a'} {name}, which was not learned from a table: use "
+        "ovk.load in Python",
         Exit.MODEL,
     )

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ovk.app.cli.errors import Exit, Failure, exit_code_on_error
+from ovk.app.cli.output import Exit, Failure, exit_code_on_error
 from ovk.app.serve import Limits, create_app, is_loopback
 from ovk.app.sessions import Interrupted, StopSignals
 

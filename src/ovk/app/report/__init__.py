@@ -2,7 +2,6 @@
 
 from ovk.app.report.forecast import ForecastDisplay
 from ovk.app.report.models import model_display as model_display
-from ovk.app.report.models import model_page as model_page
 from ovk.app.report.writer import report
 
 __all__ = ["ForecastDisplay", "report"]

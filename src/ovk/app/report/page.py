@@ -1,9 +1,9 @@
-"""The parts of a page that is one file: sections, figures, tables."""
+"""The building blocks of a page that is one file: sections, figures, tables."""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from io import BytesIO
@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ovk.app.sessions import is_share
+from ovk.evaluation import ScoreTable
 from ovk.persistence import replacing
-from ovk.plotting import Display, RelevanceDisplay, pyplot
+from ovk.plotting import Display, pyplot
 
 #: Inches of a plot, which a phone shows in natural size; wider ones up to the second width are made as narrow.
 WIDTH, WIDEST = 3.75, 5.6
@@ -29,25 +31,14 @@ SMALL, LARGE = 9, 10.5
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def write_page(path: str | Path, title: str, parts: Sequence[str]) -> Path:
+def write_page(path: str | Path, title: str, sections: Sequence[str]) -> Path:
     """Write a page of these sections, which is complete or not there."""
     frame = Template(files("ovk.app.report").joinpath("page.html").read_text(encoding="utf-8"))
-    page = frame.substitute(title=escape(title), policy=POLICY, body="\n".join(parts))
+    page = frame.substitute(title=escape(title), policy=POLICY, body="\n".join(sections))
     path = Path(path)
     with replacing(str(path)) as file:
         file.write(page.encode("utf-8"))
     return path
-
-
-def relevance_section(relevance: Mapping[str, float]) -> str:
-    """How much each column matters, in words and bars."""
-    text = (
-        "<p>How much the predictions change when the values of a column are shuffled between rows. This shows what the "
-        "model uses, not what causes what.</p>"
-    )
-    display = RelevanceDisplay(dict(relevance)).plot()
-    body = text + grid([figure(display, "Relevance of each column")])
-    return section("relevance", "Which inputs matter", body, half=True)
 
 
 def section(name: str, heading: str, body: str, *, half: bool = False) -> str:
@@ -98,13 +89,12 @@ def _swatch(handle: Any) -> str:
     return _image(drawn, "")
 
 
-def figure(display: Display, description: str) -> str:
-    """What a display has drawn, as an image within the page."""
-    return picture(display.figure_, description)
+def figure(display: Display | Any, description: str) -> str:
+    """What a display has drawn, or a figure of matplotlib, as an image in its natural size.
 
-
-def picture(drawn: Any, description: str) -> str:
-    """A figure of matplotlib as an image, in its natural size: letters are of the same size in all plots."""
+    Letters are of the same size in all plots.
+    """
+    drawn = display.figure_ if isinstance(display, Display) else display
     _even_out(drawn)
     # Ticks may change with the layout, and the layout with them.
     drawn.draw_without_rendering()
@@ -152,15 +142,6 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], word
     return f'<div class="wide"><table>{top}{header}<tbody>{body}</tbody></table></div>'
 
 
-def model_heading(name: str) -> str:
-    """The heading of a model's column.
-
-    >>> model_heading("PKAWV"), model_heading("coupled (PKAWV)"), model_heading("model")
-    ('model (PKAWV)', 'coupled (PKAWV)', 'model')
-    """
-    return name if "(" in name or name == "model" else f"model ({name})"
-
-
 def number(value: float) -> str:
     """Four digits, of which the last ones may be zeros: numbers below each other have as many.
 
@@ -171,6 +152,25 @@ def number(value: float) -> str:
         return "0" if value == 0 else "–"
     exponent = int(f"{value:.3e}".partition("e")[2])
     return f"{value:,.{max(3 - exponent, 0)}f}" if -4 < exponent < 7 else f"{value:.3e}"
+
+
+def score_table(scores: ScoreTable) -> str:
+    """A table of scores, the best of each row in bold."""
+    rows = []
+    for k, (name, values) in enumerate(zip(scores.rows, scores.values.tolist(), strict=True)):
+        known = [value for value in values if np.isfinite(value)]
+        best = (max if scores.largest[k] else min)(known) if scores.largest and known else None
+        cells = map(_cell, scores.columns, values)
+        marked = [f"<b>{cell}</b>" if value == best else cell for cell, value in zip(cells, values, strict=True)]
+        rows.append([escape(name), *marked])
+    if scores.relative is not None:
+        rows.append([escape(scores.relative[0]), *map(_cell, scores.columns, scores.relative[1].tolist())])
+    title = f"{scores.title[0].upper()}{scores.title[1:]}{', the best in bold' if scores.largest else ''}"
+    return table(title, ["", *map(escape, scores.columns)], rows)
+
+
+def _cell(heading: str, value: float) -> str:
+    return share(value) if is_share(heading) else f"{int(value):,}" if heading == "rows" else number(value)
 
 
 def share(value: float, digits: int = 0) -> str:

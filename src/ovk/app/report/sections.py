@@ -1,93 +1,108 @@
-"""Sections of a page about the last rows: predictions and outcomes, intervals, which outputs go together."""
+"""Sections of a page: predictions and outcomes, intervals, which outputs are related, errors along a stream, drift."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
 
-from ovk.app.report.page import (
-    WIDTH,
-    figure,
-    grid,
-    grid_with_legend,
-    model_heading,
-    number,
-    pair,
-    paragraphs,
-    picture,
-    section,
-    table,
-)
+from ovk.app.report.page import WIDTH, figure, grid, grid_with_legend, pair, score_table, section
+from ovk.app.sessions import Summary
 from ovk.base import Array
-from ovk.evaluation import (
-    ClassScores,
-    DriftResult,
-    ProgressiveResult,
-    RecentErrors,
-)
+from ovk.evaluation import DriftResult, ProgressiveResult, RecentErrors
 from ovk.plotting import (
     ROWS,
     CalibrationDisplay,
     ConfusionDisplay,
+    Display,
     DriftDisplay,
     ObservedDisplay,
     OutputGraphDisplay,
     OutputStructureDisplay,
     ProgressiveErrorDisplay,
     RecentDisplay,
+    RelevanceDisplay,
     ResidualDisplay,
     pyplot,
 )
 
 #: Most outputs with figures of their own; the tables have all of them.
-FIGURES = 12
+MAX_OUTPUTS_DRAWN = 12
 
 #: Most outputs in the graph of those that go together.
-NODES = 40
+MAX_NODES = 40
 
 #: How far the coverage of an interval may be from its level before a word is said about it.
 TOLERANCE = 0.03
 
 
-def recent_sections(
-    recent: RecentErrors,
-    outputs: Sequence[str],
-    heading: str = "Predictions and outcomes of the last rows",
-    *,
-    ordered: bool = True,
-    measured: str = "",
-) -> list[str]:
-    """What the last rows tell: predictions and outcomes, intervals, and which outputs go together.
+def recent_sections(recent: RecentErrors, outputs: Sequence[str], *, ordered: bool, intervals: str) -> list[str]:
+    """Predictions and outcomes, intervals, and which outputs are related.
 
-    Rows that are not `ordered` in time are drawn as outcomes against predictions. `measured` says how the intervals
-    were tested, for those that are not of a stream.
+    Rows that are not `ordered` in time are drawn as outcomes against predictions. `intervals` says how the intervals of
+    a table were tested; it is empty for streams.
     """
+    heading = "Predictions and outcomes of " + ("rows left out" if intervals else "the last rows")
     return [
-        section("recent", heading, _last_rows(recent, outputs) if ordered else _any_rows(recent, outputs)),
-        section("calibration", "Intervals and residuals", _intervals(recent, outputs, measured)),
+        section("recent", heading, _rows(recent, outputs, ordered=ordered)),
+        section("calibration", "Intervals and residuals", _intervals(recent, outputs, intervals)),
         section("structure", "Which outputs go together", _structure(recent, outputs)),
     ]
 
 
-def _last_rows(recent: RecentErrors, outputs: Sequence[str]) -> str:
-    names = outputs[:FIGURES]
-    displays = [RecentDisplay.from_recent(recent, q, name=name) for q, name in enumerate(names)]
+def _rows(recent: RecentErrors, outputs: Sequence[str], *, ordered: bool) -> str:
+    names = outputs[:MAX_OUTPUTS_DRAWN]
     shown = min(len(recent.Y), ROWS)
-    more = f"<p>The last {shown} of {len(recent.Y):,} rows.</p>" if shown < len(recent.Y) else ""
-    return more + grid_with_legend(displays, [f"The last predictions and outcomes of {name}" for name in names])
-
-
-def _any_rows(recent: RecentErrors, outputs: Sequence[str]) -> str:
-    names = outputs[:FIGURES]
-    displays = [ObservedDisplay.from_recent(recent, q, name=name) for q, name in enumerate(names)]
+    words = ("The last predictions and outcomes of {}", "Outcomes of {} against their predictions")[not ordered]
     text = "<p>Each dot is a row: on the diagonal prediction and outcome agree.</p>"
-    return text + grid_with_legend(displays, [f"Outcomes of {name} against their predictions" for name in names])
+    if ordered:
+        text = f"<p>The last {shown} of {len(recent.Y):,} rows.</p>" if shown < len(recent.Y) else ""
+    display = RecentDisplay if ordered else ObservedDisplay
+    displays: list[Display] = [display.from_recent(recent, q, name=name) for q, name in enumerate(names)]
+    return text + grid_with_legend(displays, [words.format(name) for name in names])
+
+
+def error_section(result: ProgressiveResult | None) -> str:
+    """Errors along the stream, beside those of the baselines; empty for a table."""
+    if result is None:
+        return ""
+    outputs, total = list(result.outputs[:MAX_OUTPUTS_DRAWN]), len(result.outputs)
+    more = f"<p>The first {MAX_OUTPUTS_DRAWN} of {total} outputs.</p>" if total > MAX_OUTPUTS_DRAWN else ""
+    displays: list[Display] = []
+    for output in outputs:
+        _, ax = pyplot().subplots(figsize=(WIDTH, 2.7), layout="constrained")
+        displays.append(ProgressiveErrorDisplay.from_result(result, outputs=[output], plot=False).plot(ax))
+    words = [f"Mean squared error of {output} so far, beside baselines" for output in outputs]
+    return section("errors", "Errors along the stream", more + grid_with_legend(displays, words))
+
+
+def class_sections(summary: Summary) -> list[str]:
+    """Accuracy along a stream, which classes are confused, and how often each was found."""
+    display = ConfusionDisplay.from_counts(summary.learners[0].confusion, summary.names)
+    confusion = figure(display, "Confusion of classes")
+    found = score_table(summary.tables[1])
+    if summary.result is None:
+        return [section("classes", "The classes", pair(found, grid([confusion])))]
+    curve = figure(ProgressiveErrorDisplay.from_result(summary.result), "Accuracy so far, beside baselines")
+    return [
+        section("errors", "Accuracy along the stream", grid([curve, confusion])),
+        section("classes", "The classes", found, half=True),
+    ]
+
+
+def relevance_section(relevance: Mapping[str, float]) -> str:
+    """How much each column matters, in words and bars."""
+    text = (
+        "<p>How much the predictions change when the values of a column are shuffled between rows. This shows what the "
+        "model uses, not what causes what.</p>"
+    )
+    body = text + grid([figure(RelevanceDisplay(dict(relevance)).plot(), "Relevance of each column")])
+    return section("relevance", "Which inputs matter", body, half=True)
 
 
 #: How the intervals of a stream are tested.
-ALONG = "As soon as there were enough errors of earlier rows, predictions had intervals made from them."
+TESTED_ALONG = "As soon as there were enough errors of earlier rows, predictions had intervals made from them."
 
 
 def _intervals(recent: RecentErrors, outputs: Sequence[str], measured: str) -> str:
@@ -95,7 +110,7 @@ def _intervals(recent: RecentErrors, outputs: Sequence[str], measured: str) -> s
         return "<p>Too few rows to test intervals.</p>"
     display = CalibrationDisplay.from_recent(recent, names=list(outputs))
     text = (
-        f"<p>{escape(measured or ALONG)} The curves "
+        f"<p>{escape(measured or TESTED_ALONG)} The curves "
         "show how often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide. "
         "Bars are two standard errors: with few rows, points lie off the diagonal by chance.</p>"
         f"<p>{escape(_verdict(recent, outputs, stream=not measured))}</p>"
@@ -142,6 +157,7 @@ def _structure(recent: RecentErrors, outputs: Sequence[str]) -> str:
             f"<p>The correlation of {escape(names[0])} and {escape(names[1])} is {outcomes[0, 1]:.2f}, that of their "
             f"errors {errors[0, 1]:.2f}: what is left in the errors is information that the model has not used.</p>"
         )
+    few = outcomes[:MAX_NODES, :MAX_NODES]
     heat = OutputStructureDisplay(outcomes, names).plot()
     heat.ax_.set_title("Correlation of the outcomes", fontsize=10)
     left = OutputStructureDisplay(errors, names).plot()
@@ -154,7 +170,7 @@ def _structure(recent: RecentErrors, outputs: Sequence[str]) -> str:
         [
             figure(heat, "Correlation matrix of the outcomes"),
             figure(left, "Correlation matrix of the errors"),
-            figure(OutputGraphDisplay(outcomes[:NODES, :NODES], names[:NODES]).plot(), "Graph of the outputs"),
+            figure(OutputGraphDisplay(few, names[:MAX_NODES]).plot(), "Graph of the outputs"),
         ]
     )
 
@@ -172,74 +188,10 @@ def _correlation(A: Array) -> Array:
     return result
 
 
-# What a report tells of a stream of classes.
-
-#: Scores of the table, with the attribute of `ClassScores`, and whether the largest is the best.
-SCORES = (
-    ("accuracy", "accuracy", True),
-    ("balanced accuracy", "balanced_accuracy", True),
-    ("kappa", "kappa", True),
-    ("log loss", "log_loss", False),
-    ("AUC", "auc", True),
-)
-
-
-def class_sections(
-    result: ProgressiveResult, notes: Sequence[str], seconds: float | None, conclusion: str | None = None
-) -> list[str]:
-    """Scores, curves and classes."""
-    curves = [
-        figure(ProgressiveErrorDisplay.from_result(result), "Accuracy so far, beside baselines"),
-        figure(ConfusionDisplay.from_result(result), "Confusion of classes"),
-    ]
-    return [
-        section("summary", "In short", _short(result, notes, seconds, conclusion)),
-        section("errors", "Accuracy along the stream", grid(curves)),
-        section("classes", "The classes", class_table(result.model, result.classes.tolist()), half=True),
-    ]
-
-
-def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | None, conclusion: str | None) -> str:
-    learners = (result.model, *result.baselines)
-    facts = [
-        f"{result.n_rows - result.untested:,} rows were predicted before they were learned, after a warm-up of "
-        f"{result.untested:,}.",
-        *([f"{result.n_missing:,} rows had no label: they were not learned."] if result.n_missing else []),
-        *notes,
-        *([] if seconds is None else [f"Learning took {seconds:,.1f} seconds."]),
-    ]
-    said = conclusion or result.conclusion()
-    return pair(paragraphs(said, facts), score_table(learners))
-
-
-def score_table(learners: Sequence[ClassScores]) -> str:
-    """Scores of the model and of its baselines."""
-    model, *baselines = [one.name for one in learners]
-    names = [model_heading(model), *baselines]
-    rows = []
-    for name, attribute, largest in SCORES:
-        values = np.array([getattr(one, attribute) for one in learners])
-        best = np.nanmax(values) if largest else np.nanmin(values)
-        cells = [f"<b>{number(value)}</b>" if value == best else number(value) for value in values.tolist()]
-        rows.append([name, *cells])
-    return table("Scores, the best in bold", ["", *map(escape, names)], rows)
-
-
-def class_table(scores: ClassScores, classes: Sequence[object]) -> str:
-    """How often each class came, and how often it was found."""
-    counts, recall = scores.confusion.sum(axis=1), scores.recall
-    total = max(counts.sum(), 1.0)
-    rows = [
-        [escape(str(label)), f"{int(count):,}", f"{count / total:.1%}", number(found)]
-        for label, count, found in zip(classes, counts, recall.tolist(), strict=True)
-    ]
-    return table("Rows tested of each class, and the share that was found", ["class", "rows", "share", "recall"], rows)
-
-
 # What a report says of drift.
 
 #: Most outputs whose shrinking windows are told in words.
-NAMED = 4
+MAX_OUTPUTS_NAMED = 4
 #: What the pictures of a report show, with their heights.
 PANELS = (("Recent losses and alarms", 2.8), ("Weights of the experts", 3.9), ("Effective windows", 3.1))
 #: What a report says of the picture.
@@ -253,9 +205,9 @@ EXPERTS = (
 )
 
 
-def drift_section(result: ProgressiveResult) -> str:
-    """The section of a report about drift; empty where the stream was too short."""
-    if result.drift is None or len(result.drift.rows) < 2:
+def drift_section(result: ProgressiveResult | None) -> str:
+    """The section of a report about drift; empty for a table, and where the stream was too short."""
+    if result is None or result.drift is None or len(result.drift.rows) < 2:
         return ""
     text = LOSSES + (EXPERTS if len(result.drift.experts) else "")
     display = DriftDisplay.from_result(result, plot=False)
@@ -267,7 +219,7 @@ def drift_section(result: ProgressiveResult) -> str:
         ax.xaxis.set_major_formatter("{x:,.0f}")
         if ax.get_legend_handles_labels()[0]:
             ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), frameon=False)
-    pictures = grid([picture(ax.figure, name) for ax, (name, _) in zip(axes, names, strict=True)])
+    pictures = grid([figure(ax.figure, name) for ax, (name, _) in zip(axes, names, strict=True)])
     body = f"<p>{text}</p><p>{escape(_advice(result.drift, display.outputs))}</p>{pictures}"
     return section("drift", "Drift", body, half=len(axes) == 1)
 
@@ -297,12 +249,16 @@ def _shrunk(drift: DriftResult, outputs: Sequence[str]) -> str:
     if not found:
         return ""
     told: list[str] = []
-    for one in found[:NAMED]:
+    for one in found[:MAX_OUTPUTS_NAMED]:
         name = f" of {outputs[one.output]}" if drift.windows.shape[1] > 1 and one.output < len(outputs) else ""
         subject = "that" if told else "the effective window"
         shrank = "" if told else " shrank"
         told.append(f"{subject}{name}{shrank} from {one.before:,.0f} to {one.after:,.0f} rows by row {one.row:,}")
-    more = f", and those of {len(found) - NAMED} more outputs as well" if len(found) > NAMED else ""
+    more = (
+        f", and those of {len(found) - MAX_OUTPUTS_NAMED} more outputs as well"
+        if len(found) > MAX_OUTPUTS_NAMED
+        else ""
+    )
     return (
         f"{', '.join(told)}{more}: experts that forget had become better, which is the learner's own sign that the "
         "data changed."

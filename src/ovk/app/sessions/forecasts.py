@@ -29,14 +29,14 @@ from ovk.base import Array, State, as_dates, check_int, following, in_interval, 
 
 #: Rows that a model is kept for: so many at most, and at most this part of those it has learned, since an older model
 #: would be a worse one.
-MOST, PART = 512, 8
+MAX_ROWS_HELD, SHARE_HELD = 512, 8
 
 #: Once so many rows are learned, forecasts are tested in some of them only: in between, this part of the rows learned
 #: so far is left out, and so many at most.
 BUSY, LEFT_OUT, PAUSE = 1000, 4, 16384
 
 #: Origins in these rows, and forecasts whose errors are remembered.
-ORIGINS, REMEMBERED = 64, 500
+ORIGINS, MAX_FORECASTS_KEPT = 64, 500
 
 
 def roll_forward(predict: Callable[[Array], Array], lags: Sequence[int], past: Array, X: Array) -> Array:
@@ -131,7 +131,7 @@ class HorizonErrors(State):
     @property
     def room(self) -> int:
         """Rows until something happens: a pause ends, or the errors are measured."""
-        window = max(min(self.learned // PART, MOST), 2 * self.horizon)
+        window = max(min(self.learned // SHARE_HELD, MAX_ROWS_HELD), 2 * self.horizon)
         return self.pause or window - len(self.Y)
 
     def add(self, X: Array, Y: Array, model: Any, predictor: Callable[[Any], Callable[[Array], Array]]) -> None:
@@ -159,7 +159,7 @@ class HorizonErrors(State):
             return self.errors
         predict = predictor(self.model)
         new = horizon_errors(predict, self.lags, self.past, self.X, self.Y, self.horizon, ORIGINS)
-        return np.concatenate([self.errors, new])[-REMEMBERED:]
+        return np.concatenate([self.errors, new])[-MAX_FORECASTS_KEPT:]
 
 
 def forked_model(model: Any) -> Any:

@@ -1,7 +1,9 @@
-"""Predictions of the rows of a file with intervals, and their files, of which a checkpoint says how many are valid."""
+"""Predictions of rows: how they are made, written as columns, and kept in files that a checkpoint can trust."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -12,36 +14,380 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from ovk.app.sessions.columns import PredictionColumns, as_text, csv_line, dates, pyarrow, safe_text, shown_name
-from ovk.app.sessions.remarks import REMEMBERED
-from ovk.app.tables import Batch, Preparation, Prepared
-from ovk.base import Array, Indices
-from ovk.evaluation import RecentErrors, Standardised
+from ovk._extras import required
+from ovk.app.tables import Batch, Preparation, Prepared, find_columns
+from ovk.base import Array, Indices, as_dates, read_numbers
+from ovk.evaluation import CLASSIFICATION, REGRESSION, RecentErrors, Standardised
 from ovk.persistence import remove_leftovers, replacing
 
-# One part of the predictions while it grows, as CSV or as Parquet.
-#
-# A part that was interrupted is written again with the rows that it had, so its bytes must depend on the rows alone:
-# CSV
-# is text that grows, and a Parquet file is written as one row group.
+#: Bad rows that are remembered with what is wrong in them; of the others only the number.
+MAX_BAD_ROWS_KEPT = 200
 
 
-class CsvPart:
-    """Lines of CSV behind a header.
+class Predictions(NamedTuple):
+    """Predictions of rows: numbers, or probabilities of classes.
+
+    Attributes
+    ----------
+    rows : number of each row in its file
+    F : (n, d) predictions; of classes the (n, K) probabilities of the labels, nan in rows that were skipped
+    widths : (n, d) half widths of their intervals, or (d,) if all are the same; infinite before enough was seen; None
+        for classes
+    Y : (n, d) outcomes, nan where missing; of classes (n, 1) numbers of the labels; None if the table has none
+    instants : (n,) when the rows were, in seconds since 1970, nan where not known; None for a table without times
+    labels : the K labels of classes; None for numbers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.app.sessions import Predictions
+    >>> found = Predictions([1, 2], np.array([[0.2, 0.8], [0.6, 0.4]]), labels=["no", "yes"])
+    >>> [found.labels[code] for code in found.codes]
+    ['yes', 'no']
+    """
+
+    rows: list[int]
+    F: Array
+    widths: Array | None = None
+    Y: Array | None = None
+    instants: Array | None = None
+    labels: list[str] | None = None
+
+    @property
+    def codes(self) -> Indices:
+        """(n,) numbers of the predicted labels, -1 in rows that were skipped."""
+        return CLASSIFICATION.compact(self.F).astype(np.intp)
+
+
+class RowPredictor:
+    """Predicts the rows of a table, in their order, by what was learned, which stays as it is.
+
+    Outputs that stand in the rows serve as lags of the rows after them.
 
     Parameters
     ----------
-    columns : how predictions are written
+    preparation : how rows are made inputs
+    scaling, model : how these are scaled, and what predicts
+    recent : the last errors, for intervals
+
+    Attributes
+    ----------
+    preparation, recent : as above; the preparation with lags of its own
+    n_bad : rows so far that had unreadable cells
+    bad_rows : the first of them, with what is wrong
     """
+
+    def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: RecentErrors) -> None:
+        self.preparation, self.recent = preparation.fork(), recent
+        self._scaling, self._model = scaling, model
+        self.n_bad = 0
+        self.bad_rows: list[tuple[int, str]] = []
+
+    def bind(self, names: Sequence[str], label: str) -> RowPredictor:
+        """Say in which order the columns of the batches to come stand; targets may be missing."""
+        self.preparation.bind(names, label, predict=True)
+        return self
+
+    def with_model(self, model: Any) -> Callable[[Array], Array]:
+        """(n, d) outputs, or (n, K) probabilities, of inputs (n, p) by another model of the same kind."""
+
+        def predict(X: Array) -> Array:
+            scaled = self._scaling.scale_inputs(X)
+            if self.preparation.classify:
+                return CLASSIFICATION.predict(model, scaled.X, self.preparation.classes())
+            return scaled.restore(REGRESSION.predict(model, scaled.X))
+
+        return predict
+
+    def outputs(self, X: Array) -> Array:
+        """(n, d) outputs of inputs (n, p), in the original units; of classes (n, K) probabilities of the labels."""
+        return self.with_model(self._model)(X)
+
+    def predict(self, batch: Batch, level: float | None = None) -> Predictions:
+        """Predict rows, numbers with intervals of that level, by default of the level that was learned with."""
+        rows: Prepared = self.preparation.prepare(batch)
+        self.n_bad += len(rows.bad)
+        self.bad_rows += rows.bad[: MAX_BAD_ROWS_KEPT - len(self.bad_rows)]
+        labels, widths = None, None
+        if self.preparation.classify:
+            labels = list(self.preparation.classes())
+        else:
+            widths = self.recent.widths(self.recent.level if level is None else level)
+        count = len(rows.chunk.targets) if labels is None else len(labels)
+        F = self.outputs(rows.chunk.X) if len(rows.rows) else np.empty((0, count))
+        Y = rows.chunk.Y if self.preparation.knows_outputs() else None
+        return Predictions(rows.rows, F, widths, Y, rows.instants, labels)
+
+
+# Predictions as columns with names: lines of CSV, objects of JSON lines, a Parquet file.
+
+#: Beginnings of a name that spreadsheets take for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class PredictionColumns:
+    """The columns of predictions: row, time, and for each output its prediction, the ends of its interval, its outcome.
+
+    Of classes there are the label, its probability, those of all labels, and the outcome. The labels with a column are
+    those that were known from the first rows; one that came later may be predicted like them, and its probability is
+    what theirs leave.
+
+    In CSV, predictions have 7 digits and outcomes up to 9, what is not known is an empty cell, and a name that a
+    spreadsheet would run as a formula begins with a quotation mark.
+
+    Parameters
+    ----------
+    outputs : names of the outputs
+    labels : of classes, those that have a column
+    timed : whether rows have a time
+    outcomes : whether outcomes are told
+    first : name of the first column, the number of a row
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.app.sessions import PredictionColumns, Predictions
+    >>> columns = PredictionColumns(["y"], timed=True)
+    >>> found = Predictions([7], np.array([[0.5]]), np.array([0.25]), instants=np.array([0.0]))
+    >>> print(columns.header + "".join(columns.lines(found)))
+    row,time,y,y low,y high
+    7,1970-01-01T00:00:00,0.5,0.25,0.75
+    <BLANKLINE>
+    >>> columns = PredictionColumns(["y"], ["a", "b"])
+    >>> found = Predictions([7], np.array([[0.25, 0.5, 0.25]]), labels=["a", "b", "c"])
+    >>> print(columns.header + "".join(columns.lines(found)))
+    row,y,probability,y=a,y=b
+    7,b,0.5,0.25,0.5
+    <BLANKLINE>
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[str],
+        labels: Sequence[str] | None = None,
+        *,
+        timed: bool = False,
+        outcomes: bool = False,
+        first: str = "row",
+    ) -> None:
+        self.outputs, self._timed, self._outcomes = list(outputs), timed, outcomes
+        self._count = 0 if labels is None else len(labels)
+        last = [" outcome"] if outcomes else []
+        if labels is None:
+            ends, forms = ["", " low", " high", *last], ["%.7g"] * 3 + ["%.9g"] * outcomes
+        else:
+            ends = ["", *(f"={label}" for label in labels), *last]
+            forms = ["%s"] + ["%.6g"] * (1 + len(labels)) + ["%s"] * outcomes
+        names = [f"{name}{end}" for name in outputs for end in ends]
+        if labels is not None:
+            names.insert(1, "probability")
+        self.names = [first, *(["time"] if timed else []), *names]
+        self.header = csv_line([shown_name(name) for name in self.names])
+        self._forms = ["%d", *(["%s"] if timed else []), *forms * len(self.outputs)]
+
+    def values(self, found: Predictions) -> list[Any]:
+        """(n,) arrays of the columns, in the order of the names: unknown numbers are not finite, labels None."""
+        n = len(found.rows)
+        columns: list[Any] = [np.array(found.rows, dtype=np.int64)]
+        if self._timed:
+            columns.append(as_dates(np.full(n, np.nan) if found.instants is None else found.instants))
+        if found.labels is None:
+            return columns + list(self._numbers(found).T)
+        codes = found.codes
+        columns += [_labels(found.labels, codes), found.F[np.arange(n), codes], *found.F[:, : self._count].T]
+        if self._outcomes:
+            known = np.full(n, -1.0) if found.Y is None else np.nan_to_num(found.Y[:, 0], nan=-1.0)
+            columns.append(_labels(found.labels, known.astype(np.intp)))
+        return columns
+
+    def _numbers(self, found: Predictions) -> Array:
+        """(n, columns) all numbers of the rows, in the order of the names."""
+        F, widths = found.F, found.widths
+        assert widths is not None
+        numbers = [F, F - widths, F + widths]
+        if self._outcomes:
+            numbers.append(np.full(F.shape, np.nan) if found.Y is None else found.Y)
+        return np.stack(numbers, axis=-1).reshape(len(F), -1)
+
+    def lines(self, found: Predictions) -> Iterator[str]:
+        """A line of CSV for each row."""
+        pairs = [_csv_cells(*pair) for pair in zip(self.values(found), self._forms, strict=True)]
+        line = ",".join(form for _, form in pairs) + "\n"
+        return (line % cells for cells in zip(*(cells for cells, _ in pairs), strict=True))
+
+    def objects(self, found: Predictions) -> Iterator[dict[str, Any]]:
+        """An object for each row, with one of its own for each output; what is not known is None."""
+        columns = [_json_cells(column) for column in self.values(found)]
+        lead = 1 + self._timed
+        names = ["prediction", "low", "high", *(["outcome"] if self._outcomes else [])]
+        for i, (row, *cells) in enumerate(zip(*columns, strict=True)):
+            if found.labels is None:
+                each = iter(cells[self._timed :])
+                outputs: dict[str, Any] = {output: {name: next(each) for name in names} for output in self.outputs}
+            else:
+                shares = dict(zip(found.labels, found.F[i].tolist(), strict=True))
+                outcome = {"outcome": cells[-1]} if self._outcomes else {}
+                outputs = {self.outputs[0]: {"label": cells[lead - 1], "probability": shares, **outcome}}
+            yield {self.names[0]: row, **({"time": cells[0]} if self._timed else {}), **outputs}
+
+    def arrays(self, found: Predictions) -> dict[str, Any]:
+        """(n,) arrays by the names of the columns, nan where nothing is known."""
+        return dict(zip(self.names, self.values(found), strict=True))
+
+    def table(self, found: Predictions) -> Any:
+        """A table of pyarrow."""
+        arrow = pyarrow()
+        # By position: an output may be called "row". Not finite is not known, as in CSV.
+        columns = [_arrow_column(arrow, column) for column in self.values(found)]
+        return arrow.Table.from_arrays(columns, names=self.names)
+
+
+def _labels(labels: list[str], codes: Indices) -> Any:
+    """(n,) labels by their numbers, None for -1."""
+    return np.array([*labels, None], dtype=object)[codes]
+
+
+def _csv_cells(values: Any, form: str) -> tuple[list[Any], str]:
+    """The cells of a column, and how each is written: as text where one is not known."""
+    if values.dtype.kind == "f":
+        known = np.isfinite(values)
+        if known.all():
+            return values.tolist(), form
+        return [form % value if seen else "" for value, seen in zip(values.tolist(), known, strict=True)], "%s"
+    if values.dtype.kind == "O":
+        text = {label: csv_line([safe_text(label)])[:-1] for label in {*values.tolist()} - {None}}
+        return [text.get(label, "") for label in values.tolist()], form
+    if values.dtype.kind == "M":
+        return ["" if text == "NaT" else text for text in np.datetime_as_string(values).tolist()], form
+    return values.tolist(), form
+
+
+def _json_cells(values: Any) -> list[Any]:
+    """The cells of a column, None where one is not known."""
+    if values.dtype.kind == "M":
+        return [None if text == "NaT" else text for text in np.datetime_as_string(values).tolist()]
+    if values.dtype.kind == "f":
+        return [value if known else None for value, known in zip(values.tolist(), np.isfinite(values), strict=True)]
+    return list(values.tolist())
+
+
+def _arrow_column(arrow: Any, values: Any) -> Any:
+    if values.dtype.kind == "f":
+        return arrow.array(values, mask=~np.isfinite(values))
+    if values.dtype.kind == "O":
+        return arrow.array(values.tolist(), arrow.string())
+    return arrow.array(values.astype("datetime64[ms]") if values.dtype.kind == "M" else values)
+
+
+def pyarrow() -> Any:
+    """The module pyarrow, or a message that says what to install."""
+    with required("Parquet files", "files"):
+        import pyarrow as module
+    return module
+
+
+def csv_line(cells: Sequence[Any]) -> str:
+    """A line of CSV, quoted where that is needed."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()
+
+
+def shown_name(name: str) -> str:
+    """A name that no spreadsheet runs as a formula.
+
+    >>> shown_name("=1+1"), shown_name("y")
+    ("'=1+1", 'y')
+    """
+    return f"'{name}" if name.startswith(_FORMULA) else name
+
+
+def safe_text(cell: str) -> str:
+    """A cell that no spreadsheet runs as a formula; -1 is a number, and no formula.
+
+    >>> safe_text("=1+1"), safe_text("-1")
+    ("'=1+1", '-1')
+    """
+    return cell if not read_numbers([cell]).bad[0] else shown_name(cell)
+
+
+class KeptColumns:
+    """Predictions with columns of the file that they were made from, which stand first.
+
+    Parameters
+    ----------
+    columns : those of the predictions
+    keep : names of the columns to copy
+    names, label : columns of the file, and its name
+    """
+
+    def __init__(self, columns: PredictionColumns, keep: Sequence[str], names: Sequence[str], label: str) -> None:
+        find_columns(keep, names, label)
+        for name in keep:
+            if name in columns.names:
+                raise ValueError(f"keep {name!r}: the predictions have a column of that name already")
+        self._columns, self._keep = columns, list(keep)
+        self._places = [list(names).index(name) for name in keep]
+        self.header = _before(keep, columns.header)
+
+    def _cells(self, batch: Batch) -> list[Sequence[Any]]:
+        return [batch.columns[place] for place in self._places]
+
+    def lines(self, found: tuple[Predictions, Batch]) -> Iterator[str]:
+        """A line of CSV for each row."""
+        kept = zip(*self._cells(found[1]), strict=True)
+        return (_before(cells, line) for cells, line in zip(kept, self._columns.lines(found[0]), strict=True))
+
+    def objects(self, found: tuple[Predictions, Batch]) -> Iterator[dict[str, Any]]:
+        """An object for each row."""
+        kept = zip(*self._cells(found[1]), strict=True)
+        for cells, row in zip(kept, self._columns.objects(found[0]), strict=True):
+            yield {**dict(zip(self._keep, cells, strict=True)), **row}
+
+    def arrays(self, found: tuple[Predictions, Batch]) -> dict[str, Any]:
+        """(n,) arrays by the names of the columns; cells that are kept are as they stand in the file."""
+        kept = {name: _as_array(cells) for name, cells in zip(self._keep, self._cells(found[1]), strict=True)}
+        return {**kept, **self._columns.arrays(found[0])}
+
+    def table(self, found: tuple[Predictions, Batch]) -> Any:
+        """A table of pyarrow."""
+        table = self._columns.table(found[0])
+        for k, (name, cells) in enumerate(zip(self._keep, self._cells(found[1]), strict=True)):
+            words = [None if cell is None else str(cell) for cell in cells]
+            table = table.add_column(k, name, pyarrow().array(words, pyarrow().string()))
+        return table
+
+
+def _before(cells: Sequence[Any], line: str) -> str:
+    """A line of CSV with cells before it."""
+    return f"{csv_line([safe_text(cell) if isinstance(cell, str) else cell for cell in cells])[:-1]},{line}"
+
+
+def _as_array(cells: Sequence[Any]) -> Any:
+    """(n,) cells, of texts or of whatever they are."""
+    if all(isinstance(cell, str) for cell in cells):
+        return np.array(list(cells), dtype=np.str_)
+    array = np.empty(len(cells), dtype=object)
+    array[:] = list(cells)
+    return array
+
+
+# A folder of predictions, in parts: files of which a checkpoint says how many are valid.
+#
+# A part that was interrupted is written again with the rows that it had, so its bytes must depend on the rows alone:
+# CSV is text that grows, and a Parquet file is written as one row group.
+
+
+class CsvPart:
+    """Lines of CSV after a header."""
 
     ending = ".csv"
 
-    def __init__(self, columns: Any) -> None:
+    def __init__(self, columns: PredictionColumns) -> None:
         self._columns = columns
         self._text: list[str] = []
 
-    def add(self, found: Any) -> None:
-        """Add predictions."""
+    def add(self, found: Predictions) -> None:
         self._text.append("".join(self._columns.lines(found)))
 
     def restore(self, path: Path, rows: int) -> bool:
@@ -56,7 +402,6 @@ class CsvPart:
         return path.read_bytes().startswith(self._content())
 
     def write(self, file: BinaryIO) -> None:
-        """Write the part."""
         file.write(self._content())
 
     def _content(self) -> bytes:
@@ -65,25 +410,18 @@ class CsvPart:
 
 
 class ParquetPart:
-    """Rows of one Parquet file.
-
-    Parameters
-    ----------
-    columns : how predictions are written
-    """
+    """Rows of one Parquet file, with the methods of `CsvPart`."""
 
     ending = ".parquet"
 
-    def __init__(self, columns: Any) -> None:
+    def __init__(self, columns: PredictionColumns) -> None:
         self._columns = columns
         self._tables: list[Any] = []
 
-    def add(self, found: Any) -> None:
-        """Add predictions."""
+    def add(self, found: Predictions) -> None:
         self._tables.append(self._columns.table(found))
 
     def restore(self, path: Path, rows: int) -> bool:
-        """Begin with the first rows of a file; False if it does not hold so many."""
         from pyarrow import lib, parquet
 
         try:
@@ -93,7 +431,6 @@ class ParquetPart:
         return bool(self._tables[0].num_rows == rows and self._tables[0].column_names == self._columns.names)
 
     def begins(self, path: Path) -> bool:
-        """Whether a file holds these rows, and perhaps more."""
         from pyarrow import lib, parquet
 
         table = self._table()
@@ -103,7 +440,6 @@ class ParquetPart:
             return False
 
     def write(self, file: BinaryIO) -> None:
-        """Write the part."""
         from pyarrow import parquet
 
         table = self._table()
@@ -123,83 +459,6 @@ _NAME = re.compile(r"part-(\d{6})(\.csv|\.parquet)")
 MANIFEST = "manifest.json"
 
 
-class Predictions(NamedTuple):
-    """Predictions of rows.
-
-    Attributes
-    ----------
-    rows : number of each row in its file
-    F : (n, d) predictions
-    widths : (n, d) half widths of their intervals, or (d,) if all are the same; infinite before enough was seen
-    Y : (n, d) outcomes, nan where missing; None if the table has none
-    instants : (n,) when the rows were, in seconds since 1970, nan where not known; None for a table without times
-    """
-
-    rows: list[int]
-    F: Array
-    widths: Array
-    Y: Array | None = None
-    instants: Array | None = None
-
-
-class RowPredictor:
-    """Predicts the rows of a table, in their order, by what was learned, which stays as it is.
-
-    Outputs that stand in the rows serve as lags of the rows after them.
-
-    Parameters
-    ----------
-    preparation : how rows are made inputs
-    scaling, model : how these are scaled, and what predicts
-    recent : the last errors, for intervals
-
-    Attributes
-    ----------
-    preparation, recent : as above; the preparation with lags of its own
-    n_bad : rows so far that had unreadable cells
-    faults : the first of them, with their faults
-    """
-
-    def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: RecentErrors) -> None:
-        self.preparation, self.recent = preparation.fork(), recent
-        self._scaling, self._model = scaling, model
-        self.n_bad = 0
-        self.faults: list[tuple[int, str]] = []
-
-    def bind(self, names: Sequence[str], label: str) -> RowPredictor:
-        """Say in which order the columns of the batches to come stand; targets may be missing."""
-        self.preparation.bind(names, label, predict=True)
-        return self
-
-    def with_model(self, model: Any) -> Callable[[Array], Array]:
-        """Outputs (n, d) of inputs (n, p) by another model of the same kind, all in the original units."""
-
-        def predict(X: Array) -> Array:
-            scaled = self._scaling.scale_inputs(X)
-            return scaled.restore(model.predict(scaled.X).reshape(len(X), -1))
-
-        return predict
-
-    def outputs(self, X: Array) -> Array:
-        """(n, d) outputs of inputs (n, p)."""
-        return self.with_model(self._model)(X)
-
-    def predict(self, batch: Batch, level: float | None = None) -> Predictions:
-        """Predict rows, with intervals of that level, by default of the level that was learned with."""
-        rows = self._prepared(batch)
-        F = self.outputs(rows.chunk.X) if len(rows.rows) else np.empty(rows.chunk.Y.shape)
-        Y = rows.chunk.Y if self.preparation.knows_outputs() else None
-        widths = self.recent.widths(self.recent.level if level is None else level)
-        return Predictions(rows.rows, F, widths, Y, rows.instants)
-
-    def _prepared(self, batch: Batch) -> Prepared:
-        """Inputs and outputs of rows, whose faults are counted."""
-        rows = self.preparation.prepare(batch)
-        self.n_bad += len(rows.bad)
-        self.faults += rows.bad[: REMEMBERED - len(self.faults)]
-        return rows
-
-
 class OtherSession(ValueError):
     """A folder holds predictions that are not those of the session at hand.
 
@@ -207,20 +466,21 @@ class OtherSession(ValueError):
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from ovk.app.sessions import OtherSession, Parts, Predictions
+    >>> from ovk.app.sessions import OtherSession, PredictionColumns, PredictionFolder, Predictions
+    >>> columns = PredictionColumns(["y"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     parts = Parts(folder, ["y"], "session 1")
-    ...     parts.add(Predictions([7], np.array([[0.5]]), np.array([0.25])))
-    ...     parts.commit()
+    ...     written = PredictionFolder(folder, columns, "session 1")
+    ...     written.add(Predictions([7], np.array([[0.5]]), np.array([0.25])))
+    ...     written.commit()
     ...     try:
-    ...         Parts(folder, ["y"], "session 2", resumed=True)
+    ...         PredictionFolder(folder, columns, "session 2", resumed=True)
     ...     except OtherSession:
     ...         print("refused")
     refused
     """
 
 
-class Parts:
+class PredictionFolder:
     """A folder of files part-000000.csv, part-000001.csv, ... (or .parquet), each complete or not there.
 
     A row holds the number of a row in its file, its time if it has one, then the predictions, the ends of their
@@ -234,9 +494,8 @@ class Parts:
     Parameters
     ----------
     folder : where to; made if it does not exist
-    outputs : names of the outputs
+    columns : how predictions are written
     session : identifier of the session
-    columns : how predictions are written; default those of the outputs, without times
     done : parts that belong to the state of the session
     lines : lines of the last of them that belong to it, if that is unfinished, or else 0
     model : file of the session
@@ -248,12 +507,12 @@ class Parts:
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from ovk.app.sessions import Parts, Predictions
+    >>> from ovk.app.sessions import PredictionColumns, PredictionFolder, Predictions
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     parts = Parts(folder, ["y"], "session 1")
-    ...     parts.add(Predictions([7, 8], np.array([[0.5], [1.0]]), np.array([0.25]), np.array([[0.6], [np.nan]])))
-    ...     parts.commit()
-    ...     with open(f"{folder}/part-00000{parts.done - 1}.csv") as file:
+    ...     written = PredictionFolder(folder, PredictionColumns(["y"], outcomes=True), "session 1")
+    ...     written.add(Predictions([7, 8], np.array([[0.5], [1.0]]), np.array([0.25]), np.array([[0.6], [np.nan]])))
+    ...     written.commit()
+    ...     with open(f"{folder}/part-00000{written.done - 1}.csv") as file:
     ...         print(file.read())
     row,y,y low,y high,y outcome
     7,0.5,0.25,0.75,0.6
@@ -264,10 +523,9 @@ class Parts:
     def __init__(
         self,
         folder: str | Path,
-        outputs: list[str],
+        columns: PredictionColumns,
         session: str,
         *,
-        columns: Any = None,
         done: int = 0,
         lines: int = 0,
         model: str | Path | None = None,
@@ -275,7 +533,7 @@ class Parts:
         resumed: bool = False,
     ) -> None:
         self.folder, self.done, self.lines = Path(folder), done, lines
-        self._columns = PredictionColumns(outputs, outcomes=True) if columns is None else columns
+        self._columns = columns
         self._kind = ParquetPart if parquet else CsvPart
         #: Number of the part that is being written.
         self._number = done - 1 if lines else done
@@ -290,7 +548,7 @@ class Parts:
             self.lines = 0
         self.folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(str(self.folder))
-        manifest = json.dumps({"session": session, "model": place, "outputs": outputs}, indent=2) + "\n"
+        manifest = json.dumps({"session": session, "model": place, "outputs": columns.outputs}, indent=2) + "\n"
         with replacing(str(self.folder / MANIFEST)) as file:
             file.write(manifest.encode())
 
@@ -340,7 +598,7 @@ class Parts:
     def _path(self) -> Path:
         return self.folder / f"part-{self._number:06d}{self._kind.ending}"
 
-    def add(self, predictions: Any) -> None:
+    def add(self, predictions: Predictions) -> None:
         """Add predictions to the part that is being written."""
         self._part.add(predictions)
         self.lines += len(predictions.rows)
@@ -360,174 +618,19 @@ class Parts:
 
 
 class PrintedPredictions:
-    """Predictions as lines of CSV on standard output, each as soon as it is made.
-
-    Parameters
-    ----------
-    columns : how predictions are written
-    """
+    """Predictions as lines of CSV on standard output, each as soon as it is made."""
 
     #: What a session keeps of a folder of predictions; there is none.
     done = lines = 0
 
-    def __init__(self, columns: Any) -> None:
+    def __init__(self, columns: PredictionColumns) -> None:
         self._columns = columns
         sys.stdout.write(self._columns.header)
 
-    def add(self, predictions: Any) -> None:
+    def add(self, predictions: Predictions) -> None:
         """Print predictions."""
         sys.stdout.writelines(self._columns.lines(predictions))
         sys.stdout.flush()
 
     def commit(self, *, finished: bool = True) -> None:
         """Everything is printed by now."""
-
-
-# Predicted classes of the rows of a file, with their probabilities.
-
-
-class ClassPredictions(NamedTuple):
-    """Predicted classes of rows.
-
-    Attributes
-    ----------
-    rows : number of each row in its file
-    codes : (n,) numbers of the predicted labels
-    P : (n, K) probabilities of the labels
-    labels : the K labels
-    outcomes : (n,) numbers of the labels that came, -1 where missing; None if the table has none
-    instants : (n,) when the rows were, in seconds since 1970, nan where not known; None for a table without times
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.sessions import ClassPredictions
-    >>> found = ClassPredictions([1, 2], np.array([1, 0]), np.array([[0.2, 0.8], [0.6, 0.4]]), ["no", "yes"])
-    >>> [found.labels[code] for code in found.codes]
-    ['yes', 'no']
-    """
-
-    rows: list[int]
-    codes: Indices
-    P: Array
-    labels: list[str]
-    outcomes: Indices | None = None
-    instants: Array | None = None
-
-
-def by_label(model: Any, P: Any, labels: list[str]) -> Array:
-    """(n, K) probabilities in the order of the labels, from those in the order of a model's classes."""
-    place = {label: k for k, label in enumerate(labels)}
-    found = np.zeros((len(P), len(labels)))
-    found[:, [place[str(label)] for label in model.classes_.tolist()]] = P
-    return found
-
-
-def label_codes(Y: Array) -> Indices:
-    """(n,) numbers of labels, -1 where one is missing, from (n, 1) outputs."""
-    return np.nan_to_num(Y[:, 0], nan=-1.0).astype(np.intp)
-
-
-class ClassRowPredictor(RowPredictor):
-    """Predicts the classes of the rows of a table by what was learned, which stays as it is."""
-
-    def outputs(self, X: Array) -> Array:
-        """(n, K) probabilities of the labels, of inputs (n, p)."""
-        found = self._model.predict_proba(self._scaling.scale_inputs(X).X)
-        return by_label(self._model, found, self.preparation.classes())
-
-    def predict(self, batch: Batch, level: float | None = None) -> ClassPredictions:  # type: ignore[override]
-        """Predict rows."""
-        known = len(self.preparation.classes())
-        rows = self._prepared(batch)
-        labels = list(self.preparation.classes())
-        P = np.zeros((len(rows.rows), len(labels)))
-        if len(P):
-            P[:, :known] = self.outputs(rows.chunk.X)[:, :known]
-        outcomes = label_codes(rows.chunk.Y) if self.preparation.knows_outputs() else None
-        return ClassPredictions(
-            rows.rows, np.asarray(P.argmax(axis=1), dtype=np.intp), P, labels, outcomes, rows.instants
-        )
-
-
-class ClassColumns:
-    """The columns of predicted classes: row, time, label, its probability, those of all labels, outcome.
-
-    The columns are those of the labels that were known from the first rows; a label that came later may be predicted
-    like them, and its probability is what theirs leave.
-
-    Parameters
-    ----------
-    target : name of the target
-    labels : those that have a column
-    timed, outcomes : as in `PredictionColumns`
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.sessions.predictions import ClassColumns, ClassPredictions
-    >>> columns = ClassColumns("y", ["a", "b"])
-    >>> found = ClassPredictions([7], np.array([1]), np.array([[0.25, 0.5, 0.25]]), ["a", "b", "c"])
-    >>> print(columns.header + "".join(columns.lines(found)))
-    row,y,probability,y=a,y=b
-    7,b,0.5,0.25,0.5
-    <BLANKLINE>
-    """
-
-    def __init__(self, target: str, labels: Sequence[str], *, timed: bool = False, outcomes: bool = False) -> None:
-        self._target, self._count, self._timed, self._outcomes = target, len(labels), timed, outcomes
-        shares = [f"{target}={label}" for label in labels]
-        last = [f"{target} outcome"] if outcomes else []
-        self.names = ["row", *(["time"] if timed else []), target, "probability", *shares, *last]
-        self.header = csv_line([shown_name(name) for name in self.names])
-
-    def lines(self, found: ClassPredictions) -> Iterator[str]:
-        """A line of CSV for each row."""
-        for cells in self._rows(found):
-            yield csv_line([_cell(cell) for cell in cells])
-
-    def objects(self, found: ClassPredictions) -> Iterator[dict[str, Any]]:
-        """An object for each row, with label and the probabilities of all labels under the name of the target."""
-        for cells, shares in zip(self._rows(found), found.P.tolist(), strict=True):
-            one = {"label": cells[1 + self._timed], "probability": dict(zip(found.labels, shares, strict=True))}
-            outcome = {"outcome": cells[-1]} if self._outcomes else {}
-            time = {"time": cells[1]} if self._timed else {}
-            yield {"row": cells[0], **time, self._target: {**one, **outcome}}
-
-    def arrays(self, found: ClassPredictions) -> dict[str, Any]:
-        """(n,) arrays by the names of the columns; an unknown label is None."""
-        columns: dict[str, Any] = {self.names[0]: np.array(found.rows, dtype=np.int64)}
-        if self._timed:
-            columns["time"] = dates(found.instants, len(found.rows))
-        columns[self._target] = np.array([found.labels[code] for code in found.codes], dtype=object)
-        columns["probability"] = found.P[np.arange(len(found.P)), found.codes]
-        start = 3 + self._timed
-        columns |= dict(zip(self.names[start : start + self._count], found.P.T, strict=False))
-        if self._outcomes and found.outcomes is not None:
-            came = [found.labels[code] if code >= 0 else None for code in found.outcomes.tolist()]
-            columns[self.names[-1]] = np.array(came, dtype=object)
-        return columns
-
-    def table(self, found: ClassPredictions) -> Any:
-        """A table of pyarrow."""
-        arrow = pyarrow()
-        rows = list(self._rows(found))
-        columns = [arrow.array([cells[j] for cells in rows]) for j in range(len(self.names))]
-        return arrow.Table.from_arrays(columns, names=self.names)
-
-    def _rows(self, found: ClassPredictions) -> Iterator[list[Any]]:
-        """The cells of each row."""
-        times = as_text(found.instants, len(found.rows))
-        truth = [-1] * len(found.rows) if found.outcomes is None else found.outcomes.tolist()
-        every = zip(found.rows, found.codes.tolist(), found.P.tolist(), times, truth, strict=True)
-        for row, code, shares, time, came in every:
-            last = [found.labels[came] if came >= 0 else None] if self._outcomes else []
-            when = [time or None] if self._timed else []
-            yield [row, *when, found.labels[code], shares[code], *shares[: self._count], *last]
-
-
-def _cell(value: Any) -> Any:
-    """A cell of a CSV file."""
-    if isinstance(value, str):
-        return safe_text(value)
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else value

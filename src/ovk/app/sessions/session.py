@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from ovk.app.sessions.columns import PredictionColumns
-from ovk.app.sessions.file_predictions import TableModel
+from ovk.app.sessions.file_predictions import FilePredictions
 from ovk.app.sessions.forecasts import Forecast, HorizonErrors, forecast
-from ovk.app.sessions.input_relevance import ROWS, relevance
-from ovk.app.sessions.predictions import (
-    ClassColumns,
-    ClassPredictions,
-    ClassRowPredictor,
-    Predictions,
-    RowPredictor,
-    label_codes,
+from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, PredictionColumns, Predictions, RowPredictor
+from ovk.app.sessions.settings import Settings, check_bad_rows, make_model
+from ovk.app.sessions.summary import (
+    MAX_ROWS_KEPT,
+    BadRow,
+    ColumnRow,
+    Summary,
+    column_summary,
+    column_warnings,
+    relevance,
+    result_summary,
+    table_facts,
 )
-from ovk.app.sessions.remarks import REMEMBERED, ColumnRow, bad_rows_note, column_summary
-from ovk.app.sessions.settings import Settings, make_model
-from ovk.app.tables import Batch, Label, Preparation, Prepared, Records, concatenate
+from ovk.app.tables import Batch, Label, Preparation, Prepared, Records, concatenate, open_records
 from ovk.base import Array, Registered, State
 from ovk.evaluation import (
+    ALIKE,
     Chunk,
     Evaluator,
     LastValue,
     ProgressiveResult,
     RecentErrors,
-    RunningMean,
     RunningMoments,
     Standardised,
     quoted,
@@ -40,11 +44,132 @@ from ovk.evaluation import (
 from ovk.online import AutoStreamClassifier
 
 #: Fewest rows to learn from.
-FEWEST = 8
+MIN_ROWS = 8
+
+
+#: Share of rows with unreadable cells above which a file is refused.
+MAX_BAD: Any = next(one.default for one in Settings.declared() if one.name == "max_bad")
+
+
+class LearnedTable(ABC):
+    """What was learned from a table: a `Session` or a `TableModel`. It predicts other rows with the same columns."""
+
+    settings: Settings
+    preparation: Preparation
+    recent: RecentErrors
+    n_bad: int
+    bad_rows: list[BadRow]
+    inputs: Array | None
+
+    def __repr__(self) -> str:
+        # The arrays that it holds fill pages.
+        outputs, inputs = list(self.preparation.targets), len(self.preparation.feature_names_)
+        return f"{type(self).__name__}(targets={outputs}, n_inputs={inputs})"
+
+    @abstractmethod
+    def predictor(self) -> RowPredictor:
+        """What predicts a table of several batches, each with the lags that those before it leave."""
+
+    @abstractmethod
+    def summary(self) -> Summary:
+        """How good the model is, how columns are read, and what may be wrong."""
+
+    @abstractmethod
+    def _horizon_errors(self, predictor: RowPredictor) -> Array | None:
+        """(k, horizon, d) errors of forecasts several rows ahead; None if they were not tested."""
+
+    def prediction_columns(self, *, outcomes: bool = True) -> PredictionColumns:
+        """How predictions are written."""
+        labels = None
+        if self.settings.classify:
+            (label,) = self.preparation.outputs_
+            assert isinstance(label, Label)
+            labels = label.levels[: label.first]
+        timed = self.preparation.clock() is not None
+        return PredictionColumns(self.settings.targets, labels, timed=timed, outcomes=outcomes)
+
+    def columns(self) -> list[ColumnRow]:
+        """Name and role of each column, share of its values that were observed, their mean and standard deviation."""
+        moments: RunningMoments | None = vars(self)["moments"]
+        if moments is None:
+            return []
+        outputs = () if self.settings.classify else self.settings.targets
+        return column_summary(self.preparation, outputs, moments, self.n_rows)  # type: ignore[attr-defined]
+
+    def _described(self, found: Summary, n_rows: int, *, table: bool) -> Summary:
+        """Add to a summary what is known of the table."""
+        columns = self.columns()
+        found.warnings = column_warnings(self.preparation, columns, table=table)
+        table_facts(found, self.preparation, columns, (n_rows, self.n_bad, self.bad_rows))
+        found.relevance = lambda: relevance(self.predictor(), self.inputs)
+        return found
+
+    def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
+        """Forecast the rows that follow, each from the forecasts before it; nothing changes.
+
+        Parameters
+        ----------
+        steps : how many rows
+        level : how often an interval should hold the outcome; by default as in the settings
+        future : a table of the rows to forecast, with the inputs that are neither lags nor the calendar
+        """
+        if self.settings.classify:
+            raise ValueError("forecasts are of numbers, and the target holds classes: predict rows with known inputs")
+        predictor = self.predictor()
+        return forecast(predictor, steps, level, future, self._horizon_errors(predictor))
+
+    def predict(self, batch: Batch, level: float | None = None) -> Predictions:
+        """Predict rows that follow those that were learned, with intervals of that level; nothing changes.
+
+        The columns of the batch stand in the order that was bound last (``preparation.bind``). `predict_file` reads
+        a file with the columns in any order.
+        """
+        return self.predictor().predict(batch, level)
+
+    def predict_file(
+        self,
+        path: str | Path,
+        level: float | None = None,
+        *,
+        keep: str | Sequence[str] = (),
+        form: str | None = None,
+        max_bad: float = MAX_BAD,
+    ) -> dict[str, Any]:
+        """Predict the rows of a file, as `ovk predict` does; nothing changes.
+
+        Parameters
+        ----------
+        path : CSV, JSON lines or Parquet with the input columns in any order; the outputs may be missing
+        level : probability with which an interval should contain the outcome; by default that of the settings, 0.9
+            unless another one was asked for
+        keep : columns of the file, such as an id, that stand first in the result, as they are in the file
+        form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
+        max_bad : share of rows with unreadable cells above which the file is refused
+
+        Returns
+        -------
+        (n,) arrays by the names that `ovk predict` writes: "row", "time" where rows have one, and for each output its
+        prediction, the ends of its interval and its outcome, such as "y", "y low", "y high" and "y outcome"; for
+        classes the label and the probabilities. ``pandas.DataFrame(found)`` makes a data frame of them.
+
+        Warns
+        -----
+        UserWarning
+            With the columns whose cells could not be read, and with words that were never learned.
+        """
+        with open_records(path, form) as records:
+            rows = FilePredictions(self, records, level, max_bad)
+            columns = rows.keeping([keep] if isinstance(keep, str) else list(keep))
+            found = [columns.arrays(batch) for batch in rows]
+        if not any(len(block["row"]) for block in found):
+            raise ValueError(f"{records.label} has no rows to predict: check the path and the format")
+        for warning in rows.warnings():
+            warnings.warn(f"{records.label}: {warning}", UserWarning, stacklevel=2)
+        return {name: np.concatenate([block[name] for block in found]) for name in found[0]}
 
 
 @dataclass(repr=False)
-class Session(TableModel, State, Registered):
+class Session(LearnedTable, State, Registered):
     """A table on its way through a learner: how its columns are read, the model, its errors, and how far it is.
 
     Saved and loaded it goes on with the same bits. It holds no times, so that two runs that learned the same rows make
@@ -55,7 +180,7 @@ class Session(TableModel, State, Registered):
     settings : `Settings`
     preparation : how rows are made inputs and outputs
     evaluator : the model beside its baselines
-    recent : the last errors, for intervals
+    recent : the last errors, for intervals; empty for classes, which have probabilities instead
     moments : mean and deviation of all inputs and outputs so far
     id : what tells the session from those of other files or settings
     offset : rows of the file that were read
@@ -65,7 +190,7 @@ class Session(TableModel, State, Registered):
     parts : files of predictions that belong to this state
     lines : lines of predictions in the last of them, if it is unfinished
     n_bad : rows that had unreadable cells
-    faults : the first of them, with their faults
+    bad_rows : the first of them, with what is wrong
     position : where in the stream of a broker the next row is; None for files
     horizons : errors of forecasts several rows ahead; None without lags, or with a horizon of 0
     inputs : (m, p) inputs of the last rows, to tell which of them matter
@@ -100,7 +225,7 @@ class Session(TableModel, State, Registered):
     parts: int = 0
     lines: int = 0
     n_bad: int = 0
-    faults: list[tuple[int, str]] = field(default_factory=list)
+    bad_rows: list[tuple[int, str]] = field(default_factory=list)
     position: Any = None
     horizons: HorizonErrors | None = None
     inputs: Array | None = None
@@ -140,12 +265,12 @@ class Session(TableModel, State, Registered):
             ended = partial and sum(len(one.rows) for one in head) < 2 * settings.warm_up
         whole = concatenate(head, len(records.names))
         n = len(whole.rows)
-        if n < FEWEST:
+        if n < MIN_ROWS:
             bad = f", and {len(whole.bad)} more cannot be read ({whole.bad[0][1]})" if whole.bad else ""
-            raise ValueError(f"{records.label} has {n} rows to learn from{bad}: at least {FEWEST} are needed")
+            raise ValueError(f"{records.label} has {n} rows to learn from{bad}: at least {MIN_ROWS} are needed")
         assert preparation is not None
         # A file that ends within the warm-up keeps most of its rows for the test.
-        first, rest = _split(whole, max(FEWEST // 2, n // 4) if ended else settings.warm_up)
+        first, rest = _split(whole, max(MIN_ROWS // 2, n // 4) if ended else settings.warm_up)
         preparation.fit(first)
         rows = preparation.prepare(first)
         if len(rows.chunk.X) < 2:
@@ -161,15 +286,14 @@ class Session(TableModel, State, Registered):
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         """A session that has learned the rows of its warm-up."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
-        lags = bool(settings.lags)
-        model = make_model(settings.model, settings.stream_kernel, settings.coupling, p, lags=lags)
+        told = settings.model, settings.stream_kernel, settings.coupling
+        model = make_model(*told, p, classify=settings.classify, lags=bool(settings.lags))
         scaling = Standardised(running=False, robust=True)
-        evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
-        session = cls(
-            settings, preparation, evaluator, RecentErrors.empty(d, level=settings.level), RunningMoments(p + d)
-        )
+        evaluator = Evaluator.start(model, None, scaling, rows.chunk, task=settings.task)
+        recent, moments = RecentErrors.empty(d, level=settings.level), RunningMoments(p + d)
+        session = cls(settings, preparation, evaluator, recent, moments)
         session._count(rows)
-        evaluator.predict_then_learn(rows.chunk, tested=False)
+        session._learn_chunk(rows.chunk, tested=False)
         if settings.horizon and settings.lags:
             past = preparation.lags_.past_
             session.horizons = HorizonErrors.start(int(settings.horizon), settings.lags, past, evaluator.model, n, p)
@@ -212,91 +336,102 @@ class Session(TableModel, State, Registered):
 
     def predict_then_learn(self, batch: Batch) -> Predictions:
         """Predict rows, then learn them."""
-        self.preparation, rows = self._prepared(batch)
-        self._count(rows)
-        F = self._learn(rows.chunk)
-        Y, instants = rows.chunk.Y, rows.instants
-        return Predictions(rows.rows, F, self.recent.update(F, Y, instants), Y, instants)
-
-    def _prepared(self, batch: Batch) -> tuple[Preparation, Prepared]:
-        """Inputs and outputs of rows, and the preparation that has read them; the session stays as it is."""
+        # The session stays as it is if the rows are refused.
         preparation = self.preparation.fork()
         rows = preparation.prepare(batch)
         if rows.bad:
             total = self.evaluator.n_rows + len(batch.rows) + len(batch.bad)
-            self.settings.check_bad_rows(self.n_bad + len(rows.bad), total, rows.bad[-1], preparation.label)
-        return preparation, rows
+            bad, limit = self.n_bad + len(rows.bad), self.settings.max_bad
+            check_bad_rows(bad, total, rows.bad[-1], preparation.label, limit)
+        if self.settings.classify:
+            self._check_classes(preparation.classes())
+        self.preparation = preparation
+        self._count(rows)
+        F, Y, instants = self._learn(rows.chunk), rows.chunk.Y, rows.instants
+        if self.settings.classify:
+            return Predictions(rows.rows, F, None, Y, instants, list(preparation.classes()))
+        return Predictions(rows.rows, F, self.recent.update(F, Y, instants), Y, instants)
+
+    def _check_classes(self, labels: list[str]) -> None:
+        """Refuse a label that the model cannot learn any more."""
+        known, model = len(self.preparation.classes()), self.evaluator.model
+        if len(labels) > known and not isinstance(model, AutoStreamClassifier):
+            raise ValueError(
+                f"the label {labels[known]!r} did not come in the warm-up, and {type(model).__name__} must know all "
+                "classes at the start: use the model autostream, or a longer warm_up"
+            )
 
     def _learn(self, chunk: Chunk) -> Array:
         """(n, d) predictions of rows that are learned then, and tested in forecasts several rows ahead."""
         if self.horizons is None:
-            return self.evaluator.predict_then_learn(chunk, tested=True)
+            return self._learn_chunk(chunk, tested=True)
         found, start = [np.empty((0, len(chunk.targets)))], 0
         predictor = self.predictor()
         while start < len(chunk.X):
             # Another model is kept at fixed rows of the stream, wherever blocks end.
             end = start + self.horizons.room
             part = chunk._replace(X=chunk.X[start:end], Y=chunk.Y[start:end])
-            found.append(self.evaluator.predict_then_learn(part, tested=True))
+            found.append(self._learn_chunk(part, tested=True))
             self.horizons.add(part.X, part.Y, self.evaluator.model, predictor.with_model)
             start = end
         return np.concatenate(found)
 
+    def _learn_chunk(self, chunk: Chunk, *, tested: bool) -> Array:
+        """(n, d) predictions of rows, or (n, K) probabilities of classes."""
+        classes = self.preparation.classes() if self.settings.classify else ()
+        return self.evaluator.predict_then_learn(chunk, tested=tested, classes=classes)
+
     def predictor(self) -> RowPredictor:
-        """What predicts a table of several batches, each with the lags that those before it leave."""
         if not isinstance(self.evaluator.scaling, Standardised):
             raise TypeError("a session standardises its rows")
         return RowPredictor(self.preparation, self.evaluator.scaling, self.evaluator.model, self.recent)
 
-    def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
-        """Forecast the rows that follow, each from the forecasts before it; nothing changes.
-
-        Parameters
-        ----------
-        steps : how many rows
-        level : how often an interval should hold the outcome; by default as in the settings
-        future : a table of the rows to forecast, with the inputs that are neither lags nor the calendar
-        """
-        predictor = self.predictor()
-        errors = None if self.horizons is None else self.horizons.measured(predictor.with_model)
-        return forecast(predictor, steps, level, future, errors)
-
-    def prediction_columns(self, *, outcomes: bool = True) -> Any:
-        """How predictions are written."""
-        return PredictionColumns(self.settings.targets, timed=self.preparation.clock() is not None, outcomes=outcomes)
+    def _horizon_errors(self, predictor: RowPredictor) -> Array | None:
+        return None if self.horizons is None else self.horizons.measured(predictor.with_model)
 
     def result(self) -> ProgressiveResult:
-        """Errors so far."""
+        """Scores so far."""
         return self.evaluator.result()
 
-    def for_report(self, label: str | None = None) -> dict[str, Any]:
-        """What `ovk.report` shows of a session besides its errors; `label` names the file that was learned."""
-        before = f", after {self.earlier:,} of earlier files" if self.earlier else ""
-        notes = [f"{self.offset:,} rows{f' of {label}' if label else ''} were read{before}."]
-        if self.n_bad:
-            notes.append(bad_rows_note(self.n_bad, self.faults))
-        notes += [f"Column {name!r} is not used: {why}." for name, why in self.preparation.left_out_.items()]
-        settings = {**self.settings.get_params(deep=False), "learner": repr(self.evaluator.model)}
-        return {
-            "title": f"What was learned from {label}" if label else "What was learned",
-            "summary": self.columns(),
-            "recent": self.recent,
-            "relevance": relevance(self.predictor(), self.inputs),
-            "settings": settings,
-            "notes": notes,
-        }
+    @property
+    def n_rows(self) -> int:
+        """Rows that were learned, those of earlier files among them."""
+        return self.evaluator.n_rows
 
-    def columns(self) -> list[ColumnRow]:
-        """Name and role of each column, share of its values that were observed, their mean and standard deviation."""
-        return column_summary(self.preparation, self.evaluator.outputs, self.moments, self.evaluator.n_rows)
+    def summary(self, run: str = "") -> Summary:
+        """Scores along the stream, how columns are read, and what may be wrong; `run` tells of this run."""
+        result, d = self.result(), len(self.settings.targets)
+        sd = np.where(self.moments.constant[-d:], np.nan, self.moments.sd[-d:])
+        found = result_summary(result, self.recent, sd)
+        if self.settings.task.numeric:
+            found.conclusion = self._conclusion(result)
+        before = f" after {self.earlier:,} of earlier files" if self.earlier else ""
+        found.sentences.insert(0, f"{self.offset:,} rows read{before}{run}")
+        found.facts |= {
+            "rows": self.offset,
+            "rows_of_earlier_files": self.earlier,
+            "inputs": len(self.preparation.feature_names_),
+        }
+        found.settings = {**self.settings.get_params(deep=False), "learner": repr(self.evaluator.model)}
+        return self._described(found, self.earlier + self.offset, table=False)
+
+    def _conclusion(self, result: ProgressiveResult) -> str:
+        """How the model compares with its best baseline, and what to do if it loses."""
+        compared, said = result.against_best_baseline(), result.conclusion()
+        if compared is None or compared[1] <= 1 - ALIKE:
+            return said
+        cure = "the inputs say little about the outputs, or they drift"
+        if compared[0] == LastValue.name and not self.settings.lags:
+            cure = "add earlier outputs to the inputs, with --lags 1,2,3"
+        return f"{said.removesuffix('.')}; {cure}."
 
     def _count(self, rows: Prepared) -> None:
-        """Add rows to the moments and to the number of faulty ones."""
+        """Add rows to the moments and to the number of bad ones."""
         self.n_bad += len(rows.bad)
-        self.faults += rows.bad[: REMEMBERED - len(self.faults)]
+        self.bad_rows += rows.bad[: MAX_BAD_ROWS_KEPT - len(self.bad_rows)]
         if rows.rows:
-            last = rows.chunk.X[-ROWS:]
-            self.inputs = (last if self.inputs is None else np.concatenate([self.inputs, last]))[-ROWS:]
+            last = rows.chunk.X[-MAX_ROWS_KEPT:]
+            self.inputs = (last if self.inputs is None else np.concatenate([self.inputs, last]))[-MAX_ROWS_KEPT:]
             self.moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
 
 
@@ -349,77 +484,3 @@ def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
         Batch([column[:count] for column in batch.columns], batch.rows[:count], [b for b in batch.bad if b[0] <= end]),
         Batch([column[count:] for column in batch.columns], batch.rows[count:], [b for b in batch.bad if b[0] > end]),
     )
-
-
-# A stream of classes that is being learned, in one object that can be saved.
-
-
-@dataclass(repr=False)
-class ClassSession(Session):
-    """A session whose target holds classes.
-
-    Attributes
-    ----------
-    recent : nothing; classes have probabilities instead of intervals
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from ovk.app.sessions import ClassSession, Settings
-    >>> from ovk.app.tables import open_records
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{'big' if i % 7 > 3 else 'small'}\\n" for i in range(500)))
-    ...     with open_records(path) as records:
-    ...         session, batches = ClassSession.start(records, Settings(["y"], warm_up=100, classify=True))
-    ...         for predictions in batches:
-    ...             pass
-    >>> predictions.labels, session.result().model.accuracy > 0.9
-    (['big', 'small'], True)
-    """
-
-    @classmethod
-    def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
-        p = rows.chunk.X.shape[1]
-        model = make_model(settings.model, settings.stream_kernel, settings.coupling, p, classify=True)
-        evaluator = Evaluator.start(model, None, Standardised(running=False, robust=True), rows.chunk)
-        session = cls(settings, preparation, evaluator, RecentErrors.empty(1), RunningMoments(p + 1))
-        session._learn_classes(rows, tested=False)
-        return session
-
-    def predict_then_learn(self, batch: Batch) -> ClassPredictions:  # type: ignore[override]
-        """Predict rows, then learn them."""
-        preparation, rows = self._prepared(batch)
-        labels = preparation.classes()
-        model = self.evaluator.model
-        if len(labels) > len(self.preparation.classes()) and not isinstance(model, AutoStreamClassifier):
-            raise ValueError(
-                f"the label {labels[len(self.preparation.classes())]!r} did not come in the warm-up, and "
-                f"{type(model).__name__} must know all classes at the start: use the model autostream, or a longer "
-                "warm_up"
-            )
-        self.preparation = preparation
-        P = self._learn_classes(rows, tested=True)
-        return ClassPredictions(rows.rows, P.argmax(axis=1), P, list(labels), label_codes(rows.chunk.Y), rows.instants)
-
-    def _learn_classes(self, rows: Prepared, *, tested: bool) -> Array:
-        self._count(rows)
-        return self.evaluator.predict_then_learn(rows.chunk, tested=tested, classes=self.preparation.classes())
-
-    def predictor(self) -> ClassRowPredictor:
-        if not isinstance(self.evaluator.scaling, Standardised):
-            raise TypeError("a session standardises its rows")
-        return ClassRowPredictor(self.preparation, self.evaluator.scaling, self.evaluator.model, self.recent)
-
-    def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
-        raise ValueError("forecasts are of numbers, and this session learns classes: predict rows with known inputs")
-
-    def prediction_columns(self, *, outcomes: bool = True) -> Any:
-        (label,) = self.preparation.outputs_
-        assert isinstance(label, Label)
-        timed = self.preparation.clock() is not None
-        return ClassColumns(label.name, label.levels[: label.first], timed=timed, outcomes=outcomes)
-
-    def columns(self) -> list[ColumnRow]:
-        return column_summary(self.preparation, (), self.moments, self.evaluator.n_rows)

@@ -1,28 +1,65 @@
-"""How a table is learned."""
+"""The settings of `ovk fit`, `ovk stream`, `fit_file` and `learn`, declared once; and online learners by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from ovk.app.tables import Preparation, Records
 from ovk.base import Parameters, check_int, in_interval
-from ovk.evaluation import LEVEL
+from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, Task
 from ovk.features import LinearFourier
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
 from ovk.online import OLOK, PKAWV, AutoStream, AutoStreamClassifier, OLOKClassifier, PKAWVClassifier
 from ovk.operators import MixedEffect
 from ovk.ovkernels import OperatorKernel
 
+#: Kernels by name.
+KERNELS: dict[str, Callable[[], ScalarKernel]] = {
+    "gaussian": Gaussian,
+    "laplacian": Laplacian,
+    "matern": Matern,
+    "linear": Linear,
+}
+
+#: Online learners by name: of numbers, and of classes.
+MODELS: dict[str, tuple[type, type]] = {
+    "olok": (OLOK, OLOKClassifier),
+    "pkawv": (PKAWV, PKAWVClassifier),
+    "autostream": (AutoStream, AutoStreamClassifier),
+}
+
 #: Most indicators of a column of words in a stream.
-WORDS_OF_STREAM = 50
+MAX_STREAM_WORDS = 50
 
-#: Rows before which nothing is said of the share of bad ones.
-FEW = 100
+#: The share of bad rows is checked from this number of rows on.
+MIN_ROWS_CHECKED = 10
 
 
+def setting(
+    help: str | dict[str, str],
+    *default: Any,
+    option: str | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Sequence[str] = (),
+    commands: Sequence[str] = ("fit", "stream"),
+) -> Any:
+    """A setting: what its option says (of each command, where that differs), its default and its limits."""
+    metadata = {"help": help, "option": option, "low": low, "high": high, "choices": choices, "commands": commands}
+    return field(metadata=metadata, **({"default": default[0]} if default else {}))
+
+
+_STREAM = ("stream",)
+_COUPLING = "How much the outputs have in common: at least 0, below 1."
+
+
+@dataclass(eq=False, repr=False)
 class Settings(Parameters):
     """What a user chose for a session; a session that is resumed must be asked for the same.
+
+    Command-line options, limits and help texts come from this declaration.
 
     Parameters
     ----------
@@ -37,10 +74,10 @@ class Settings(Parameters):
     max_bad : share of rows with unreadable cells above which learning stops with an error
     horizon : with lags, how many rows ahead forecasts are tested along the way, to know their intervals
     classify : the target holds classes, words or whole numbers of few values
-    ignore : columns that are no inputs
-    groups : column that tells which rows of a table belong together, such as those of a patient. It is no input, and
-        whole groups are left out where kernels are compared, errors measured and intervals made: they are then valid
-        for new groups
+    ignore : columns that are not inputs
+    groups : column that tells which rows of a table belong together, such as those of a patient. It is not an input,
+        and entire groups are held out where kernels are compared, errors measured and intervals made: they are then
+        valid for new groups
     level : how often intervals should hold the outcome: those of the predictions, and those that are tested and shown
 
     Examples
@@ -50,70 +87,94 @@ class Settings(Parameters):
     ['lags']
     """
 
-    def __init__(
-        self,
-        targets: Sequence[str],
-        features: Sequence[str] | None = None,
-        time: Sequence[str] = (),
-        lags: Sequence[int] = (),
-        model: str = "auto",
-        kernel: str = "auto",
-        coupling: float | None = None,
-        warm_up: int = 1000,
-        block: int = 4096,
-        every: int = 100_000,
-        max_bad: float = 0.2,
-        horizon: int = 24,
-        classify: bool = False,
-        ignore: Sequence[str] = (),
-        groups: str | None = None,
-        level: float = LEVEL,
-    ) -> None:
-        self.targets = targets
-        self.features = features
-        self.time = time
-        self.lags = lags
-        self.model = model
-        self.kernel = kernel
-        self.coupling = coupling
-        self.warm_up = warm_up
-        self.block = block
-        self.every = every
-        self.max_bad = max_bad
-        self.horizon = horizon
-        self.classify = classify
-        self.ignore = ignore
-        self.groups = groups
-        self.level = level
+    targets: Sequence[str] = setting("Output columns, separated by commas.")
+    features: Sequence[str] | None = setting(
+        'Input columns, separated by commas; "" for none. [default: all others]', None
+    )
+    time: Sequence[str] = setting(
+        "Columns with the time of a row, such as Date,Time: adds the time of day, the day of the week and the time of "
+        "year to the inputs, and predictions show the time.",
+        (),
+    )
+    lags: Sequence[int] = setting("Use the outputs from this many rows earlier as inputs, such as 1,2,60.", ())
+    model: str = setting(
+        "autostream (experts that are weighted by their errors: follows drift and curved functions); pkawv (least "
+        "squares on the inputs and 50 random features: ten times as fast, forgets nothing, can be merged); olok "
+        "(gradient steps on the last 1,000 rows: for many inputs). auto is autostream; pkawv with --kernel or "
+        "--coupling; olok above 500 inputs.",
+        "auto",
+        choices=("auto", *MODELS),
+        commands=_STREAM,
+    )
+    kernel: str = setting(
+        {
+            "fit": "auto tries several by leave-one-out; or gaussian, laplacian, matern, linear.",
+            "stream": "gaussian (auto is the same), laplacian, matern or linear; autostream chooses.",
+        },
+        "auto",
+        choices=("auto", *KERNELS),
+    )
+    coupling: float | None = setting(
+        {"fit": f"{_COUPLING} [default: chosen]", "stream": f"{_COUPLING} [default: 0; autostream chooses]"}, None
+    )
+    warm_up: int = setting(
+        "First rows, which set scaling and kernel width; they are not tested.", 1000, low=2, commands=_STREAM
+    )
+    block: int = setting("Rows read at a time.", 4096, low=1, commands=_STREAM)
+    every: int = setting("Rows between two checkpoints.", 100_000, option="--checkpoint", low=1, commands=_STREAM)
+    max_bad: float = setting(
+        "Stop with an error if more than this share of the rows has unreadable cells.", 0.2, low=0, high=1
+    )
+    horizon: int = setting("With --lags: how many rows ahead forecasts are tested, for `ovk forecast`.", 24, low=0)
+    classify: bool = setting("The target holds classes: words, or a few whole numbers.", False)
+    ignore: Sequence[str] = setting("Columns that are not used, such as visit,id, separated by commas.", ())
+    groups: str | None = setting(
+        "Column that tells which rows belong together, such as patient: it is not used as an input, and entire groups "
+        "are held out, so that kernel, errors and intervals are those for new groups.",
+        None,
+        commands=("fit",),
+    )
+    level: float = setting("Probability with which an interval should contain the outcome.", LEVEL, commands=_STREAM)
 
-    def check(self) -> None:
-        """Refuse numbers that make no sense."""
-        check_int(self.warm_up, "warm_up", least=2)
-        check_int(self.block, "block")
-        check_int(self.every, "every")
-        in_interval(self.max_bad, "max_bad", 0.0, 1.0)
-        check_int(self.horizon, "horizon", least=0)
-        in_interval(self.level, "level", 1e-6, 1 - 1e-6)
+    @classmethod
+    def declared(cls, command: str | None = None) -> list[Field[Any]]:
+        """The settings that a command takes, or all of them."""
+        return [one for one in fields(cls) if command is None or command in one.metadata["commands"]]
+
+    def check(self, *, options: bool = False) -> None:
+        """Refuse values that make no sense; with `options` by the names of the command line."""
+
+        def named(name: str) -> str:
+            return option_of(next(one for one in fields(self) if one.name == name)) if options else name
+
+        for one in fields(self):
+            value, low, high = getattr(self, one.name), one.metadata["low"], one.metadata["high"]
+            if choices := one.metadata["choices"]:
+                one_of(value, named(one.name), choices)
+            elif high is not None:
+                in_interval(value, named(one.name), low, high)
+            elif low is not None:
+                check_int(value, named(one.name), least=low)
+        if self.coupling is not None:
+            check_coupling(self.coupling, named("coupling"))
+        if not 0 < self.level < 1:
+            raise ValueError(f"{named('level')} must lie between 0 and 1, such as 0.9, got {self.level:g}")
         if self.groups is not None:
             self._check_groups()
         self._preparation().check_roles()
 
     def _check_groups(self) -> None:
-        """Groups are left out of tables of numbers, with everything chosen, wherever their rows stand."""
-        others = {
-            "time": self.time,
-            "lags": self.lags,
-            "classify": self.classify,
-            "coupling": self.coupling is not None,
-        }
-        others["kernel"] = self.kernel != "auto"
-        for name, asked in others.items():
+        """Groups are held out of tables of numbers, with everything chosen, wherever their rows stand."""
+        order = "rows of a group are left out wherever they stand"
+        chosen = "whole groups are left out to choose kernel and penalties of numbers"
+        for name, asked, why in (
+            ("time", self.time, order),
+            ("lags", self.lags, order),
+            ("classify", self.classify, chosen),
+            ("coupling", self.coupling is not None, chosen),
+            ("kernel", self.kernel != "auto", chosen),
+        ):
             if asked:
-                why = (
-                    "rows of a group are left out wherever they stand"
-                    if name in ("time", "lags")
-                    else ("whole groups are left out to choose kernel and penalties of numbers")
-                )
                 raise ValueError(f"groups and {name} exclude each other, since {why}: leave one of them out")
 
     def refuse_groups(self, cure: str) -> None:
@@ -121,19 +182,25 @@ class Settings(Parameters):
         if self.groups is not None:
             raise ValueError(f"groups are left out of a table that is learned as a whole: {cure}")
 
-    def check_bad_rows(self, bad: int, rows: int, last: tuple[int, str], label: str) -> None:
-        """Refuse a table of which too large a part cannot be read."""
-        check_bad_rows(bad, rows, last, label, self.max_bad)
-
-    def preparation(self, records: Records, max_levels: int = WORDS_OF_STREAM) -> Preparation:
+    def preparation(self, records: Records, max_levels: int = MAX_STREAM_WORDS) -> Preparation:
         """How rows of that file are made inputs and outputs, before any of them was looked at."""
         self.check()
         return self._preparation(max_levels).bind(records.names, records.label)
 
-    def _preparation(self, max_levels: int = WORDS_OF_STREAM) -> Preparation:
+    def _preparation(self, max_levels: int = MAX_STREAM_WORDS) -> Preparation:
         ignore = [*self.ignore, *([] if self.groups is None or self.groups in self.ignore else [self.groups])]
-        what = self.targets, self.features, self.time, self.lags
-        return Preparation(*what, max_levels, classify=self.classify, ignore=ignore)
+        columns = self.targets, self.features, self.time, self.lags
+        return Preparation(*columns, max_levels, classify=self.classify, ignore=ignore)
+
+    @property
+    def task(self) -> Task[Any]:
+        """Regression or classification."""
+        return CLASSIFICATION if self.classify else REGRESSION
+
+    @property
+    def in_time(self) -> bool:
+        """Whether rows follow each other in time: then later rows test what was learned from earlier ones."""
+        return bool(self.lags or self.time)
 
     @property
     def stream_kernel(self) -> str:
@@ -142,13 +209,18 @@ class Settings(Parameters):
 
     def differences(self, other: Settings) -> list[str]:
         """Names of the settings in which the other session of a stream differs."""
-        mine = {**self.get_params(deep=False), "kernel": self.stream_kernel}
-        theirs = {**other.get_params(deep=False), "kernel": other.stream_kernel}
+        mine, theirs = ({**one.get_params(deep=False), "kernel": one.stream_kernel} for one in (self, other))
         return [name for name in mine if _plain(mine[name]) != _plain(theirs[name])]
 
 
-def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_bad: float, few: int = FEW) -> None:
-    """Refuse a table of which too large a part cannot be read.
+def option_of(setting: Field[Any]) -> str:
+    """The command-line option of a setting."""
+    option: str | None = setting.metadata["option"]
+    return option or f"--{setting.name.replace('_', '-')}"
+
+
+def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_bad: float) -> None:
+    """Refuse a table of which too large a share cannot be read.
 
     Parameters
     ----------
@@ -156,9 +228,8 @@ def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_b
     last : number and fault of one of them
     label : what to call the table
     max_bad : largest share of bad rows
-    few : rows before which nothing is said
     """
-    if rows >= few and bad > max_bad * rows:
+    if rows >= MIN_ROWS_CHECKED and bad > max_bad * rows:
         raise ValueError(
             f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
             f"{last[1]}), more than the {max_bad:.0%} of max_bad: correct these cells, learn without the "
@@ -170,95 +241,39 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, (list, tuple)) else value
 
 
-# Online learners by name, with settings that do well on standardised rows.
+def one_of(value: str, name: str, choices: Sequence[str]) -> None:
+    """Refuse a value that is not among the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
 
-KERNELS: dict[str, Callable[[], ScalarKernel]] = {
-    "gaussian": Gaussian,
-    "laplacian": Laplacian,
-    "matern": Matern,
-    "linear": Linear,
-}
+
+def check_coupling(value: float, name: str) -> None:
+    """Refuse a coupling outside [0, 1)."""
+    if not in_interval(value, name, 0.0, 1.0) < 1:
+        raise ValueError(f"{name} must be below 1: at 1 all outputs would be the same")
+
+
+# Online learners by name, with settings that do well on standardised rows.
 
 #: Points that OLOK keeps: the cost of a row is proportional to it.
 WINDOW = 1000
 
 #: Random frequencies of PKAWV.
-WAVES = 50
+FREQUENCIES = 50
 
 #: Most inputs for a second-order learner, whose cost a row is quadratic in them.
-MANY = 500
-
-
-def kernel_of_table(name: str) -> ScalarKernel | None:
-    """A kernel by name for a table that is learned as a whole; None for "auto", which tries several."""
-    if name != "auto" and name not in KERNELS:
-        raise ValueError(f"kernel must be auto or one of {', '.join(KERNELS)}, got {name!r}")
-    return None if name == "auto" else KERNELS[name]()
+MAX_SECOND_ORDER_INPUTS = 500
 
 
 def make_kernel(name: str, coupling: float | None) -> ScalarKernel | OperatorKernel:
-    """A kernel by name, with outputs apart or coupled."""
-    if name not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {name!r}")
+    """A kernel by name, with outputs separate or coupled."""
+    one_of(name, "kernel", list(KERNELS))
     kernel = KERNELS[name]()
     if not coupling:
         return kernel
-    if not in_interval(coupling, "coupling", 0.0, 1.0) < 1:
-        raise ValueError("coupling must be below 1: at 1 all outputs would be the same")
+    check_coupling(coupling, "coupling")
     coupled: OperatorKernel = kernel * MixedEffect(coupling)
     return coupled
-
-
-def _olok(kernel: str, coupling: float | None) -> Any:
-    return OLOK(
-        make_kernel(kernel, coupling), alpha=1e-4, schedule="auto", truncation=WINDOW, warm_up=0, on_invalid="skip"
-    )
-
-
-def _features(kernel: str) -> tuple[str, LinearFourier]:
-    """The kernel that waves are drawn from, and linear functions beside them."""
-    # Standardised outputs have variance 1: linear functions are hardly penalised, waves must earn their place.
-    waves, shape = (0, "gaussian") if kernel == "linear" else (WAVES, kernel)
-    return shape, LinearFourier(waves, weight=10.0)
-
-
-def _pkawv(kernel: str, coupling: float | None) -> Any:
-    shape, features = _features(kernel)
-    return PKAWV(
-        make_kernel(shape, coupling), alpha=10.0, features=features, warm_up=0, on_invalid="skip", random_state=0
-    )
-
-
-def _autostream(kernel: str, coupling: float | None) -> Any:
-    # It chooses kernels and weights of experts by itself, for each output.
-    return AutoStream()
-
-
-def _pkawv_classifier(kernel: str, coupling: float | None) -> Any:
-    shape, features = _features(kernel)
-    return PKAWVClassifier(
-        make_kernel(shape, coupling), alpha=10.0, features=features, warm_up=0, on_invalid="skip", random_state=0
-    )
-
-
-def _olok_classifier(kernel: str, coupling: float | None) -> Any:
-    kernels = make_kernel(kernel, coupling)
-    return OLOKClassifier(kernels, alpha=1e-4, schedule="auto", truncation=WINDOW, warm_up=0, on_invalid="skip")
-
-
-def _autostream_classifier(kernel: str, coupling: float | None) -> Any:
-    return AutoStreamClassifier()
-
-
-#: Learners of classes by name.
-CLASSIFIERS: dict[str, Callable[[str, float | None], Any]] = {
-    "olok": _olok_classifier,
-    "pkawv": _pkawv_classifier,
-    "autostream": _autostream_classifier,
-}
-
-#: Learners by name.
-MODELS: dict[str, Callable[[str, float | None], Any]] = {"olok": _olok, "pkawv": _pkawv, "autostream": _autostream}
 
 
 def make_model(
@@ -275,7 +290,7 @@ def make_model(
     Parameters
     ----------
     name : one of `MODELS`, or "auto": "autostream", which needs no settings; "pkawv" if a coupling or a kernel other
-        than the Gaussian is asked for; "olok" above `MANY` inputs, where the matrices of the others would not fit
+        than the Gaussian is asked for; "olok" above 500 inputs, where the matrices of the others would not fit
     kernel : name of a kernel
     coupling : how much outputs have in common, 0 for nothing
     n_features : number of inputs, which "auto" looks at
@@ -289,10 +304,18 @@ def make_model(
     >>> [type(make_model("auto", n_features=p)).__name__ for p in (10, 10_000)]
     ['AutoStream', 'OLOK']
     """
+    one_of(name, "model", ["auto", *MODELS])
     if name == "auto":
         told = coupling is not None or kernel != "gaussian"
-        name = "olok" if n_features > MANY else "pkawv" if told else "autostream"
-    if name not in MODELS:
-        raise ValueError(f"model must be auto or one of {', '.join(MODELS)}, got {name!r}")
-    model = (CLASSIFIERS if classify else MODELS)[name](kernel, coupling)
-    return model.set_params(lag=False) if lags and name == "autostream" else model
+        name = "olok" if n_features > MAX_SECOND_ORDER_INPUTS else "pkawv" if told else "autostream"
+    model: Any = MODELS[name][classify]
+    if name == "autostream":
+        # It chooses kernels and weights of experts by itself, for each output.
+        return model(lag=False) if lags else model()
+    common: dict[str, Any] = {"warm_up": 0, "on_invalid": "skip"}
+    if name == "olok":
+        return model(make_kernel(kernel, coupling), alpha=1e-4, schedule="auto", truncation=WINDOW, **common)
+    # Standardised outputs have variance 1: linear functions are hardly penalised, waves must earn their place.
+    waves, shape = (0, "gaussian") if kernel == "linear" else (FREQUENCIES, kernel)
+    features = LinearFourier(waves, weight=10.0)
+    return model(make_kernel(shape, coupling), alpha=10.0, features=features, random_state=0, **common)

@@ -157,7 +157,7 @@ def _chosen(address: Address, numbers: Sequence[int]) -> int:
         raise BrokerError(
             f"{address.label} has the partitions {listed}, which have no common order: learn each with its own "
             f"command, and merge the models: ovk stream '{first}' --model pkawv --save first.ovk, for every other "
-            "partition K ovk stream '...?partition=K' --like first.ovk --save K.ovk, then ovk merge"
+            "partition K ovk stream '...?partition=K' --template first.ovk --save K.ovk, then ovk merge"
         )
     if address.part and address.part not in map(str, numbers):
         raise BrokerError(f"{address.label} has no partition {address.part!r}: it has {listed}")

@@ -235,41 +235,37 @@ def has_curve_operator(kernel: OperatorKernel) -> bool:
 
 
 def bind_grid(thing: Any, grid: Grid) -> Any:
-    """A copy of a kernel (or of a list of them) in which every operator on curves has a grid."""
+    """A kernel or operator (or a list of them) in which every operator on curves has a grid."""
     if isinstance(thing, (list, tuple)):
-        bound = [bind_grid(part, grid) for part in thing]
-        return thing if all(a is b for a, b in zip(bound, thing, strict=True)) else bound
-    if not isinstance(thing, Parameters):
-        return thing
+        return [bind_grid(part, grid) for part in thing]
     if isinstance(thing, CurveOperator):
-        if thing.grid is None:
-            return thing.replace(grid=grid)
-        own = as_grid(thing.grid)
-        same = (
-            own.shape == grid.shape
-            and np.allclose(own.weights(), grid.weights())
-            and np.allclose(own.checked(), grid.checked())
+        return _on_grid(thing, grid)
+    inner = thing.get_params().items() if isinstance(thing, Parameters) else ()
+    bound = {name: _on_grid(part, grid) for name, part in inner if isinstance(part, CurveOperator)}
+    return thing.replace(**bound) if bound else thing
+
+
+def _on_grid(operator: CurveOperator, grid: Grid) -> CurveOperator:
+    if operator.grid is None:
+        return operator.replace(grid=grid)
+    own = as_grid(operator.grid)
+    if not (
+        own.shape == grid.shape
+        and np.allclose(own.weights(), grid.weights())
+        and np.allclose(own.checked(), grid.checked())
+    ):
+        raise ValueError(
+            f"the grid of {type(operator).__name__} is not the estimator's: leave grid out of the operator, and it "
+            "gets the estimator's"
         )
-        if not same:
-            raise ValueError(
-                f"the grid of {type(thing).__name__} is not the estimator's: leave grid out of the operator, and it "
-                "gets the estimator's"
-            )
-        return thing
-    params = thing.get_params(deep=False)
-    inner = {name: value for name, value in params.items() if isinstance(value, (Parameters, list, tuple))}
-    changed = {name: bind_grid(value, grid) for name, value in inner.items()}
-    if all(changed[name] is params[name] for name in changed):
-        return thing
-    return type(thing)(**{**params, **changed})
+    return operator
 
 
 # Which operator suits curves that nobody has said anything about, and the intercept that goes with it.
 #
 # Candidates are integral operators of a Gaussian with lengths of 1/20, 1/10 and 1/5 of the grid, for curves that are
 # smooth on that scale, and of exp(-|t - s| / length of the grid), for rough ones and for jumps. On a closed grid they
-# are
-# kernels of the circle.
+# are kernels of the circle.
 #
 # An intercept without a penalty is the mean of the residuals at each time, with the noise of each time in it. As
 #
@@ -287,11 +283,7 @@ CHOICE_VALUES, FEWEST_POINTS = 1200, 12
 
 
 def default_operators(grid: Grid) -> list[Integral]:
-    """The candidates, the rough one first.
-
-    >>> [operator.kernel for operator in default_operators(Grid.regular(60, 0.0, 20.0))]
-    [Laplacian(20.0), Gaussian(1.0), Gaussian(2.0), Gaussian(4.0)]
-    """
+    """The candidates, the rough one first."""
     sides = grid.sides() if isinstance(grid, ProductGrid) else [grid]
     kernels = [[_time_kernel(side, length) for side in sides] for length in (None, *LENGTHS)]
     return [Integral(each if isinstance(grid, ProductGrid) else each[0], grid) for each in kernels]
@@ -349,21 +341,16 @@ def coarser_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices
 #     k   and   k + h + k h
 #
 # that is a function of the curves alone, for numbers that say nothing, and the sum of one of the curves, one of the
-# numbers, and one of both together. The lengths of k and h are 1, 3 and 9
-# times the median distance of the training inputs, each with each. So neither counts for more because it has more
-# columns
-# or larger units, and leaving out one curve at a time finds how fast the outputs change along each.
+# numbers, and one of both together. The lengths of k and h are 1, 3 and 9 times the median distance of the training
+# inputs, each with each. So neither counts for more because it has more columns or larger units, and leaving out one
+# curve at a time finds how fast the outputs change along each.
 
 #: Lengths of the Gaussians in median distances.
 FACTORS = (1.0, 3.0, 9.0)
 
 
 def without_gaps(X: Any, grid: Grid) -> Array:
-    """Inputs (n, p) that start with a curve on the grid, its gaps filled (`Grid.filled`); no other may be nan.
-
-    >>> without_gaps(np.array([[1.0, np.nan, 3.0, 7.0]]), Grid.regular(3))
-    array([[1., 2., 3., 7.]])
-    """
+    """Inputs (n, p) that start with a curve on the grid, its gaps filled (`Grid.filled`); no other may be nan."""
     inputs: Array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
     d = len(grid)
     if X.shape[1] < d:
@@ -380,11 +367,7 @@ def without_gaps(X: Any, grid: Grid) -> Array:
 
 
 def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
-    """The candidates for inputs (n, p) that start with a curve on the grid, the other columns being numbers.
-
-    >>> len(input_kernels(np.random.default_rng(0).standard_normal((20, 5)), Grid.regular(3)))
-    12
-    """
+    """The candidates for inputs (n, p) that start with a curve on the grid, the other columns being numbers."""
     d = len(grid)
     length = median_distance(X[:, :d] * grid.roots())
     curves = [OnCurves(Gaussian(factor * length), grid) for factor in FACTORS]

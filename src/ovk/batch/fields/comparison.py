@@ -39,16 +39,12 @@ LEAD = {"evidence": 2.0, "loo": 0.01}
 
 
 class ChosenKernel(NamedTuple):
-    """The kernel and the noise that were chosen.
-
-    `values` has the criterion for each observed number at the end of its searches, `compared` that of every kernel on
-    the rows on which they were compared.
-    """
+    """The kernel and the noise that were chosen."""
 
     kernel: OperatorKernel
     noise: float
-    values: Array
-    compared: dict[str, float]
+    values: Array  # the criterion for each observed number at the end of each search
+    compared: dict[str, float]  # that of every kernel on the rows on which they were compared
 
 
 def profiles(profile: Any) -> list[Stationary]:
@@ -153,14 +149,7 @@ def _with_lead(value: float, name: str, criterion: str) -> float:
 
 
 def near_rows(X: Any, count: int, rng: Any) -> Indices:
-    """Numbers of `count` rows, half of them drawn at random and the others their nearest neighbours; all if few.
-
-    >>> import numpy as np
-    >>> X = np.repeat(np.arange(50.0), 2)[:, None] + np.tile([0.0, 0.1], 50)[:, None]
-    >>> rows = near_rows(X, 10, np.random.default_rng(0))
-    >>> len(rows), int((np.diff(X[rows, 0]) < 0.2).sum()) >= 4
-    (10, True)
-    """
+    """Numbers of `count` rows, half of them drawn at random and the others their nearest neighbours; all if few."""
     n = X.shape[0]
     if n <= count:
         return np.arange(n)
@@ -232,24 +221,9 @@ class OutlierEstimate(NamedTuple):
 
 
 def estimate_outliers(
-    smooth: Smoother,
-    V: Array,
-    weight: Array | None = None,
-    *,
-    start: OutlierEstimate | None = None,
+    smooth: Smoother, V: Array, weight: Array | None = None, *, start: OutlierEstimate | None = None
 ) -> OutlierEstimate:
-    """Run until no probability moves by more than `TOLERANCE`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.batch.fields.comparison import estimate_outliers
-    >>> V = np.array([[1.0, 0.0], [1.01, 0.0], [0.99, 0.01], [1.0, -0.01], [-3.0, 4.0]])
-    >>> def mean(weights, variance):
-    ...     return np.tile(weights @ V / weights.sum(), (5, 1))
-    >>> estimate_outliers(mean, V).probability.round(2)
-    array([1., 1., 1., 1., 0.])
-    """
+    """Run until no probability moves by more than `TOLERANCE`."""
     n, d = V.shape
     w = np.ones(n) if weight is None else weight
     extent = np.ptp(V, axis=0)

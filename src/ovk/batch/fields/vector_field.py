@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from ovk.batch.fields.comparison import (
     smoother,
 )
 from ovk.batch.ridge.landmarks import choose_landmarks
-from ovk.batch.ridge.ridge import OVKRidge
+from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import as_generator
 from ovk.ovkernels import CurlFree, DivFree, Expansion, OperatorKernel, WeightedSum, as_operator_kernel
 
@@ -37,7 +37,8 @@ class FieldParts(NamedTuple):
     rest: Array
 
 
-class VectorField(OVKRidge):
+@dataclass(eq=False, repr=False)
+class VectorField(OVKRegressor):
     """A vector field from observations at scattered points, with its curl-free and divergence-free parts.
 
     Ridge regression (Gaussian process regression) with kernels of gradient fields and of fields without sources. Their
@@ -99,42 +100,21 @@ class VectorField(OVKRidge):
 
     _default_factories = {"kernel": None}
 
-    alpha: Any
+    kernel: Any = None
+    alpha: float | None = None
+    _: KW_ONLY
+    profile: Any = "auto"
+    criterion: str | None = "evidence"
+    robust: bool = False
+    fit_intercept: bool = False
+    landmarks: Any = None
+    tuning_size: int = 1000
+    restarts: int = 2
+    solver: Any = "auto"
+    chunk_size: int = 4096
+    random_state: Any = None
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float | None = None,
-        *,
-        profile: Any = "auto",
-        criterion: str | None = "evidence",
-        robust: bool = False,
-        fit_intercept: bool = False,
-        landmarks: Any = None,
-        tuning_size: int = 1000,
-        restarts: int = 2,
-        solver: Any = "auto",
-        chunk_size: int = 4096,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            kernel,
-            alpha,
-            solver=solver,
-            fit_intercept=fit_intercept,
-            landmarks=landmarks,
-            chunk_size=chunk_size,
-            random_state=random_state,
-        )
-        self.profile = profile
-        self.criterion = criterion
-        self.robust = robust
-        self.tuning_size = tuning_size
-        self.restarts = restarts
-
-    def fit(  # type: ignore[override]
-        self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None) -> Self:
         """Learn from points and vectors.
 
         Parameters
@@ -201,8 +181,7 @@ class VectorField(OVKRidge):
             self.inlier_probability_, self.inliers_ = everyone, everyone > 0.5
             return
         if self.criterion is not None:
-            tuned = self._tune(kernels, full, all_targets, labels, alpha, rng)
-            kernel, alpha = tuned
+            kernel, alpha = self._tune(kernels, full, all_targets, labels, alpha, rng)
         assert alpha is not None
         self._final(kernel, alpha, full, all_targets)
 
@@ -252,9 +231,8 @@ class VectorField(OVKRidge):
             power = float(((V - centre) ** 2).mean()) or 1.0
             kernel = WeightedSum([term for _, term in pairs], [power * factor / total for factor, _ in pairs])
         start = None if alpha is None else OutlierEstimate(np.ones(len(V)), alpha, 0.9, 0)
-        found = estimate_outliers(
-            smoother(kernel, X, V, landmarks, intercept=self.fit_intercept), V, weight, start=start
-        )
+        smooth = smoother(kernel, X, V, landmarks, intercept=self.fit_intercept)
+        found = estimate_outliers(smooth, V, weight, start=start)
         if self.criterion is not None:
             for _ in range(2):
                 chosen = found.probability > 0.5
@@ -262,9 +240,8 @@ class VectorField(OVKRidge):
                     break
                 kernel, variance = self._tune(kernels, X[chosen], targets.rows(chosen), None, None, rng)
                 again = OutlierEstimate(found.probability, variance, found.share, 0)
-                found = estimate_outliers(
-                    smoother(kernel, X, V, landmarks, intercept=self.fit_intercept), V, weight, start=again
-                )
+                smooth = smoother(kernel, X, V, landmarks, intercept=self.fit_intercept)
+                found = estimate_outliers(smooth, V, weight, start=again)
         if found.variance == 0:
             # All vectors are the same: any noise will do.
             return kernel, 1e-8 * max(float((V**2).mean()), 1e-8), found.probability

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from ovk.base import Targets, check_alphas, check_int, in_interval, positive
+from ovk.base import Array, Targets, check_alphas, check_int, in_interval, positive
 from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
 from ovk.batch.movkl.kernel_grid import kernel_grid
@@ -18,89 +18,70 @@ from ovk.curves import Grid
 from ovk.operators import Identity, Integral
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
 
+# What `MovKL` and `MovKLCV` share.
 
-class KernelCombination(CurveOutputs, saved=False):
-    """Base of `MovKL` and `MovKLCV`, where the parameters are described."""
 
-    kernel = None
-    kernels: Any
-    r: float
-    solver: Any
-    fit_intercept: Any
-    tol: float
-    max_iter: int
+def _given(kernels: Any) -> list[OperatorKernel]:
+    if kernels is None:
+        return []
+    if isinstance(kernels, OperatorKernel) or not isinstance(kernels, Sequence) or not kernels:
+        raise ValueError(f"kernels must be a sequence of at least one kernel, got {kernels!r}")
+    given = [as_operator_kernel(kernel) for kernel in kernels]
+    return [kernel.as_separable() or kernel for kernel in given]
 
-    def _output_dim(self) -> int | None:
-        return next((k.output_dim for k in self._given() if k.output_dim is not None), None)
 
-    def _given(self) -> list[OperatorKernel]:
-        if self.kernels is None:
-            return []
-        if isinstance(self.kernels, OperatorKernel) or not isinstance(self.kernels, Sequence) or not self.kernels:
-            raise ValueError(f"kernels must be a sequence of at least one kernel, got {self.kernels!r}")
-        given = [as_operator_kernel(kernel) for kernel in self.kernels]
-        return [kernel.as_separable() or kernel for kernel in given]
+def _given_outputs(kernels: Any) -> int | None:
+    return next((kernel.output_dim for kernel in _given(kernels) if kernel.output_dim is not None), None)
 
-    def _grid_for(self, d: int) -> Grid | None:
-        if self.grid is None and not any(has_curve_operator(kernel) for kernel in self._given()):
-            return None
-        return super()._grid_for(d)
 
-    def _system(self, X: Any, targets: Targets, n_eigen: int | None = None) -> System:
-        kernels: Sequence[OperatorKernel] = self._given() or kernel_grid(
-            X, operators=[Identity()] if self.grid_ is None else None
-        )
-        if n_eigen is not None:
-            kernels = [_with_eigenfunctions(kernel, n_eigen) for kernel in kernels]
-        resolved = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
-        return System(resolved, X, targets, self.solver, intercept=bool(self.fit_intercept))
+def _on_curves(kernels: Any) -> bool:
+    return any(has_curve_operator(kernel) for kernel in _given(kernels))
 
-    def _learn(self, system: System, alpha: float, start: LearnedWeights | None = None) -> LearnedWeights:
-        r = in_interval(self.r, "r", 1.0, np.inf)
-        return alternate(system, alpha, r, positive(self.tol, "tol"), check_int(self.max_iter, "max_iter"), start)
 
-    def _keep(self, system: System, alpha: float, learned: LearnedWeights) -> None:
-        targets = system.targets
-        kernel = WeightedSum(system.kernels, learned.weights)
-        C, b = system.expansion(kernel, learned.C, learned.b)
-        self._store(kernel, alpha, RidgeSolution(system.X, targets, C, b, learned.info))
-        self.weights_, self.kernel_norms_ = learned.weights, learned.norms
-        self.history_, self.objective_ = learned.log, float(learned.log[-1, 0])
-        self.n_iter_ = len(learned.log)
+def _system(model: MovKL | MovKLCV, X: Any, targets: Targets, n_eigen: int | None = None) -> System:
+    operators = [Identity()] if model.grid_ is None else None
+    kernels: list[OperatorKernel] = _given(model.kernels) or [*kernel_grid(X, operators=operators)]
+    if n_eigen is not None:
+        kernels = [_with_eigenfunctions(kernel, n_eigen) for kernel in kernels]
+    resolved = [model._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+    return System(resolved, X, targets, model.solver, intercept=bool(model.fit_intercept))
 
-    def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        return_cov: bool = False,
-        *,
-        task: Any = None,
-        of: str = "observation",
-        grid: Any = None,
-        split: bool = False,
-    ) -> Any:
-        """Predict the outputs.
 
-        Parameters
-        ----------
-        X, return_std, return_cov, task, of, grid : as in `FunctionalRidge.predict`
-        split : bool
-            Return the share of each kernel, (M, n, d), instead. The shares and the intercept add up to the prediction.
-        """
-        if not split:
-            return super().predict(X, return_std, return_cov, task=task, of=of, grid=grid)
-        if return_std or return_cov or grid is not None or task is not None:
-            raise ValueError("split=True returns shares on the fitted grid, without bands: ask for one at a time")
-        C = self.expansion_.C
-        X = self._check_inputs(X, reset=False)
-        terms = zip(self.kernel_.kernels, self.weights_, strict=True)
-        shares = np.stack([weight * kernel.gram(X, self.X_fit_).matmat(C) for kernel, weight in terms])
-        shares = shares if self.grid_ is None else shares / self.grid_.roots()
-        return shares[:, :, 0] if self.single_output_ else shares
+def _with_eigenfunctions(kernel: OperatorKernel, count: int) -> OperatorKernel:
+    """The kernel with so many eigenfunctions of its integral operator; one without such an operator stays."""
+    separable = kernel.as_separable()
+    if separable is None or not isinstance(separable.operator, Integral):
+        return kernel
+    operator: Integral = clone(separable.operator).set_params(n_eigen=count)
+    changed: OperatorKernel = separable.scalar * operator
+    return changed
+
+
+def _learn(model: MovKL | MovKLCV, system: System, alpha: float, start: LearnedWeights | None = None) -> LearnedWeights:
+    r, tol = in_interval(model.r, "r", 1.0, np.inf), positive(model.tol, "tol")
+    return alternate(system, alpha, r, tol, check_int(model.max_iter, "max_iter"), start)
+
+
+def _keep(model: MovKL | MovKLCV, system: System, alpha: float, learned: LearnedWeights) -> None:
+    kernel = WeightedSum(system.kernels, learned.weights)
+    C, b = system.expansion(kernel, learned.C, learned.b)
+    model._store(kernel, alpha, RidgeSolution(system.X, system.targets, C, b, learned.info))
+    model.weights_, model.kernel_norms_ = learned.weights, learned.norms
+    model.history_, model.objective_ = learned.log, float(learned.log[-1, 0])
+    model.n_iter_ = len(learned.log)
+
+
+def _shares(model: MovKL | MovKLCV, X: Any) -> Array:
+    C = model.expansion_.C
+    X = model._check_inputs(X, reset=False)
+    terms = zip(model.kernel_.kernels, model.weights_, strict=True)
+    shares = np.stack([weight * kernel.gram(X, model.X_fit_).matmat(C) for kernel, weight in terms])
+    shares = shares if model.grid_ is None else shares / model.grid_.roots()
+    return shares[:, :, 0] if model.single_output_ else shares
 
 
 @dataclass(eq=False, repr=False)
-class MovKL(KernelCombination):
+class MovKL(CurveOutputs):
     """Multiple operator-valued kernel learning: f = sum_k f_k and the weights d of  K = sum_k d_k K_k.
 
     Minimises over f_k and d
@@ -159,9 +140,11 @@ class MovKL(KernelCombination):
     >>> X = rng.uniform(-2, 2, (60, 1))
     >>> Y = np.sin(2 * X) + 0.1 * rng.standard_normal((60, 3))
     >>> model = MovKL([k * Identity() for k in (Gaussian(0.05), Gaussian(1.0), Linear())], alpha=0.1, r=1.0).fit(X, Y)
-    >>> model.weights_.argmax(), model.predict(X, split=True).shape
+    >>> model.weights_.argmax(), model.shares(X).shape
     (np.int64(1), (3, 60, 3))
     """
+
+    kernel = None
 
     kernels: Any = None
     alpha: float = 1.0
@@ -187,13 +170,23 @@ class MovKL(KernelCombination):
         with self._fitting(X, y):
             alpha = positive(self.alpha, "alpha")
             X, targets = self._check(X, y, sample_weight, task)
-            system = self._system(X, targets)
-            self._keep(system, alpha, self._learn(system, alpha))
+            system = _system(self, X, targets)
+            _keep(self, system, alpha, _learn(self, system, alpha))
         return self
+
+    def shares(self, X: Any) -> Array:
+        """The share of each kernel in the prediction, (M, n, d); the shares and the intercept add up to it."""
+        return _shares(self, X)
+
+    def _output_dim(self) -> int | None:
+        return _given_outputs(self.kernels)
+
+    def _grid_for(self, d: int) -> Grid | None:
+        return super()._grid_for(d) if self.grid is not None or _on_curves(self.kernels) else None
 
 
 @dataclass(eq=False, repr=False)
-class MovKLCV(KernelCombination):
+class MovKLCV(CurveOutputs):
     """`MovKL` with alpha chosen by leaving out one curve at a time, the weights kept.
 
     For each alpha the weights are learned from all curves; then every curve is predicted from the others with these
@@ -229,6 +222,8 @@ class MovKLCV(KernelCombination):
     0.1
     """
 
+    kernel = None
+
     kernels: Any = None
     alphas: Any = None
     r: float = 2.0
@@ -260,27 +255,27 @@ class MovKLCV(KernelCombination):
             errors = np.empty((len(numbers), len(alphas)))
             found: dict[tuple[int, int], tuple[System, LearnedWeights]] = {}
             for e, number in enumerate(numbers):
-                system = self._system(X, targets, number)
+                system = _system(self, X, targets, number)
                 start = None
                 # From strong to weak: each alpha begins where the last one ended.
                 for a in np.argsort(-alphas):
-                    start = self._learn(system, float(alphas[a]), start)
+                    start = _learn(self, system, float(alphas[a]), start)
                     errors[e, a] = np.nansum(left_out_residuals(system, start, float(alphas[a]), sets) ** 2)
                     found[e, int(a)] = system, start
             if not found:
                 raise ValueError("n_eigen must hold at least one number, got none")
             e, a = min(found, key=lambda place: errors[place])
             self.n_eigen_ = numbers[e]
-            self._keep(found[e, a][0], float(alphas[a]), found[e, a][1])
+            _keep(self, found[e, a][0], float(alphas[a]), found[e, a][1])
             self.alphas_, self.errors_ = alphas, errors[0] if self.n_eigen is None else errors
         return self
 
+    def shares(self, X: Any) -> Array:
+        """As in `MovKL`."""
+        return _shares(self, X)
 
-def _with_eigenfunctions(kernel: OperatorKernel, count: int) -> OperatorKernel:
-    """The kernel with so many eigenfunctions of its integral operator; one without such an operator stays."""
-    separable = kernel.as_separable()
-    if separable is None or not isinstance(separable.operator, Integral):
-        return kernel
-    operator: Integral = clone(separable.operator).set_params(n_eigen=count)
-    changed: OperatorKernel = separable.scalar * operator
-    return changed
+    def _output_dim(self) -> int | None:
+        return _given_outputs(self.kernels)
+
+    def _grid_for(self, d: int) -> Grid | None:
+        return super()._grid_for(d) if self.grid is not None or _on_curves(self.kernels) else None

@@ -39,18 +39,12 @@ from ovk.solvers import (
 
 @dataclass
 class LandmarkRidge(State, ABC):
-    """Sums over the data for one dictionary of landmarks, and their solution.
-
-    Attributes
-    ----------
-    features : Nystrom features of the landmarks
-    sums : over m + 1 features, the last of which is the constant 1
-    """
+    """Sums over the data for one dictionary of landmarks, and their solution."""
 
     _state_classes = {"sums": OutputSums}
 
-    features: Any
-    sums: OutputSums
+    features: Any  # Nystrom features of the landmarks
+    sums: OutputSums  # over m + 1 features, the last of which is the constant 1
 
     @property
     def m(self) -> int:

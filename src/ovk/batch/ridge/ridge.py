@@ -50,7 +50,7 @@ from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackkni
 from ovk.kernels import Gaussian
 from ovk.objectives import r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel, row_slices
-from ovk.solvers import Cholesky, Eigen, as_solver
+from ovk.solvers import Eigen, select
 
 #: What a standard deviation may be about, and how intervals are made.
 OF, METHODS = ("observation", "function", "posterior"), ("jackknife", "jackknife+", "cv+")
@@ -422,9 +422,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _covariance(self, X: Any) -> Array:
         if self.landmarks_ is not None:
             return self.landmarks_.covariance(X, self.alpha_, intercept=self.intercept_ is not None)
-        system, solver, state = self._posterior()
         prior = self.kernel_.diagonal_blocks(X)
-        return prior - system.reduction(solver, state, X, intercept=self.intercept_ is not None)
+        return prior - self._posterior().reduction(X, intercept=self.intercept_ is not None)
 
     def _variances(self, X: Any, outputs: Indices) -> Array:
         """Posterior variance of one output of each row, (n,)."""
@@ -433,19 +432,18 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             diagonals = [np.einsum("nqq->nq", self._covariance(X[rows])) for rows in row_slices(n, m * d**2)]
             chosen: Array = np.concatenate(diagonals)[np.arange(n), outputs]
             return np.maximum(chosen, 0.0)
-        system, solver, state = self._posterior()
-        result = np.empty(n)
+        system, result = self._posterior(), np.empty(n)
         for rows in row_slices(n, 2 * m):
             new, q = X[rows], outputs[rows]
             # One row at a time: the diagonal blocks of all outputs would be (n, d, d).
             prior = [self.kernel_.pairs(new[i : i + 1], q[i : i + 1])[0, 0] for i in range(len(q))]
-            result[rows] = prior - system.reduction_at(solver, state, new, q, intercept=self.intercept_ is not None)
+            result[rows] = prior - system.reduction_at(new, q, intercept=self.intercept_ is not None)
         return np.maximum(result, 0.0)
 
-    def _posterior(self) -> tuple[RidgeSystem, Any, Any]:
-        """The factored system of the training points."""
+    def _posterior(self) -> RidgeSystem:
+        """The system of the training points."""
 
-        def factored() -> tuple[RidgeSystem, Any, Any]:
+        def made() -> RidgeSystem:
             n, d = self.X_fit_.shape[0], self.n_outputs_
             if self.task_ is not None:
                 Y = np.zeros((n, 1))
@@ -453,12 +451,11 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
                 Y = np.zeros((n, d)) if self.observed_ is None else np.where(self.observed_, 0.0, np.nan)
             targets = Targets(Y, d, False, self.task_, self.sample_weight_)
             system = ridge_system(self.kernel_, self.X_fit_, targets, self.alpha_)
-            solver = as_solver("auto", system.gram)
-            if isinstance(solver, Eigen):
-                solver = Cholesky()
-            return system, solver, solver.factor(system.gram)
+            if isinstance(select(system.gram), Eigen):
+                system.solver = "cholesky"
+            return system
 
-        return self._remembered("posterior", factored)
+        return self._remembered("posterior", made)
 
     def predict_interval(
         self,

@@ -17,6 +17,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,18 +43,18 @@ from ovk.solvers import (
 
 
 class RidgeSystem(ABC):
-    """A scaled system, and the way back from its solution.
+    """A scaled system, and the way back from its solution."""
 
-    Attributes
-    ----------
-    gram : K~, square
-    Y : Y~ in the shape of the system: (n, d), or (N, 1) for N pairs
-    ridge : number added to the diagonal
-    """
+    gram: Gram  # K~, square
+    Y: Array  # Y~ in the shape of the system: (n, d), or (N, 1) for N pairs
+    ridge: float  # added to the diagonal
+    solver: Any = "auto"
 
-    gram: Gram
-    Y: Array
-    ridge: float
+    @cached_property
+    def _factored(self) -> tuple[Solver, Any]:
+        """The solver, and what it has made of the gram."""
+        solver = as_solver(self.solver, self.gram)
+        return solver, solver.factor(self.gram)
 
     @abstractmethod
     def columns(self) -> Array:
@@ -68,20 +69,19 @@ class RidgeSystem(ABC):
         """Coefficients of the expansion, (n, d), from those of the scaled system."""
 
     @abstractmethod
-    def reduction(self, solver: Solver, state: Any, X_new: Any, *, intercept: bool) -> Array:
+    def reduction(self, X_new: Any, *, intercept: bool) -> Array:
         """What the data take off the prior covariance at each new point, (m, d, d).
 
         K(x, X) A^-1 K(X, x), minus D (E' A^-1 E)^-1 D' with D = I - K(x, X) A^-1 E for an intercept that is not known.
         """
 
-    def reduction_at(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
+    def reduction_at(self, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
         """The diagonal entry of `reduction` for one output of each new point, (m,)."""
-        each = np.arange(len(outputs))
-        return self.reduction(solver, state, X_new, intercept=intercept)[each, outputs, outputs]
+        return self.reduction(X_new, intercept=intercept)[np.arange(len(outputs)), outputs, outputs]
 
-    def solve(self, solver: Solver, *, intercept: bool) -> tuple[Solution, Array | None]:
+    def solve(self, *, intercept: bool) -> tuple[Solution, Array | None]:
         """Solution with the coefficients of the expansion, and the intercept."""
-        state = solver.factor(self.gram)
+        solver, state = self._factored
         columns = self.columns() if intercept else None
         (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, columns)
         return Solution(self.coefficients(C), info), None if b is None else self.intercept(b)
@@ -114,7 +114,8 @@ class CompleteSystem(RidgeSystem):
     def coefficients(self, C: Array) -> Array:
         return self._scaled(C)
 
-    def reduction(self, solver: Solver, state: Any, X_new: Any, *, intercept: bool) -> Array:
+    def reduction(self, X_new: Any, *, intercept: bool) -> Array:
+        solver, state = self._factored
         cross = self._kernel.gram(X_new, self._X).rescale(None, self._rows, self._scales)
         total = explained_covariance(solver, state, cross, self.ridge)
         if intercept:
@@ -162,16 +163,16 @@ class PairSystem(RidgeSystem):
         # In long form (n, d) numbers could be many times the data: nearly all of them are zero.
         return full if self._long else full.toarray()
 
-    def reduction(self, solver: Solver, state: Any, X_new: Any, *, intercept: bool) -> Array:
+    def reduction(self, X_new: Any, *, intercept: bool) -> Array:
         m, d = X_new.shape[0], self._d
-        return self._reduction(solver, state, X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept)
+        return self._reduction(X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept)
 
-    def reduction_at(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
-        return self._reduction(solver, state, X_new, outputs, 1, intercept)[:, 0, 0]
+    def reduction_at(self, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
+        return self._reduction(X_new, outputs, 1, intercept)[:, 0, 0]
 
-    def _reduction(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, size: int, intercept: bool) -> Array:
+    def _reduction(self, X_new: Any, outputs: Indices, size: int, intercept: bool) -> Array:
         """The reduction for one output of each new row, in blocks of `size` rows: (rows / size, size, size)."""
-        pairs = self.pairs
+        pairs, (solver, state) = self.pairs, self._factored
         cross = (self._kernel.pairs(X_new, outputs, self._X[pairs.points], pairs.outputs) * self._v).T
         total = explained_by_pairs(solver, state, cross, self.ridge, size)
         if intercept:
@@ -391,14 +392,7 @@ def _separable(kernel: OperatorKernel, targets: Targets, alpha: float | Array) -
 class SinglePrecisionSystem:
     """A = t R G R + ridge I: products in double precision, and a factor in single precision.
 
-    Parameters
-    ----------
-    kernel, X : of the gram G
-    roots : (n,) the diagonal of R
-
-    Attributes
-    ----------
-    jitter : what was added to the factor's diagonal
+    G is the gram of `kernel` at X, `roots` (n,) the diagonal of R; `jitter` was added to the factor's diagonal.
     """
 
     def __init__(self, kernel: ScalarKernel, X: Any, roots: Array, t: float, ridge: float) -> None:
@@ -456,9 +450,8 @@ class SinglePrecisionSystem:
 #     sum_i w_i rho(|r_i / s|) + penalty,    rho(z) = z^2 / 2 up to c, then c z - c^2 / 2.
 #
 # Its solution is that of the squared loss with the row's weight multiplied by min(1, c / |r_i / s|), which depends on
-# the
-# solution: solve, weigh, and solve again. c is the length that a row of normal residuals exceeds as often as a normal
-# number exceeds 1.345, whatever the number of outputs.
+# the solution: solve, weigh, and solve again. c is the length that a row of normal residuals exceeds as often as a
+# normal number exceeds 1.345, whatever the number of outputs.
 
 #: How often a normal number is beyond 1.345, where Huber's loss costs 5% of efficiency on normal data.
 BEYOND = 2.0 * float(norm.sf(1.345))
@@ -507,7 +500,7 @@ def robust_targets(
     def residuals(weights: Array) -> Array:
         # alpha_j c_ij = w_i r_ij
         system = ridge_system(kernel, X, replace(targets, weight=given * weights), alpha)
-        C = system.solve(as_solver("auto", system.gram), intercept=intercept)[0].C
+        C = system.solve(intercept=intercept)[0].C
         if targets.task is not None:
             own = np.asarray(C[np.arange(len(given)), targets.task])
             return np.asarray(own * alphas[targets.task] / (given * weights))[:, None]
@@ -547,7 +540,8 @@ def solve_ridge(
             if loss == "huber":
                 targets = robust_targets(kernel, alpha, X, targets, intercept=intercept)
             system = ridge_system(kernel, X, targets, alpha)
-            (C, info), b = system.solve(as_solver(solver, system.gram), intercept=intercept)
+            system.solver = solver
+            (C, info), b = system.solve(intercept=intercept)
     except MemoryError as error:
         n = X.shape[0]
         raise MemoryError(

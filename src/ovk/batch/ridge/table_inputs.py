@@ -40,16 +40,6 @@ class InputScaling(State):
     factor : (p,) one over the weighted deviations; 0 for a column that was constant: it said nothing, and at new
         points it must not count either
     gaps : columns in which values were missing; each has an indicator behind the others, 1 where one is missing
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.batch.ridge.table_inputs import InputScaling
-    >>> X = np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]])
-    >>> InputScaling.learn(X)(X)
-    array([[-1.,  0.,  0.],
-           [ 1.,  0.,  0.],
-           [ 0.,  0.,  1.]])
     """
 
     centre: Array
@@ -97,14 +87,7 @@ NAMES, ENOUGH = 0.8, 20
 
 
 def check_categories(words: Sequence[str], name: object) -> None:
-    """Refuse a column of text that holds numbers or dates, and warn about one of names.
-
-    >>> check_categories(["71.6%", "60%", "n/a"], "humidity")
-    Traceback (most recent call last):
-    ...
-    ValueError: column 'humidity' of X holds numbers written as text, such as '71.6%': make numbers of them (strip percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does it; if they are categories, give the column the type category
-    >>> check_categories(["red", "blue", "red"], "colour")
-    """  # noqa: E501
+    """Refuse a column of text that holds numbers or dates, and warn about one of names."""
     present = [word.strip() for word in words if not is_missing_cell(word)]
     column = guess_column(str(name), present, 1)
     category = "if they are categories, give the column the type category"
@@ -151,19 +134,6 @@ class FrameColumns(State):
     Attributes
     ----------
     categories : for each column of the frame None, or its categories; "" stands for a missing one
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from ovk.batch.ridge.table_inputs import FrameColumns
-    >>> frame = pd.DataFrame({"rock": ["lime", "clay", "lime"], "depth": [1, None, 3]})
-    >>> columns = FrameColumns.learn(frame)
-    >>> columns.categories
-    [['clay', 'lime'], None]
-    >>> columns(frame)
-    array([[ 1.,  0.,  1.],
-           [nan,  1.,  0.],
-           [ 3.,  0.,  1.]])
     """
 
     categories: list[Any]

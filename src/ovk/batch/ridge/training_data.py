@@ -35,18 +35,11 @@ MIN_REPEATED = 10
 
 
 class LeaveOutPredictor(NamedTuple):
-    """The left-out functions of a fitted expansion, asked for by new inputs instead of kernel values.
-
-    Attributes
-    ----------
-    left_out : the regression with its blocks of rows left out
-    width : numbers that a new row takes
-    kernels : what `left_out` takes for new points, `cross` and `prior`, from their inputs
-    """
+    """A regression with blocks of its rows left out, asked by new inputs instead of kernel values."""
 
     left_out: LeaveOneOut
-    width: int
-    kernels: Callable[[Any], tuple[Array, Array]]
+    width: int  # numbers that a new row takes
+    kernels: Callable[[Any], tuple[Array, Array]]  # `cross` and `prior` of new points, from their inputs
 
 
 @dataclass(frozen=True)

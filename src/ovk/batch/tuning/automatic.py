@@ -32,7 +32,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.linalg import solve_triangular
 
-from ovk.base import Array, Indices, Registered, one_blas_thread, progress_shown, track
+from ovk.base import Array, Indices, Registered, Targets, one_blas_thread, progress_shown, track
 from ovk.batch.tuning.gradient_metric import MIN_ROWS, halves, metric_kernels
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
 from ovk.operators import Spectrum
@@ -206,56 +206,6 @@ def correlation(Y: Array) -> Array:
     return np.asarray(C / np.outer(roots, roots))
 
 
-def coupled(
-    X: Array,
-    Y: Array,
-    kernel: ScalarKernel,
-    alphas: Array,
-    threshold: Array,
-    variance: Array,
-    order: Indices,
-    weight: Array | None,
-    groups: Indices | None,
-    *,
-    intercept: bool = True,
-) -> tuple[Array, Array]:
-    """The best operator (d, d) and the alphas (d,) that go with it.
-
-    Parameters
-    ----------
-    order : (n,) the rows in random order; the first of them are judged by
-    """
-    d = Y.shape[1]
-    seen = ~np.isnan(Y)
-    together_seen = float((seen.sum(axis=1) ** 2 - seen.sum(axis=1)).sum()) / max(d * (d - 1), 1)
-    # Outputs that are never seen in the same rows have no correlation that could be known.
-    C = correlation(Y) if together_seen >= MIN_ROWS_TOGETHER else np.ones((d, d))
-    counts = np.cumsum((~np.isnan(Y[order])).sum(axis=1))
-    rows = np.sort(order[: max(int(np.searchsorted(counts, MAX_PAIRS)), min(len(order), 10))])
-    Y = Y[rows]
-    at, outputs = np.nonzero(~np.isnan(Y))
-    v = 1.0 / np.sqrt(alphas[outputs])
-    if weight is not None:
-        v = v * np.sqrt(weight[rows][at])
-    E = np.zeros((len(at), d))
-    E[np.arange(len(at)), outputs] = v
-    used = E.any(axis=0)
-    together = at if groups is None else groups[rows][at]
-    G = kernel(X[rows])[np.ix_(at, at)]
-    best, operator, factor = np.inf, np.eye(d), 1.0
-    for share in SHARES:
-        T = (1.0 - share) * np.eye(d) + share * C
-        K = G * T[np.ix_(outputs, outputs)] * np.outer(v, v)
-        left_out = PairwisePath(K, Y[at, outputs] * v, together, E[:, used] if intercept else None)
-        for c, residuals in zip(FACTORS, left_out.path(np.array(FACTORS)), strict=True):
-            R = np.full(Y.shape, np.nan)
-            R[at, outputs] = residuals / v
-            error = float(np.mean(mean_loss(R, threshold, None if weight is None else weight[rows]) / variance))
-            if error < best:
-                best, operator, factor = error, T, c
-    return operator, factor * alphas
-
-
 #: Kernels by their names: one, or two in metrics learned from either half of the rows.
 Kernels = dict[str, tuple[ScalarKernel, ...]]
 
@@ -387,9 +337,7 @@ def automatic_choice(
     (kernel,) = weighted_sum({name: (one,) for name, one in every.items()}, chosen.terms)
     operator = np.eye(d)
     if d > 1 and np.isnan(Y).any():
-        operator, alphas = coupled(
-            X, Y, kernel, alphas, threshold, variance, order, weight, groups, intercept=intercept
-        )
+        operator, alphas = data.coupled(kernel, alphas, threshold, order)
     names = [candidate.name for candidate in candidates]
     return AutomaticChoice(kernel, alphas, operator, threshold, names, np.array([c.errors for c in candidates]))
 
@@ -420,27 +368,15 @@ def _affordable(Y: Array, most: int) -> int:
 
 @dataclass(frozen=True)
 class Candidate:
-    """How one kernel did.
+    """How one kernel did; with a learned metric two, one for each half of the rows that it was learned from."""
 
-    Attributes
-    ----------
-    name : family and width in units of the median distance
-    kernels : with the width filled in; with a learned metric two, one for each half of the rows that it was learned
-        from
-    terms : weights by the names of what is added up, of itself alone if it is no sum
-    errors : (alphas, d) robust left-out errors
-    alphas : (d,) the best for each output
-    error : at these, mean over the outputs
-    threshold : (d,) of the robust sums
-    """
-
-    name: str
+    name: str  # family and width in units of the median distance
     kernels: tuple[ScalarKernel, ...]
-    terms: dict[str, float]
-    errors: Array
-    alphas: Array
-    error: float
-    threshold: Array
+    terms: dict[str, float]  # weights by the names of what is added up, of itself alone if it is no sum
+    errors: Array  # (alphas, d) robust errors
+    alphas: Array  # (d,) the best for each output
+    error: float  # at these, mean over the outputs
+    threshold: Array  # (d,) of the robust sums
 
 
 @dataclass(frozen=True)
@@ -473,6 +409,31 @@ class _Rows:
         """Kernels in metrics learned from either half of the rows."""
         first, second = (metric_kernels(self.X[self.half == h], self.Y[self.half == h], ridge) for h in (0, 1))
         return {name: (first[name], second[name]) for name in first}
+
+    def coupled(self, kernel: ScalarKernel, alphas: Array, threshold: Array, order: Indices) -> tuple[Array, Array]:
+        """The best operator (d, d) and the alphas (d,) that go with it, judged by the first rows of a random order."""
+        d, seen = self.Y.shape[1], ~np.isnan(self.Y)
+        together = float((seen.sum(axis=1) ** 2 - seen.sum(axis=1)).sum()) / max(d * (d - 1), 1)
+        # Outputs that are never seen in the same rows have no correlation that could be known.
+        C = correlation(self.Y) if together >= MIN_ROWS_TOGETHER else np.ones((d, d))
+        counts = np.cumsum(seen[order].sum(axis=1))
+        some = self.some(np.sort(order[: max(int(np.searchsorted(counts, MAX_PAIRS)), min(len(order), 10))]))
+        pairs = Targets(some.Y / np.sqrt(alphas), d, False, None, some.weight).pairs(some.groups)
+        at, outputs = np.ix_(pairs.points, pairs.points), np.ix_(pairs.outputs, pairs.outputs)
+        G = kernel(some.X)[at] * np.outer(pairs.roots, pairs.roots)
+        E = (np.eye(d)[pairs.outputs] * pairs.roots[:, None])[:, np.unique(pairs.outputs)] if self.intercept else None
+        best, operator, factor = np.inf, np.eye(d), 1.0
+        for share in SHARES:
+            T = (1.0 - share) * np.eye(d) + share * C
+            K = G * (T / np.sqrt(np.outer(alphas, alphas)))[outputs]
+            path = PairwisePath(K, pairs.scaled_values(), pairs.groups, E).path(np.array(FACTORS))
+            for c, residuals in zip(FACTORS, path, strict=True):
+                R = np.full(some.Y.shape, np.nan)
+                R[pairs.points, pairs.outputs] = residuals / pairs.roots
+                error = float(np.mean(mean_loss(R * np.sqrt(alphas), threshold, some.weight) / self.variance))
+                if error < best:
+                    best, operator, factor = error, T, c
+        return operator, factor * alphas
 
     def scored(self, kernels: Kernels, threshold: Array | None = None) -> list[Candidate]:
         """All candidates, the best first; without a threshold the first of `kernels` sets it."""

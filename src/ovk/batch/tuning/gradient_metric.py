@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from ovk.batch.ridge.ridge import OVKRidge
 from ovk.kernels import Gaussian, Laplacian, Mapped, Matern, ScalarKernel, median_distance
 
 
+@dataclass(eq=False, repr=False)
 class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):
     """Stretches inputs along the directions in which the outputs change, and shrinks them along the others.
 
@@ -66,27 +68,14 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
     (300, 5)
     """
 
-    components_: Array
-    outer_product_: Array
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float = 0.1,
-        *,
-        steps: int = 2,
-        power: float = 0.5,
-        diagonal: bool = False,
-        landmarks: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.steps = steps
-        self.power = power
-        self.diagonal = diagonal
-        self.landmarks = landmarks
-        self.random_state = random_state
+    kernel: Any = None
+    alpha: float = 0.1
+    _: KW_ONLY
+    steps: int = 2
+    power: float = 0.5
+    diagonal: bool = False
+    landmarks: Any = None
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -41,11 +41,6 @@ from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers import Eigenpairs, KnownEigen
 
-# The automatic choice in the units of the data.
-#
-# With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is that on
-# the outputs as they are with the operator S T S and the alphas s^2 a. So posterior variances have the outputs' units.
-
 
 class Chosen(NamedTuple):
     """A choice, and the kernel and the alphas (d,) that it means for the outputs as they are."""
@@ -53,47 +48,6 @@ class Chosen(NamedTuple):
     choice: AutomaticChoice
     kernel: Separable
     alphas: Array
-
-
-def choose(
-    X: Any,
-    targets: Targets,
-    same: Indices,
-    rng: np.random.Generator,
-    *,
-    groups: Indices | None = None,
-    time_order: bool = False,
-    intercept: bool = True,
-    metric: bool = False,
-    n_jobs: int | None = None,
-) -> Chosen:
-    """Choose kernel, alphas and coupling.
-
-    Parameters
-    ----------
-    X : (n, p) inputs of comparable scales
-    same : (n,) numbers of the rows' inputs: a repeated one counts as one row with the total weight
-    groups, time_order, intercept, metric, n_jobs : as in `automatic_choice`
-    """
-    if targets.task is not None:
-        targets = targets.wide()
-    mean, deviation = mean_and_deviation(targets.Y, targets.weight)
-    if not intercept:
-        mean, deviation = np.zeros(targets.d), np.sqrt(mean**2 + deviation**2)
-    deviation = np.where(deviation > 0, deviation, 1.0)
-    standard = Targets((targets.Y - mean) / deviation, targets.d, False, None, targets.weight)
-    if groups is None and not time_order:
-        if targets.complete:
-            X, standard, _ = merge_same_inputs(X, standard, same)
-        elif len(np.unique(same)) < len(same):
-            # Rows with gaps cannot be averaged; they can be left out together.
-            groups = same
-    how: dict[str, Any] = {"groups": groups, "time_order": time_order, "intercept": intercept, "metric": metric}
-    # Choices are made by at most 1,000 rows, however many there are.
-    with one_blas_thread():
-        choice = automatic_choice(X, standard.Y, rng, weight=standard.weight, n_jobs=n_jobs, **how)
-    kernel = Separable(choice.kernel, Dense(choice.operator * np.outer(deviation, deviation)))
-    return Chosen(choice, kernel, choice.alphas * deviation**2)
 
 
 #: Rows above which landmarks are taken by default, how many, and rows by which given candidates are then compared.
@@ -315,18 +269,51 @@ class OVKRidgeCV(OVKRegressor):
     def _find(self, X: Any, targets: Targets, groups: Indices | None) -> Chosen:
         """Choose everything."""
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
-        how: dict[str, Any] = {"groups": groups, "time_order": self.time_order, "intercept": self.fit_intercept}
-        how |= {"metric": self.metric, "n_jobs": self.n_jobs}
         if self.metric and sparse.issparse(X):
             raise ValueError("metric=True maps all inputs, and sparse ones would not stay sparse: give metric=False")
-        chosen = choose(X, targets, same, new_generator(self.random_state), **how)
+        chosen = self._in_standard_units(X, targets, same, groups)
         if self.loss == "squared":
             return chosen
         # Rows that are far off pull their neighbours: choose again with the weights that they get.
         self._is_single()
         alpha = check_alpha(chosen.alphas, targets.d)
         weighted = robust_targets(chosen.kernel, alpha, X, targets, intercept=self.fit_intercept)
-        return choose(X, weighted, same, new_generator(self.random_state), **how)
+        return self._in_standard_units(X, weighted, same, groups)
+
+    def _in_standard_units(self, X: Any, targets: Targets, same: Indices, groups: Indices | None) -> Chosen:
+        """Choose for outputs in standard units; an input that is repeated counts as one row with the total weight.
+
+        With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is
+        that on the outputs as they are with the operator S T S and the alphas s^2 a. So posterior variances have the
+        outputs' units.
+        """
+        targets = targets.wide()
+        mean, deviation = mean_and_deviation(targets.Y, targets.weight)
+        if not self.fit_intercept:
+            mean, deviation = np.zeros(targets.d), np.sqrt(mean**2 + deviation**2)
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        standard = Targets((targets.Y - mean) / deviation, targets.d, False, None, targets.weight)
+        if groups is None and not self.time_order:
+            if targets.complete:
+                X, standard, _ = merge_same_inputs(X, standard, same)
+            elif len(np.unique(same)) < len(same):
+                # Rows with gaps cannot be averaged; they can be left out together.
+                groups = same
+        # Choices are made by at most 1,000 rows, however many there are.
+        with one_blas_thread():
+            choice = automatic_choice(
+                X,
+                standard.Y,
+                new_generator(self.random_state),
+                weight=standard.weight,
+                groups=groups,
+                time_order=self.time_order,
+                intercept=self.fit_intercept,
+                metric=self.metric,
+                n_jobs=self.n_jobs,
+            )
+        kernel = Separable(choice.kernel, Dense(choice.operator * np.outer(deviation, deviation)))
+        return Chosen(choice, kernel, choice.alphas * deviation**2)
 
     def _compare(
         self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]

@@ -13,7 +13,7 @@ and b grows to the regret that was found, but no more than twofold:
 
     m_t = max_k |r_k,t|,    r_k,t <- r_k,t min(1, b_(t-1) / m_t),    b_t = max(b_(t-1), min(m_t, 2 b_(t-1))),
 
-with b_1 the first m_t that is not 0. So a single wild label moves the sums no more than an ordinary row does and at
+with b_1 the first m_t that is not 0. So a single outlier moves the sums no more than an inlier does and at
 most doubles b, whereas b reaches a new level of the losses after a few rows. What the scaling cuts off is
 
     C = sum_t (m_t - b_(t-1))+ <= B (1 + log2(B / b_1))        if no regret exceeds B,
@@ -31,17 +31,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from ovk.base import Array, Mask, Parameters, Transactional, reads_snapshot
-
-# Rows of an aggregation, one after the other: as its definition says, or many of them quickly.
-#
-# Both ways have the same three methods: `mix` predicts a row, `update` learns its regrets, and `end` leaves the rule as
-# it is after the last row. `F` holds the predictions in the form that `mix` takes them.
 
 #: Relative differences of predictions that are rounding.
 ROUNDING = 8.0 * float(np.finfo(float).eps)
@@ -53,54 +48,32 @@ MAX_REGRET = 1e140
 TINY = float(np.finfo(float).tiny)
 
 
-class RegretRows(Protocol):
-    """Rows that an aggregation predicts and learns, one after the other."""
+class RegretRows:
+    """Rows that an aggregation predicts and learns, one after the other, by its definition.
 
-    F: Array
+    `F` are the (n, k, d) predictions of the experts, nan where one abstains, in the form that `mix` takes them.
+    """
+
+    def __init__(self, rule: Any, F: Array) -> None:
+        self._rule, self.F = rule, F
 
     def mix(self, f: Array) -> Array:
         """(d,) mixture of a row of `F`."""
+        return mixture(self._rule.weights_, f)
 
     def update(self, regrets: Array) -> None:
         """Learn the regrets of a row against the experts of `F`."""
+        self._rule.update(regrets)
 
     def end(self) -> None:
         """Put what was learned into the rule."""
 
 
-class PlainRows:
-    """Every row by `Aggregation.update`.
+class MLPolyRows(RegretRows):
+    """What `MLPoly.update` does, faster, for rows in which every label is known and the same experts abstain.
 
-    Parameters
-    ----------
-    rule : what learns
-    F : (n, k, d) predictions of the experts, nan where one abstains
-    """
-
-    def __init__(self, rule: Aggregation, F: Array) -> None:
-        self._rule, self.F = rule, F
-
-    def mix(self, f: Array) -> Array:
-        return mixture(self._rule.weights_, f)
-
-    def update(self, regrets: Array) -> None:
-        self._rule.update(regrets)
-
-    def end(self) -> None:
-        pass
-
-
-class MLPolyRows:
-    """What `MLPoly.update` does, for rows in which the same experts abstain and every label is known.
-
-    Those who abstain do not take part: their shares go to the others, and their sums only age. What only the bounds
-    need is summed at the end.
-
-    Parameters
-    ----------
-    rule : what learns
-    F : (n, k, d) predictions of the experts
-    awake : (k,) experts who do not abstain; their predictions are finite
+    Those not in `awake` (k,) do not take part: their shares go to the others, and their sums only age. What only the
+    bounds need is summed at the end.
     """
 
     _size: Array
@@ -111,7 +84,8 @@ class MLPolyRows:
     _learned: list[tuple[Array, Array, Array, Array]]
 
     def __init__(self, rule: MLPoly, F: Array, awake: Mask) -> None:
-        self._rule, self._awake, self.F = rule, awake, F[:, awake]
+        super().__init__(rule, F[:, awake])
+        self._awake = awake
         self._step = np.empty((2, *self.F.shape[1:]))
         self._load()
 
@@ -235,11 +209,8 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
 
     @abstractmethod
     def update(self, regrets: Array) -> None:
-        """Learn the regrets of one row.
-
-        Parameters
-        ----------
-        regrets : (k, d) losses of the mixture minus those of each expert, nan where one of them is unknown
+        """Learn the (k, d) regrets of one row: losses of the mixture minus those of each expert, nan where one is
+        unknown.
         """
 
     @abstractmethod
@@ -302,7 +273,7 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
 
     def rows(self, F: Array, Y: Array) -> RegretRows:
         """The quickest way to go through (n, k, d) predictions and (n, d) outputs that this rule has."""
-        return PlainRows(self, F)
+        return RegretRows(self, F)
 
     def _checked(self, F: Any) -> Array:
         F = np.asarray(F, dtype=float)
@@ -317,9 +288,8 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
     def _scale(self, regrets: Array, discount: float) -> tuple[Array, Any]:
         """Add a row to `regret_` and scale it to the size of those before.
 
-        Returns
-        -------
-        (k, d) scaled regrets, 0 where unknown, and the factors by which the sums of each output age: (d,) or a number
+        Returns the (k, d) scaled regrets, 0 where unknown, and the factors by which the sums of each output age: (d,)
+        or a number.
         """
         age: Any = discount
         largest, size = np.maximum.reduce(np.abs(regrets)), self.size_

@@ -64,8 +64,8 @@ class AutoStream(StageLearner, StreamRegressor):
     Widths, ridge parameters, a metric of the inputs and the points of a dictionary are chosen from the rows seen, after
     20, 60, 200, 600, ..., 60,000 of them. Experts (means, the last value, linear and kernel ridge regressions that
     forget at several rates) predict every row before they learn from it, and are mixed for each output by their recent
-    regrets. Values of X that are nan or infinite are missing, and so are such labels. A wild label teaches no more than
-    an ordinary one.
+    regrets. Values of X that are nan or infinite are missing, and so are such labels. An outlier teaches no more than
+    an inlier.
 
     When errors grow, as after an abrupt change, a learner of the rows since then starts beside this one. It has the
     weight that its errors earn it, and takes the place of this one when it has won.

@@ -52,14 +52,8 @@ MAX_EXPONENT = 100.0
 
 @dataclass
 class Choice(State):
-    """What a refit has chosen.
-
-    Parameters
-    ----------
-    lag : whether the last label is an input of the kernel
-    width : of the Gaussian exp(-|u - v|^2 / 2 width^2) of inputs times the metric
-    metric : (p + d,) or (p,) factor of each input
-    alpha, linear_alpha : ridges of the kernel and of the linear experts
+    """What a refit has chosen: whether the last label is an input of the kernel, its width for inputs times the metric
+    (p,) or (p + d,), and ridges of the kernel and of the linear experts.
     """
 
     lag: bool
@@ -69,7 +63,6 @@ class Choice(State):
     linear_alpha: float
 
     def select(self, X: Array, last: Array) -> Array:
-        """Inputs of the kernel."""
         return np.hstack([X, last]) if self.lag else X
 
     def scaled(self, U: Array) -> tuple[Array, Array]:
@@ -78,7 +71,6 @@ class Choice(State):
         return U, np.einsum("ij,ij->i", U, U)
 
     def kernel(self, U: Array, V: Array) -> Array:
-        """(n, m) Gaussian of inputs."""
         return gaussian(*self.scaled(U), *self.scaled(V))
 
 
@@ -114,15 +106,10 @@ def choose(
 ) -> Choice:
     """The best candidate for the last rows.
 
-    Parameters
-    ----------
-    X, last, Y : (n, p), (n, d), (n, d) inputs, last labels and labels in standard units, nan where missing; classes
-        are 0 and 1
-    weights : (n,) what the losses of the rows are multiplied by, above 0
-    previous : further candidates, such as the choice of the last refit
-    rows : how many candidates are compared on
-    widths : candidates, in median distances of the inputs
-    shares : (d,) what a label of each output counts, by default 1
+    X, `last` and Y are (n, p), (n, d) and (n, d) inputs, last labels and labels in standard units, nan where missing;
+    classes are 0 and 1. `weights` (n,) multiply the losses of the rows. `previous` are further candidates, compared on
+    so many `rows`; `widths` are in median distances of the inputs. `shares` (d,) is what a label of each output
+    counts, by default 1.
     """
     compared = _Compared(X, last, Y, weights, rows, shares, classes=classes)
     linear_alpha = min(ALPHAS[::2], key=compared.linear_score)
@@ -174,7 +161,6 @@ class _Compared:
         self._shares = np.array(counts) / sum(counts)
 
     def inputs(self, lag: bool) -> Array:
-        """Inputs of the compared rows."""
         return np.vstack([part.inputs[lag] for part in self._parts])
 
     def linear_score(self, alpha: float) -> float:
@@ -186,7 +172,6 @@ class _Compared:
         return float(self._shares @ [part.score(choice) for part in self._parts])
 
     def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
-        """The least score, and the first candidate that has it."""
         return min(((self.score(candidate), candidate) for candidate in candidates), key=lambda pair: pair[0])
 
     def best_with_metric(self, choice: Choice) -> tuple[float, Choice]:
@@ -278,8 +263,6 @@ def score(K: Array, Y: Array, alpha: float, weights: Array | None = None, *, cla
 
 
 class _Fit(NamedTuple):
-    """Inputs, labels, weights and linear kernel of rows that a metric is learned on."""
-
     U: Array
     Y: Array
     weights: Array | None
@@ -305,7 +288,6 @@ class _Fit(NamedTuple):
 
 
 def linear_weight(inputs: int) -> float:
-    """Weight of the linear kernel beside the Gaussian."""
     return 1.0 / inputs
 
 
@@ -361,11 +343,7 @@ def discount_for(window: int | None) -> float:
 
 
 def observed_together(Y: Array) -> list[list[int]]:
-    """Groups of outputs that were observed in the same rows, but for a few.
-
-    >>> observed_together(np.array([[1.0, np.nan, 2.0], [np.nan, 3.0, np.nan]]))
-    [[0, 2], [1]]
-    """
+    """Groups of outputs that were observed in the same rows, but for a few."""
     known, groups = np.isfinite(Y), list[list[int]]()
     for j, own in enumerate(known.T):
         firsts = known[:, [group[0] for group in groups]].T
@@ -380,13 +358,9 @@ def observed_together(Y: Array) -> list[list[int]]:
 class ExpertSet(CompactState):
     """Experts that begin with the rows kept so far and go on learning.
 
-    Parameters
-    ----------
-    X, last, Y : (n, p) inputs, (n, d) last labels and (n, d) labels of the rows kept, nan where missing
-    weights : (n,) what the losses of the rows are multiplied by, above 0. Units and points count rows alike
-    classes : whether the labels are indicators of classes, 0 or 1
-    previous : choices of other refits, which are candidates
-    outputs : those that are learned, of which a row has labels or not; None for all
+    X, `last` and Y are (n, p), (n, d) and (n, d) inputs, last labels and labels of these rows, nan where missing;
+    units and points count rows alike, whatever their weights (n,). `previous` are choices of other refits, which are
+    candidates; `outputs` those that are learned, of which a row has labels or not, None for all.
     """
 
     _saved_state = (
@@ -473,7 +447,6 @@ class ExpertSet(CompactState):
 
     @property
     def columns(self) -> Any:
-        """Index of the outputs that are learned."""
         return slice(None) if self.outputs is None else self.outputs
 
     def _experts(self) -> list[DecayingRidge | OnlineLogistic]:
@@ -518,7 +491,6 @@ class ExpertSet(CompactState):
         return self._predictions(F)
 
     def predict(self, X: Array, last: Array) -> Array:
-        """(n, k, d) predictions of the experts."""
         R = self._columns(self.inputs.inputs(X), self.labels.inputs(last))
         F = [
             expert.predict(R[:, start:stop]) for (start, stop), expert in zip(self.spans, self._experts(), strict=True)
@@ -539,7 +511,6 @@ class ExpertSet(CompactState):
         return F if self.classes else self._units().predictions(F)
 
     def _units(self) -> Scale:
-        """Of the outputs that are learned."""
         labels, outputs = self.labels, self.outputs
         return labels if outputs is None else Scale(labels.centre[outputs], labels.scale[outputs])
 
@@ -584,15 +555,8 @@ OTHER_OUTPUTS_ALPHA = 0.1
 
 
 class OtherOutputs(State):
-    """Predictions of outputs from those of all of them.
-
-    Parameters
-    ----------
-    F, Y : (n, d) predictions of rows, each made without it, and labels, nan where missing
-    weights : (n,) what the losses of the rows are multiplied by
-    units : of the labels
-    groups : outputs that are observed together
-    robust : as in `DecayingRidge`
+    """Predictions of outputs from those of all of them: (n, d) predictions F of rows, each made without it, and labels
+    Y begin.
     """
 
     _saved_state = ("units", "groups", "ridges")
@@ -609,12 +573,10 @@ class OtherOutputs(State):
             ridge.replay(f, residuals[:, outputs], weights)
 
     def predict(self, F: Array) -> Array:
-        """(n, d) predictions from those of other learners."""
         f = self._rows(F)
         return self._corrected(F, [ridge.predict(f) for ridge in self.ridges])
 
     def predict_and_update(self, F: Array, Y: Array, weights: Array | None = None) -> Array:
-        """(n, d) predictions, each made before its own labels are learned."""
         f, residuals = self._rows(F), (Y - F) / self.units.scale
         pairs = zip(self.groups, self.ridges, strict=True)
         return self._corrected(

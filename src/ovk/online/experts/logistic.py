@@ -24,13 +24,8 @@ NEWTON_STEPS = 12
 
 
 class OnlineLogistic(State):
-    """Probabilities of outputs that are 0 or 1, each output on its own.
-
-    Parameters
-    ----------
-    weights : (m, d) weights at the start
-    alpha : ridge parameter; the ridge pulls towards these weights
-    discount : in (0, 1]; 1 never forgets
+    """Probabilities of outputs that are 0 or 1, each output on its own; the ridge alpha pulls towards the (m, d)
+    weights at the start.
     """
 
     _saved_state = ("alpha", "discount", "weights", "inverse")
@@ -41,14 +36,10 @@ class OnlineLogistic(State):
         self.inverse = np.repeat(np.eye(m)[None] / self.alpha, d, axis=0)
 
     def predict(self, X: Array) -> Array:
-        """(n, d) probabilities of (n, m) rows."""
         return sigmoid(X @ self.weights)
 
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
-        """(n, d) probabilities, each before its own (d,) labels are learned; a label that is nan is not learned.
-
-        `weights` are (n,) numbers above 0 that the losses of the rows are multiplied by.
-        """
+        """(n, d) probabilities, each before its own (d,) labels are learned; a label that is nan is not learned."""
         Z = np.empty(Y.shape)
         most = X.shape[1] / self.alpha
         losses = [1.0] * len(X) if weights is None else weights.tolist()
@@ -103,7 +94,6 @@ def sigmoid(logits: Array) -> Array:
 
 
 def logit(p: Array) -> Array:
-    """Inverse of `sigmoid`, for probabilities that are at least .001 away from 0 and 1."""
     p = np.clip(p, 1e-3, 1.0 - 1e-3)
     return np.log(p / (1.0 - p))
 
@@ -111,20 +101,13 @@ def logit(p: Array) -> Array:
 # Stacking of classifiers: logistic regression on the logits of the experts and of their mixture.
 #
 # A mixture of probabilities is never more certain than its experts. A logistic regression on their logits can be, and
-# can
-# weigh them against each other; it starts as the mixture itself. `MLPoly` decides which of the two is better, so
-# stacking
-# costs little where it does not help.
+# can weigh them against each other; it starts as the mixture itself. `MLPoly` decides which of the two is better, so
+# stacking costs little where it does not help.
 
 
 class LogisticStacking(State):
-    """Probabilities of each output from those of the experts and of their mixture.
-
-    Parameters
-    ----------
-    experts, outputs : numbers of experts and of outputs
-    discount : in (0, 1]; a row that lies t rows back counts discount^t
-    alpha : ridge parameter of the logistic regressions, towards the mixture
+    """Probabilities of each output from those of the experts and of their mixture; the ridge alpha pulls towards the
+    mixture.
     """
 
     _saved_state = ("vote", "stacked")
@@ -143,7 +126,6 @@ class LogisticStacking(State):
         return self.vote.predict(np.stack([mixed, np.stack(stacked, axis=1)], axis=1))
 
     def predict_and_update(self, F: Array, mixed: Array, Y: Array, weights: Array | None = None) -> Array:
-        """(n, d) probabilities, each made before its own labels are learned; nan is a missing label."""
         logits = _logits(F, mixed)
         stacked = [
             model.predict_and_update(logits[..., j], Y[:, j : j + 1], weights)[:, 0]

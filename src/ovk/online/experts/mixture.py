@@ -72,13 +72,7 @@ ODDS_AGAINST_NEW = 10.0
 
 
 class ErrorAlarm(State):
-    """Watches the errors of each output.
-
-    Parameters
-    ----------
-    inputs, outputs : numbers of columns
-    watched : number of errors of a row
-    """
+    """Watches the errors of each output, or one error of a row for classes."""
 
     _saved_state = ("level", "labels", "sums", "since", "rows", "usual_sums")
     _state_classes = {"rows": RowBuffer}
@@ -92,7 +86,6 @@ class ErrorAlarm(State):
         self.restart(watched)
 
     def restart(self, watched: int) -> None:
-        """Forget the errors so far."""
         #: Of the errors and of those of the mean, side by side.
         self.level, self.labels, self.sums = (np.zeros(2 * watched) for _ in range(3))
         #: Rows since each sum was 0.
@@ -101,9 +94,8 @@ class ErrorAlarm(State):
     def look(self, losses: Array, means: Array, floor: Array) -> tuple[int, int]:
         """Go through (n, d) squared errors, and those of the mean, nan where unknown, up to the first alarm.
 
-        Returns
-        -------
-        rows gone through, and rows since the last at which a sum that is now beyond its limit was 0; 0 without an alarm
+        Returns the rows gone through, and rows since the last at which a sum that is now beyond its limit was 0; 0
+        without an alarm.
         """
         both, d = np.hstack([losses, means]), losses.shape[1]
         if len(both) == 1 and d <= MAX_OUTPUTS_IN_LISTS:
@@ -163,7 +155,6 @@ class ErrorAlarm(State):
         return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + DATE_SLACK)[-1])
 
     def usual(self) -> Array:
-        """(d,) mean squared errors over a long time."""
         total, labels = self.usual_sums
         return np.asarray(total / np.maximum(labels, 1.0))
 
@@ -177,16 +168,11 @@ class ErrorAlarm(State):
 
 
 def _both(counts: Array, sums: Array) -> list[tuple[Array, Array]]:
-    """Numbers and sums of the errors up to each row, and after it."""
     return [(counts, sums), (counts[-1] - counts, sums[-1] - sums)]
 
 
 def running_sums(first: Array, values: Array, discount: float) -> Array:
-    """(n + 1, d) discounted sums before and after each of (n, d) values; where one is nan the sum stays.
-
-    >>> running_sums(np.array([4.0]), np.array([[1.0], [np.nan], [3.0]]), 0.5).T
-    array([[4. , 3. , 3. , 4.5]])
-    """
+    """(n + 1, d) discounted sums before and after each of (n, d) values; where one is nan the sum stays."""
     known = np.isfinite(values)
     fading = discount ** np.cumsum(known, axis=0)
     found = np.empty((len(values) + 1, len(first)))
@@ -196,12 +182,8 @@ def running_sums(first: Array, values: Array, discount: float) -> Array:
 
 
 class Contest(State):
-    """Weights of a new learner beside an old one.
-
-    Parameters
-    ----------
-    old, new : (n, d) squared errors of the rows that both have predicted so far, nan where unknown
-    usual : (d,) errors that are added to each
+    """Weights of a new learner beside an old one, from (n, d) squared errors of rows that both predict; `usual` (d,)
+    is added to each.
     """
 
     _saved_state = ("old", "new", "labels", "usual")
@@ -212,7 +194,6 @@ class Contest(State):
         self.learn(old, new)
 
     def weight(self) -> Array:
-        """(d,) weight of the new learner in the next row."""
         return _weight(self.old, self.new, self.labels)
 
     def weights(self, old: Array, new: Array) -> Array:
@@ -220,7 +201,6 @@ class Contest(State):
         return _weight(*self._sums(old, new))[:-1]
 
     def learn(self, old: Array, new: Array) -> None:
-        """Take the errors of further rows into account."""
         self.old, self.new, self.labels = (sums[-1] for sums in self._sums(old, new))
 
     def _sums(self, old: Array, new: Array) -> list[Array]:
@@ -378,7 +358,7 @@ class ExpertMixture(State):
         """Predictions together with those of the mixture that has started beside this one.
 
         Starts one at an alarm, and lets the better one go on. All three learn by themselves, so it does not matter that
-        they have gone through all rows already. `kept` are the labels as they were learned: wild ones are moved.
+        they have gone through all rows already. `kept` are the labels as they were learned: outliers are clipped.
         `means` are predictions of the mean.
         """
         assert self.alarm is not None
@@ -460,7 +440,6 @@ class ExpertMixture(State):
         return won
 
     def _give_way(self) -> None:
-        """Go on as the mixture beside this one."""
         assert self.candidate is not None
         vars(self).update({**vars(self.candidate), "alarm": self.alarm})
 
@@ -469,7 +448,6 @@ class ExpertMixture(State):
         return next((rows for rows in self._refit_rows if rows > counted), sys.maxsize) - counted
 
     def predict(self, X: Array) -> Array:
-        """(n, d) predictions if each row were the next; nothing changes."""
         with threads_for(len(X)):
             return self._predict(X)
 
@@ -516,7 +494,6 @@ class ExpertMixture(State):
         return found
 
     def _awake(self) -> Mask:
-        """(k,) which experts do not abstain."""
         awake = np.full(len(self.regrets.weights_), bool(self.experts))
         awake[0], awake[-1] = not self.experts or self.others is not None, bool(self.previous)
         awake[1] = self.lag
@@ -562,7 +539,7 @@ class ExpertMixture(State):
         self, X: Array, Y: Array, weights: Array | None, known_last: Array | None
     ) -> tuple[Array, Array, Array, Array]:
         """Rows up to the next refit at most: predictions, labels as they are learned, last labels, and recent means."""
-        Y = self._tame(Y)
+        Y = self._clip_labels(Y)
         known = np.isfinite(Y)
         every = bool(known.all())
         counted = known if weights is None else weights[:, None] * known
@@ -615,11 +592,11 @@ class ExpertMixture(State):
             if missing[i]:
                 continue
             residual = (y - z) / scale
-            moved = np.minimum(np.maximum(residual, -self.reach), self.reach)
-            kept[i] = z + scale * moved
+            clipped = np.minimum(np.maximum(residual, -self.reach), self.reach)
+            kept[i] = z + scale * clipped
             # 2 (z - label) (z - f) in units of the labels.
             factor = -2.0 if weights is None else -2.0 * weights[i]
-            rows.update((factor * moved / scale) * (z - f))
+            rows.update((factor * clipped / scale) * (z - f))
             self.reach = next_limit(self.reach, residual, RESIDUAL_FACTOR)
         rows.end()
         return Z, kept
@@ -671,10 +648,10 @@ class ExpertMixture(State):
             groups = [experts.outputs or [] for experts in self.experts]
             self.others = OtherOutputs(F, Y, weights, self.experts[0].labels, groups, RESIDUAL_FACTOR)
 
-    def _tame(self, Y: Array) -> Array:
+    def _clip_labels(self, Y: Array) -> Array:
         """Labels that widen the range of those seen by no more than its width, or `MAX_DEVIATIONS`, a row.
 
-        One wild label spoils nothing, and a new level is reached in a few rows.
+        One outlier spoils nothing, and a new level is reached in a few rows.
         """
         if not self.experts or self.classes:
             return Y
@@ -682,11 +659,11 @@ class ExpertMixture(State):
         below, above = _bounds(low, high, least)
         if not ((below > Y) | (above < Y)).any():
             return Y
-        tame = Y.copy()
+        clipped = Y.copy()
         for i, y in enumerate(Y):
-            tame[i] = np.clip(y, *_bounds(low, high, least))
-            low, high = np.fmin(low, tame[i]), np.fmax(high, tame[i])
-        return tame
+            clipped[i] = np.clip(y, *_bounds(low, high, least))
+            low, high = np.fmin(low, clipped[i]), np.fmax(high, clipped[i])
+        return clipped
 
     def _slots(self, means: Array, last: Array) -> Array:
         """(n, k, d) predictions of the mean and of the last label; nan for the others."""
@@ -724,12 +701,11 @@ def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
 
 
 def _row_of(mask: Mask, number: int) -> int:
-    """How many rows there are up to that one of those in the mask; one more than all if it is not among them."""
+    # Rows up to the one of that number in the mask; one more than all if there is none.
     return int(np.searchsorted(np.cumsum(mask), number)) + 1
 
 
 def _with_first(first: Array, rows: Array) -> Array:
-    """(n + 1, d) a row and those after it."""
     both = np.empty((len(rows) + 1, len(first)))
     both[0], both[1:] = first, rows
     return both
@@ -742,6 +718,5 @@ def _mean(total: Array, count: Array) -> Array:
 
 
 def _fill_forward(Y: Array) -> Array:
-    """Missing labels are those before them."""
     rows = np.where(np.isfinite(Y), np.arange(len(Y))[:, None], 0)
     return np.take_along_axis(Y, np.maximum.accumulate(rows, axis=0), axis=0)

@@ -1,4 +1,4 @@
-"""The exact block engine of first-order learners.
+"""Blocks of gradient steps, computed exactly by matrix products.
 
 A gradient step is f <- rho_j f + K(x_j, .) a_j with a_j = -eta_j grad l(y_j, z_j), z_j = f(x_j) before the step. With
 support S and coefficients A at the start of a block of b rows,
@@ -32,17 +32,11 @@ from ovk.ovkernels import Decoupled, Gram, Rotated
 
 
 class Block(NamedTuple):
-    """What a block of steps did.
+    """What a block of steps did, (b, d) each: predictions z before each step, new coefficients `a` at their birth and
+    at the `end` of the block, by which old ones have decayed.
 
-    Attributes
-    ----------
-    z : (b, d) predictions f(x_j) before each step
-    a : (b, d) new coefficients at their birth
-    end : (b, d) the same at the end of the block
-    decay : what old coefficients were multiplied by
-    sums : for the running sum of iterates: (b, d) predictions of it before each step, (b, d) its new coefficients at
-        the end, and the number of times old coefficients entered it; None without averaging
-    bias : (b, d) the intercept before each step, a part of z; None for none
+    `sums` of the running sum of iterates: predictions of it before each step, its new coefficients at the end, and how
+    often old coefficients entered it; None without averaging. `bias` is the intercept before each step, a part of z.
     """
 
     z: Array
@@ -56,14 +50,10 @@ class Block(NamedTuple):
 class BlockInputs(NamedTuple):
     """What a block of steps is about.
 
-    Attributes
-    ----------
-    gram : (b, b) gram of the block's rows
-    base : (b, d) sum over the old support, with its coefficients at the start of the block
-    base_sum : (b, d) the same for the running sum of iterates, None without averaging
-    mask : (b, b) 1 where row l < j is still in the window at row j, else 0; None where every row sees all before it
-    steps : (b,) whether a row is learned from; the others are only predicted
-    bias : (d,) the intercept at the start of the block: it takes the steps a_j too, and does not decay; None for none
+    `gram` (b, b) is that of its rows, `base` (b, d) the sum over the old support with its coefficients at the start,
+    and `base_sum` the same for the running sum of iterates. `mask` (b, b) is 1 where row l < j is still in the window
+    at row j, None where every row sees all before it. Rows not in `steps` (b,) are only predicted. The intercept
+    `bias` (d,) takes the steps a_j too, and does not decay.
     """
 
     gram: Gram
@@ -78,7 +68,6 @@ class BlockInputs(NamedTuple):
         return None if self.bias is None else self.bias + np.cumsum(a, axis=0) - a
 
     def weighted(self, between: Array) -> Array:
-        """Weights of the rows before, (b, b), without those that have left the window."""
         return between if self.mask is None else between * self.mask
 
 
@@ -106,13 +95,8 @@ def fixed_point(task: BlockInputs, gradient: Gradients, eta: Array, rho: Array) 
     """All steps of any loss with known step sizes; None when numbers overflow on the way.
 
     z = base + M a and a = -eta grad(z) with M strictly lower triangular (and ones below its diagonal for an
-    intercept): putting one into the other makes the first k
-    rows right after k passes, and all of them after a few, as each step moves the predictions of its neighbours
-    little.
-
-    Parameters
-    ----------
-    gradient : ``gradient(rows, Z)`` are the gradients of a slice of rows at predictions Z
+    intercept): putting one into the other makes the first k rows right after k passes, and all of them after a few, as
+    each step moves the predictions of its neighbours little. `gradient(rows, Z)` are the gradients of a slice of rows.
     """
     decays = Decays(rho)
     b = len(task.base)
@@ -150,7 +134,6 @@ PASS_ROWS = 32
 
 
 def _ended(task: BlockInputs, z: Array, a: Array, decays: Decays) -> Block:
-    """The block, from its predictions and new coefficients."""
     sums = None
     if task.base_sum is not None:
         # Row u of `between` and entry u of `start` describe f after row u - 1, which counts if that row was a step.
@@ -163,16 +146,11 @@ def _ended(task: BlockInputs, z: Array, a: Array, decays: Decays) -> Block:
 
 
 class Decays:
-    """Products of the decays rho, (b,), of a block of steps.
+    """Products of the decays rho, (b,), of a block of steps: `start` (b + 1,) R_j0 up to the end of the block, `end`
+    (b,) from the birth of each coefficient to the end, `between` (b + 1, b) R_jl for l < j, else 0.
 
-    Differences of running sums of logarithms, never positive: no product underflows before it is used.
-
-    Attributes
-    ----------
-    start : (b + 1,) R_j0, the last of them leads to the end of the block
-    end : (b,) from the birth of each row's coefficient to the end of the block
-    between : (b + 1, b) R_jl for l < j, else 0
-    mild : whether dividing by R_j0 is harmless, even for outputs of 1e300
+    Differences of running sums of logarithms, never positive: no product underflows before it is used. `mild`:
+    dividing by R_j0 is harmless, even for outputs of 1e300.
     """
 
     def __init__(self, rho: Array) -> None:
@@ -249,13 +227,6 @@ def recursion(start: float, factors: Array, additions: Array) -> Array:
 
     With E_j the product of the factors before j, x_j = E_j (x_0 + sum_l<j additions_l / E_l+1). Where that leaves the
     range of numbers the steps are taken one by one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.online.first_order.blocks import recursion
-    >>> recursion(1.0, np.array([0.5, 0.5]), np.array([1.0, 2.0]))
-    array([1.  , 1.5 , 2.75])
     """
     logs = np.log(factors).cumsum()
     x: Array = np.empty(len(factors) + 1)
@@ -275,17 +246,9 @@ def recursion(start: float, factors: Array, additions: Array) -> Array:
     return x
 
 
-# The steps of a block, one row after the other: where a step size depends on the rows before, or a threshold moves.
-
-
 def any_loss(task: BlockInputs, gradient: Gradient, step: Step) -> Block:
-    """The steps of any loss, row by row, with the kernel's values already there: for step sizes that depend on the
-    rows before.
-
-    Parameters
-    ----------
-    gradient : ``gradient(j, z)`` is the gradient of the loss of row j at z, (d,)
-    step : ``step(j, z, g)`` is the step size and the decay of row j
+    """The steps of any loss, row by row, where a step size depends on the rows before or a threshold moves:
+    `gradient(j, z)` of row j at z (d,), `step(j, z, g)` its step size and decay.
     """
     b, d = task.base.shape
     z, a, c = np.empty((b, d)), np.zeros((b, d)), np.zeros((b, d))
@@ -324,19 +287,11 @@ def any_loss(task: BlockInputs, gradient: Gradient, step: Step) -> Block:
 
 @dataclass
 class Progress(State):
-    """What a learner knows of its own way.
-
-    Attributes
-    ----------
-    norm2 : |f|^2 in the kernel's norm, as if nothing had been dropped
-    distance : largest |f| so far (for step sizes that adapt)
-    gradients : sum of the squared norms of all gradients (for step sizes that adapt)
-    scale : largest loss over norm of the gradient (for step sizes that adapt)
-    threshold : rho of novelty detection, and what other losses learn along with f
-    threshold_error : bound on its distance to the one of the learner that drops nothing
-    contraction : product of the decays since support points were last dropped
-    bias : (d,) the intercept, None for none
-    reach : what |f|^2 stays below with steps that do not overshoot, see `refuse_runaway`
+    """What a learner knows of its own way: |f|^2 as if nothing had been dropped; for step sizes that adapt the largest
+    |f|, the sum of squared gradients and the largest loss over norm of the gradient; the threshold of novelty
+    detection and the bound on its distance to that of the learner that drops nothing; the product of the decays since
+    points were last dropped; the intercept (d,); what |f|^2 stays below with steps that do not overshoot
+    (`refuse_runaway`).
     """
 
     norm2: float = 0.0
@@ -351,15 +306,8 @@ class Progress(State):
 
 
 class Steps(NamedTuple):
-    """A block of steps.
-
-    Attributes
-    ----------
-    block : predictions and coefficients
-    eta, rho : (b,) step sizes times weights, and decays; 0 and 1 in rows that are only predicted
-    targets : (b, d) what the loss compared the predictions with
-    loss : the loss, at the threshold that it had at each row
-    norm2 : (b,) |f|^2 before each row
+    """A block of steps: (b,) step sizes times weights and decays, 0 and 1 in rows that are only predicted; (b, d)
+    targets; the loss at the threshold of each row; (b,) |f|^2 before each row.
     """
 
     block: Block
@@ -431,7 +379,6 @@ class _Threshold:
         return self._Y[rows], self._loss
 
     def known(self) -> tuple[Array, Loss]:
-        """Targets and loss of all rows."""
         return self._at(slice(None))
 
     def gradient(self, j: int, z: Array) -> Array:
@@ -447,7 +394,6 @@ class _Threshold:
         return value if isfinite(value) else 0.0
 
     def slope(self, j: int, z: Array) -> float:
-        """Derivative of the loss in the threshold."""
         if isinstance(self._loss, ThresholdLoss):
             return self._loss.threshold_slope(self._progress.threshold, z, self._Y[j])
         return 0.0
@@ -463,10 +409,10 @@ def _move_bias(block: Block, progress: Progress) -> None:
         progress.bias = progress.bias + block.a.sum(axis=0)
 
 
-def _norms(block: Block, rho: Array, energy: Array, progress: Progress) -> Array:
+def _norms(block: Block, rho: Array, quadratic_forms: Array, progress: Progress) -> Array:
     """|f|^2 before each row: |rho f + K(x, .) a|^2 = rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>."""
     values = block.z if block.bias is None else block.z - block.bias
-    changes = 2.0 * rho * np.einsum("jq,jq->j", block.a, values) + energy
+    changes = 2.0 * rho * np.einsum("jq,jq->j", block.a, values) + quadratic_forms
     norm2: Array = _square(recursion(progress.norm2, rho**2, changes))
     progress.norm2 = float(norm2[-1])
     return norm2[:-1]

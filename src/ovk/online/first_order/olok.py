@@ -29,7 +29,6 @@ from ovk.objectives import (
     DistanceOverGradients,
     Loss,
     MarginLoss,
-    Schedule,
     SimplexHinge,
     ThresholdLoss,
     as_loss,
@@ -67,32 +66,26 @@ from ovk.ovkernels import Expansion, OperatorKernel, Separable, as_operator_kern
 
 #: Rows computed together, fewer where the kernel's values for a block would fill memory or most are out of the window.
 MAX_BLOCK, MAX_BLOCK_NUMBERS, MIN_BLOCK = 384, 1 << 22, 64
-# A gradient step on a single row, in numbers: what the block engine does when a block has one row.
+
+# A gradient step on a single row, in numbers: what a block of one row does.
 #
 #     z = f(x) + b,   a = -eta grad l(y, z),   f <- rho f + K(x, .) a,   b <- b + a,   rho = discount (1 - eta alpha),
 #     |f|^2 <- rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>.
 #
-# The points that leave the window after the step cost kappa rho |a_i| each (`certificate`).
+# The points that leave the window after the step cost kappa rho |a_i| each (`truncation_error_`).
 
 #: Step sizes that are read from the schedule at once.
 RATES_AHEAD = 64
 
 
 class RowPlan:
-    """What single rows need of the parameters of a learner.
+    """What single rows need of the parameters of a learner; `operator` is T of a kernel k T with k(x, x) = 1."""
 
-    Attributes
-    ----------
-    loss, schedule, truncation : the objects that the parameters stand for
-    bounded : whether gradients of the loss are bounded
-    operator : T of a kernel k T with k(x, x) = 1; None for other kernels
-    """
-
-    def __init__(
-        self, loss: Loss, schedule: Schedule, truncation: Truncation | None, kernel: OperatorKernel, outputs: int
-    ) -> None:
-        self.loss, self.schedule, self.truncation, self._kernel = loss, schedule, truncation, kernel
-        self.bounded = loss.lipschitz(outputs) is not None
+    def __init__(self, model: OLOK) -> None:
+        self.loss, self.schedule = as_loss(model.loss), as_schedule(model.schedule)
+        self.truncation = model._truncation()
+        self.bounded = self.loss.lipschitz(model.n_outputs_) is not None
+        self._kernel = kernel = model.kernel_
         unit = isinstance(kernel, Separable) and isinstance(kernel.scalar, Stationary)
         self.operator: OutputOperator | None = kernel.operator if unit else None
         self._rates: tuple[int, list[float], dict[str, Any]] = (0, [], {})
@@ -106,7 +99,7 @@ class RowPlan:
             self._rates = first, rates, self.schedule.__dict__.copy()
         return rates[t - first]
 
-    def energy(self, X: Array, a: Array) -> float:
+    def quadratic_form(self, X: Array, a: Array) -> float:
         """<a, K(x, x) a> for a row X, (1, p)."""
         Ka = self._kernel.product(X, X, a[None]) if self.operator is None else self.operator.apply(a[None])
         return float(Ka[0].dot(a))
@@ -159,7 +152,7 @@ class OLOK(StreamRegressor):
     threshold_ : what a loss with a threshold has learned along with f: the margin of `NuHinge`, the half width of the
         tube of `NuInsensitive`, the value below which `Novelty` takes an input for new
     intercept_ : (d,) the constants, None without `fit_intercept`
-    block_size_ : rows computed together; certified truncation happens where a multiple of it is reached, however the
+    block_size_ : rows computed together; truncation by tolerance happens where a multiple of it is reached, however the
         rows arrive
     input_units_, output_units_ : centre and scale that the warm-up has chosen, None without one; all else is stated in
         the units in which the learner works
@@ -395,7 +388,7 @@ class OLOK(StreamRegressor):
             self.cumulative_loss_ += float(losses.sum())
             penalty = 0.5 * self.alpha * steps.norm2[learned].sum() if self.alpha > 0 else 0.0
             self.cumulative_risk_ += float(losses.sum() + penalty)
-            self._certify(loss, steps, times, edge, np.sqrt(kappa2))
+            self._bound_truncation(loss, steps, times, edge, np.sqrt(kappa2))
             self._absorb(X, steps.block, times, learned, edge)
         if steps.block.sums is None:
             return steps.block.z
@@ -530,7 +523,7 @@ class OLOK(StreamRegressor):
             return Window(AUTO_WINDOW) if self._of_the_data() else None
         return as_truncation(self.truncation)
 
-    def _certify(self, loss: Loss, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:
+    def _bound_truncation(self, loss: Loss, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:
         """Bring the bound on the cost of truncation up to date."""
         dropped = np.zeros(len(times) + 1)
         if edge is not None:
@@ -548,9 +541,9 @@ class OLOK(StreamRegressor):
         self.progress_.contraction *= float(np.prod(steps.rho))
         before = Errors(self.truncation_error_, self.progress_.threshold_error)
         if any(before) or dropped.any():
-            self._bound(int(times[-1]), before, propagate(before, loss, steps, kappa, dropped))
+            self._set_truncation_bound(int(times[-1]), before, propagate(before, loss, steps, kappa, dropped))
 
-    def _bound(self, t: int, before: Errors, after: Errors) -> None:
+    def _set_truncation_bound(self, t: int, before: Errors, after: Errors) -> None:
         if self.fit_intercept:
             # The intercept does not decay, and nothing is known that keeps its distance small.
             self.truncation_error_ = np.inf
@@ -615,14 +608,13 @@ class OLOK(StreamRegressor):
     # Single rows ------------------------------------------------------------------------------------------------------
 
     def _row_plan(self) -> tuple[int, RowPlan] | None:
-        d = self.support_.A.shape[2]
-        plan = RowPlan(as_loss(self.loss), as_schedule(self.schedule), self._truncation(), self.kernel_, d)
+        plan = RowPlan(self)
         adaptive = isinstance(plan.schedule, DistanceOverGradients)
         aged = isinstance(plan.truncation, ByAge) and not isinstance(plan.truncation, Window)
         learned_too = self.average or plan.loss.unsupervised or isinstance(plan.loss, ThresholdLoss)
         if adaptive or aged or learned_too or self.kernel_.norm_bound() is None:
             return None
-        return d, plan
+        return self.n_outputs_, plan
 
     def _row_prediction(self, X: Array) -> Array:
         """f(x) + b, (d,), in the units of the learner."""
@@ -652,14 +644,16 @@ class OLOK(StreamRegressor):
         f = z if progress.bias is None else z - progress.bias
         value, gradient = loss.of_row(y, z)
         a = -eta * gradient
-        norm2 = rho * rho * progress.norm2 + 2.0 * rho * float(a.dot(f)) + plan.energy(X, a)
+        norm2 = rho * rho * progress.norm2 + 2.0 * rho * float(a.dot(f)) + plan.quadratic_form(X, a)
         reach, most = progress.reach, np.inf
         if not plan.bounded:
             reach += 2.0 * eta * loss.of_row(y, np.zeros(len(y)))[0]
             most = RUNAWAY_FACTOR**2 * reach
         if not norm2 <= most:
-            # The block engine says what is wrong.
-            return self._after_row_in_block(X, y)
+            # Learning it as a block says what is wrong.
+            with self._transaction() as work:
+                Z = work._learn(Rows(X, y[None], np.array([True]), self.single_output_))
+            return work, self._outputs_of_user(Z[0])
 
         kappa, dropped, leaving = self.kappa2_**0.5, 0.0, 0
         if window is not None:
@@ -684,16 +678,11 @@ class OLOK(StreamRegressor):
             cumulative_risk_=self.cumulative_risk_ + value + (0.5 * alpha * progress.norm2 if alpha > 0 else 0.0),
         )
         if dropped or before.f:
-            learned._bound(t, before, propagate_row(before, loss, y[None], z[None], eta, rho, kappa, dropped))
+            after = propagate_row(before, loss, y[None], z[None], eta, rho, kappa, dropped)
+            learned._set_truncation_bound(t, before, after)
         if learned._rows % self.block_size_ == 0:
             learned._truncate()
         return learned, self._outputs_of_user(z)
-
-    def _after_row_in_block(self, X: Array, y: Array) -> tuple[Self, Array]:
-        """The same by the block engine, from a row in the units of the learner."""
-        with self._transaction() as work:
-            Z = work._learn(Rows(X, y[None], np.array([True]), self.single_output_))
-        return work, self._outputs_of_user(Z[0])
 
 
 # OLOK for class labels.

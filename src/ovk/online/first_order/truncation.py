@@ -132,7 +132,7 @@ class Tolerance(Truncation):
     """Drop old points as long as the distance to the learner that keeps all stays below `tol`.
 
     The distance is measured in the kernel's norm, and what an earlier drop does to later steps counts: the bound
-    `truncation_error_` of the learner is a certificate. A prediction differs by at most kappa times it, kappa^2 the
+    `truncation_error_` of the learner holds for certain. A prediction differs by at most kappa times it, kappa^2 the
     largest eigenvalue of K(x, x).
 
     Where two learners can be driven apart, the bound can rise above `tol` whatever is kept: at a kink of the loss
@@ -200,9 +200,8 @@ def as_truncation(truncation: Any) -> Truncation | None:
 # zero unless the prediction is within kappa e of a kink. Dropping points with coefficients a_i adds kappa sum |a_i|.
 #
 # A threshold that is learned with f moves without decay. With e' the distance of the thresholds and d outputs, v is
-# what
-# can change within kappa e + e', and there is no help from the cross term: e <- rho e + eta kappa v,
-# e' <- e' + eta sqrt(d) v.
+# what can change within kappa e + e', and the cross term does not help: e <- rho e + eta kappa v, e' <- e' + eta
+# sqrt(d) v.
 
 
 class Errors(NamedTuple):
@@ -213,12 +212,8 @@ class Errors(NamedTuple):
 
 
 def propagate(errors: Errors, loss: Loss, steps: Steps, kappa: Array, dropped: Array) -> Errors:
-    """The bounds after a block of b steps, from those before it.
-
-    Parameters
-    ----------
-    kappa : (b,) bound on |K(x, x)|^(1/2) for all points up to each row
-    dropped : (b + 1,) what the points cost that are dropped before the first row and after each row
+    """The bounds after a block of b steps: `kappa` (b,) bounds |K(x, x)|^(1/2) for all points up to each row,
+    `dropped` (b + 1,) is what the points cost that are dropped before the first row and after each row.
     """
     errors = errors._replace(f=errors.f + float(dropped[0]))
     if errors == (0.0, 0.0) and not dropped[1:].any():
@@ -272,13 +267,10 @@ def _follow(errors: Errors, loss: Loss, steps: Steps, kappa: Array, dropped: Arr
 def leaving(edge: Times, time: Times, norms: Array, born: Array, logs: Array, kappa: Array) -> Array:
     """What the points cost that a window leaves behind during a block, (b + 1,), as `propagate` wants it.
 
-    Parameters
-    ----------
-    edge : (b + 1,) points that came at this step or before are dropped, before the first row and after each row
-    time : (m,) the step at which each point came
-    norms : (m,) norms of their coefficients, those that they had at the start of the block or at their birth in it
-    born : (m,) logarithm of the decay from the start of the block until then
-    logs : (b + 1,) the same until before the first row and after each row
+    Points that came at step `edge` (b + 1,) or before are dropped, before the first row and after each row. `time`,
+    `norms` and `born` (m,) are the step at which each point came, the norm of its coefficient at the start of the
+    block or at its birth, and the logarithm of the decay until then; `logs` (b + 1,) the same until before the first
+    row and after each row.
     """
     when = np.searchsorted(edge, time, side="left")
     gone = when < len(edge)

@@ -22,6 +22,7 @@ import numpy as np
 
 from ovk.base import Array, Mask, State, Times
 from ovk.features import FeatureSums, RidgeFactor
+from ovk.online.second_order.decaying_ridge import block_length
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RowForecast
 
 # Sums over features of a stream's rows: of all of them, with weights that decay, or of those in a window.
@@ -33,8 +34,6 @@ from ovk.online.second_order.growing_cholesky import GrowingCholesky, RowForecas
 RECENT_BLOCKS = 64
 #: Parts of a window that are forgotten one after the other.
 WINDOW_SEGMENTS = 8
-#: Points of a block of sums that decay at most, and the least that is left of a weight at its end.
-LONGEST, LEAST = 128, 0.5
 
 
 @dataclass
@@ -46,7 +45,6 @@ class SumsOfEachOutput(FeatureSums, kind="each output"):
         return cls(np.zeros((k, m, m)), np.zeros((m, k)))
 
     def add(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
-        """Add the rows of features Phi, (n, m), and outputs Y, (n, d), nan where one was not observed."""
         for q, y in enumerate(Y.T):
             seen = ~np.isnan(y)
             phi = Phi[seen]
@@ -85,7 +83,6 @@ class StreamSums(State, ABC):
         return None
 
     def labels(self) -> Array:
-        """B of `total`."""
         return self.total().B
 
     def ridge_factor(self) -> float:
@@ -93,8 +90,7 @@ class StreamSums(State, ABC):
         return 1.0
 
     def row_factors(self, before: Times) -> Array | None:
-        """(n,) what rows of the block are multiplied by before they are added, from how many of its points came before
-        each; None for 1."""
+        """(n,) what rows of the block are multiplied by, from how many of its points came before each; None for 1."""
         return None
 
     def add_for_new_features(self, new: slice, Phi: Array, Y: Array, ages: Array) -> None:
@@ -102,7 +98,6 @@ class StreamSums(State, ABC):
         raise TypeError(f"{type(self).__name__} does not know which rows it holds")
 
     def merge(self, other: StreamSums) -> None:
-        """Add the sums of another stream."""
         raise TypeError(f"{type(self).__name__} cannot be merged")
 
 
@@ -118,7 +113,6 @@ class AllRowsSums(StreamSums, kind="all rows"):
 
     @classmethod
     def from_sums(cls, sums: FeatureSums) -> AllRowsSums:
-        """Start from sums that are there already."""
         return cls(sums, sums.zeros(*sums.B.shape))
 
     def total(self) -> FeatureSums:
@@ -145,7 +139,7 @@ class AllRowsSums(StreamSums, kind="all rows"):
 
 @dataclass
 class DecayingSums(StreamSums, kind="decaying"):
-    """Sums in which a point of k points ago has the weight g^k.
+    """Sums in which a point of k points ago has the weight g^k; `points` counts those of the present block.
 
     Points are cut into blocks of b, aligned to the stream. Inside a block the ridge decays with the sums, and the next
     one starts with the full ridge again: if n points of the block came before a row, the row is predicted from
@@ -155,12 +149,6 @@ class DecayingSums(StreamSums, kind="decaying"):
     so the ridge is as given in the middle of the block, and off by at most a factor of 2^(1/2) elsewhere. Rows times
     g^(-(l+1)/2) then obey the identities of a block without forgetting, for A g^-(n+1) is S + c I and their sum; and
     after n points S <- g^n (S + the sum over the scaled rows).
-
-    Attributes
-    ----------
-    discount : g
-    sums : S and B
-    points : how many points of the present block of b are in them already
     """
 
     _state_classes = {"sums": FeatureSums}
@@ -171,8 +159,7 @@ class DecayingSums(StreamSums, kind="decaying"):
 
     @property
     def block(self) -> int:
-        """b: short enough that no weight falls below half in a block."""
-        return max(1, min(LONGEST, int(np.log(LEAST) / np.log(self.discount))))
+        return block_length(self.discount)
 
     def total(self) -> FeatureSums:
         return self.sums
@@ -203,11 +190,6 @@ class WindowSums(StreamSums, kind="window"):
 
     The window's segments form a queue of two stacks: `front` holds sums from each segment to the last of the front, so
     its top is the sum of all of them; when it is empty, the segments of `back` are turned over into it.
-
-    Attributes
-    ----------
-    step : number of points of a segment
-    segments : complete segments kept at most, less one
     """
 
     _state_classes = {"now": FeatureSums, "front": FeatureSums, "back": FeatureSums}
@@ -244,7 +226,6 @@ class WindowSums(StreamSums, kind="window"):
                 self._forget()
 
     def _forget(self) -> None:
-        """Drop the oldest segment."""
         if not self.front:
             total: FeatureSums | None = None
             for part in reversed(self.back):
@@ -263,7 +244,7 @@ SMALLEST_BLOCK, LARGEST_BLOCK = 128, 512
 
 
 def block_size(m: int) -> int:
-    """Points of a block with m features: half of them balances the factor of A against that of the block."""
+    """Points of a block with m features: half of m balances the factor of A against that of the block."""
     return min(max(SMALLEST_BLOCK, 32 * (m // 64)), LARGEST_BLOCK)
 
 
@@ -282,12 +263,7 @@ class OutputGroup(State):
 
 @dataclass
 class ProgressiveRidge(State, ABC):
-    """Ridge regression of several outputs on the same features, block after block.
-
-    Attributes
-    ----------
-    sums : over the rows before the block
-    """
+    """Ridge regression of several outputs on the same features, block after block; `sums` are those before it."""
 
     _state_classes = {"sums": StreamSums}
 
@@ -307,13 +283,8 @@ class ProgressiveRidge(State, ABC):
     ) -> RowForecast:
         """Predict points, each from all before it, and learn what was observed of them.
 
-        Parameters
-        ----------
-        Phi : features, with as many rows for each point as the features have
-        Y, observed : (n, k) outputs, and which of them were observed
-        learned : (n,) which points count for the clock of a learner that forgets
-        weights : (n,) weights of the points' losses, None for 1
-        last : whether these are the last points of the block
+        Phi has as many rows for each point as the features have; Y and `observed` are (n, k). The points in `learned`
+        (n,) count for the clock of a learner that forgets. `last`: these are the last points of the block.
         """
 
     @abstractmethod
@@ -336,20 +307,15 @@ class ProgressiveRidge(State, ABC):
         self.sums.add_for_new_features(new, Phi, np.where(observed, Y, np.nan), ages)
 
     def merge(self, other: ProgressiveRidge) -> None:
-        """Add the sums of another, between blocks."""
         self.sums.merge(other.sums)
 
 
 @dataclass
 class GroupBlock(State):
-    """A group of outputs during a block.
+    """A group of outputs during a block: the ridge added to S, the factor L of A and z = L^-1 B at its start.
 
-    Attributes
-    ----------
-    ridge : what is added to S
-    factor, z : the factor L of A, and L^-1 B, at the start of the block
-    U : (j, m) whitened rows of the block so far, a view of an array with room for others where single rows came
-    triangle : the Cholesky factor C of their Gram matrix
+    U are its whitened rows so far, (j, m), a view of an array with room for others where single rows came, and
+    `triangle` is the Cholesky factor C of their Gram matrix.
     """
 
     _state_classes = {"factor": RidgeFactor, "triangle": GrowingCholesky}
@@ -367,7 +333,6 @@ class GroupBlock(State):
 
     @classmethod
     def start(cls, group: OutputGroup, ridge: float, total: FeatureSums, rows: int) -> GroupBlock:
-        """Start a block of at most so many rows after those of `total`."""
         B = np.ascontiguousarray(total.B[:, group.columns])
         factor = total.factor(ridge)
         triangle = GrowingCholesky(group.stop - group.start, rows)
@@ -382,15 +347,12 @@ class GroupBlock(State):
         return np.concatenate([old, Phi[:, m:] / self.ridge**0.5], axis=1)
 
     def base(self, U: Array) -> Array:
-        """Predictions of whitened rows from the sums at the start of the block."""
         return U[:, : len(self.z)] @ self.z
 
     def cross(self, U: Array) -> Array:
-        """Gram matrix of the block so far with other rows."""
         return self.U @ U[:, : self.U.shape[1]].T
 
     def append(self, U: Array) -> None:
-        """Keep rows that the triangle has learned."""
         new = U.shape[1] - self.U.shape[1]
         self.U = np.concatenate([np.pad(self.U, ((0, 0), (0, new))) if new else self.U, U])
         self._room = None
@@ -407,7 +369,6 @@ class GroupBlock(State):
         return self._with(triangle=triangle, U=room[: n + 1], _room=room), ridge, h
 
     def predict_row(self, phi: Array) -> tuple[Array, float]:
-        """Ridge prediction (k,) and leverage of a row; nothing is learned."""
         u = self.factor.whiten_row(phi)
         _, ridge, h = self.triangle.predict_row(self.U.dot(u), float(u.dot(u)), u.dot(self.z))
         return ridge, h
@@ -417,13 +378,8 @@ class GroupBlock(State):
 class BlockRidge(ProgressiveRidge, kind="block"):
     """Ridge regression of outputs that are observed together, or of rows of their own for each output.
 
-    Attributes
-    ----------
-    groups : outputs by their ridge
-    per : number of rows of a point, which are predicted together; with several there is one column for all outputs
-    blocks : the block so far, for each group; None for a group that stays at zero
-    pending : features and labels of the block so far
-    points : how many points these are
+    With `per` rows of a point, which are predicted together, there is one column for all outputs. A group of outputs
+    that stays at zero has no block. `pending` are features and labels of the block so far, of so many `points`.
     """
 
     _state_classes = {"groups": OutputGroup, "blocks": GroupBlock}
@@ -486,7 +442,6 @@ class BlockRidge(ProgressiveRidge, kind="block"):
         return self._each_group(Phi if factors is None else factors * Phi, factors, one)
 
     def takes_rows(self, m: int) -> bool:
-        """Whether `after_row` can learn rows of m features."""
         return self.per == 1 and all(block is None or block.U.shape[1] == len(block.z) == m for block in self.blocks)
 
     def after_row(self, phi: Array, y: Array) -> tuple[Self, Array, Array]:
@@ -503,7 +458,6 @@ class BlockRidge(ProgressiveRidge, kind="block"):
         return self._with(blocks=blocks, pending=pending, points=self.points + 1), ridge / s, H
 
     def predict_row(self, phi: Array) -> tuple[Array, Array]:
-        """Ridge prediction and leverages (k,) of a row; nothing is learned."""
         s, k = self._row_factor(), self.groups[-1].stop
         ridge, H = np.zeros(k), np.zeros(k)
         for group, block in zip(self.groups, self.blocks, strict=True):
@@ -536,11 +490,12 @@ class BlockRidge(ProgressiveRidge, kind="block"):
 
     def commit(self, m: int) -> None:
         self.sums.transform(lambda sums: sums.padded(m))
-        if len(self.pending) == 1 and self.pending[0][0].shape[1] == m:
-            self.sums.add(*self.pending[0], self.points)
-        elif self.pending:
-            Y = np.concatenate([Y for _, Y in self.pending])
-            self.sums.add(padded_rows([Phi for Phi, _ in self.pending], m), Y, self.points)
+        if self.pending:
+            # Features that came later were 0 before.
+            Phi = [F if F.shape[1] == m else np.pad(F, ((0, 0), (0, m - F.shape[1]))) for F, _ in self.pending]
+            Y = [Y for _, Y in self.pending]
+            only = len(Y) == 1
+            self.sums.add(Phi[0] if only else np.concatenate(Phi), Y[0] if only else np.concatenate(Y), self.points)
         self.pending, self.points = [], 0
 
     def add_for_new_features(self, new: slice, Phi: Array, Y: Array, observed: Mask, ages: Array) -> None:
@@ -549,8 +504,3 @@ class BlockRidge(ProgressiveRidge, kind="block"):
         else:
             Y, seen, ages = Y.reshape(-1, 1), observed.reshape(-1), np.repeat(ages, self.per)
         self.sums.add_for_new_features(new, Phi[seen], Y[seen], ages[seen])
-
-
-def padded_rows(parts: list[Array], m: int) -> Array:
-    """Rows of features, one part after the other, with zeros for features that a part did not have yet."""
-    return np.concatenate([Phi if Phi.shape[1] == m else np.pad(Phi, ((0, 0), (0, m - Phi.shape[1]))) for Phi in parts])

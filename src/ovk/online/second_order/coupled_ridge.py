@@ -60,20 +60,11 @@ def _none(*shape: int) -> Callable[[], Array]:
 class CoupledRidge(ProgressiveRidge, kind="arrow"):
     """Ridge regression of coupled outputs on features, which predicts each row before it learns its observed labels.
 
-    Attributes
-    ----------
-    F, delta : (d, r) and (d,); the outputs are coupled by T = F F' + diag(delta)
-    alpha : ridge parameter
-    N : (d, m, m) at the start of the block; empty while it has to be computed afresh
-    blocks, pairs, learned : how many blocks, observed labels and points there were
-    ridge : ridge of the block: alpha, decayed if the sums decay, and above their rounding
-    border, weights : the factor of S_u, and w (d, m)
-    rows : (n, m) rows of the block so far
-    where, labels : (s, 2) row and output of the labels observed in it, and (s,) these labels
-    whitened : (s, r m) their q
-    factor, errors : C and e
-    points : how many points of the block count for the clock
-    projected : (d, ., m) P of its rows, piece by piece
+    N (d, m, m) is that at the start of the block, and empty while it has to be computed afresh; `blocks`, `pairs` and
+    `learned` count blocks, observed labels and points. The ridge of the block is alpha, decayed if the sums decay, and
+    above their rounding; `border` is the factor of S_u, and `weights` w (d, m). Of the block so far there are the rows
+    (n, m), where its labels were observed (s, 2), these labels (s,), their q (s, r m), C, e, and P (d, ., m) piece by
+    piece.
     """
 
     _state_classes = {"border": RidgeFactor}
@@ -104,7 +95,6 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         return max(1, min(MAX_POINTS, pairs * max(self.learned, 1) // max(self.pairs, len(self.delta))))
 
     def start_block(self, points: int) -> None:
-        """Compute N, L_u and the weights w_j."""
         B = self.sums.labels()
         m, d = B.shape
         r, own = self.F.shape[1], self.delta > 0.0
@@ -112,7 +102,8 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         if len(self.N) == 0 or not own.all():
             G = self.sums.total().S
             # A ridge below the rounding of the sums says nothing.
-            scale = (np.diagonal(G, axis1=1, axis2=2).max(initial=0.0, axis=1) * self.coupling().diagonal()).max()
+            T = (self.F**2).sum(axis=1) + self.delta
+            scale = (np.diagonal(G, axis1=1, axis2=2).max(initial=0.0, axis=1) * T).max()
             ridge = max(ridge, ROUNDING * float(scale))
         else:
             ridge = self.ridge
@@ -137,10 +128,6 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         self.rows, self.whitened = np.empty((0, m)), np.empty((0, r * m))
         self.where, self.labels, self.errors = np.empty((0, 2), dtype=np.int64), np.empty(0), np.empty(0)
         self.factor, self.points, self.projected = np.empty((0, 0)), 0, []
-
-    def coupling(self) -> Array:
-        """T."""
-        return self.F @ self.F.T + np.diag(self.delta)
 
     def predict(self, Phi: Array) -> RowForecast:
         factors = self.sums.row_factors(np.array([self.points]))
@@ -208,7 +195,6 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         return RowForecast(ridge if factors is None else ridge / factors, H)
 
     def commit(self, m: int) -> None:
-        """Add the rows of the block to the sums and bring N up to date."""
         grown = m > len(self.sums.labels())
         self.sums.transform(lambda sums: sums.padded(m))
         self.learned, self.pairs = self.learned + self.points, self.pairs + len(self.errors)
@@ -271,7 +257,6 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         return H.reshape(n * d, -1)
 
     def _remember(self, o: Indices, Q: Array, Y: Array, C: Array, e: Array, W: Array) -> None:
-        """Add the observed pairs `o` of new rows to those of the block."""
         d, old, new = Y.shape[1], len(self.errors), len(e)
         where = np.stack([len(self.rows) + o // d, o % d], axis=1)
         if old:

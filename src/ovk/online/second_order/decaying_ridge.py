@@ -34,7 +34,7 @@ from ovk.base import Array, Mask, SingularSystem, State, Times
 
 
 class CompactState(State):
-    """A state of which pickles hold what files do, and of lower triangular matrices both hold the triangle."""
+    """A state of which pickles hold what files do; of lower triangular matrices both hold the triangle alone."""
 
     #: Attributes that are (m, m) matrices of which only the lower triangle is read.
     _triangles: ClassVar[tuple[str, ...]] = ()
@@ -53,22 +53,13 @@ class CompactState(State):
 
 
 def packed(A: Array) -> Array:
-    """(m (m + 1) / 2,) entries of the lower triangle of an (m, m) matrix, row by row.
-
-    >>> packed(np.array([[1.0, 9.0], [2.0, 3.0]]))
-    array([1., 2., 3.])
-    """
+    """(m (m + 1) / 2,) entries of the lower triangle of an (m, m) matrix, row by row."""
     triangle: Array = A[np.tri(len(A), dtype=bool)]
     return triangle
 
 
 def unpacked(triangle: Array) -> Array:
-    """The (m, m) matrix of a lower triangle, 0 above it, in the order of LAPACK.
-
-    >>> unpacked(np.array([1.0, 2.0, 3.0]))
-    array([[1., 0.],
-           [2., 3.]])
-    """
+    """The (m, m) matrix of a lower triangle, 0 above it, in the order of LAPACK."""
     m = (isqrt(8 * len(triangle) + 1) - 1) // 2
     A = np.zeros((m, m), order="F")
     A[np.tri(m, dtype=bool)] = triangle
@@ -100,7 +91,7 @@ ROWS_BEFORE_LIMIT, LIMIT_FACTOR = 50, 3.0
 def first_limit(residuals: Array, factor: float) -> Array:
     """(d,) limits after (n, d) residuals that were not limited; infinite where they are all 0 or nan."""
     size = np.abs(np.nan_to_num(residuals))
-    # The few largest may be wild.
+    # The few largest may be outliers.
     large = factor * np.quantile(size, INLIER_QUANTILE, axis=0, method="lower")
     limit: Array = np.where(large > 0.0, np.maximum(large, MIN_LIMIT), np.inf)
     return limit
@@ -125,12 +116,8 @@ def limits_along(limit: Array, residuals: Array, factor: float) -> Array:
 
 @dataclass
 class ResidualLimits(State):
-    """The limits of a learner that moves a label which is further than its limit from its prediction to that distance.
-
-    Attributes
-    ----------
-    limit : (d,) limits of the next row; infinite in the first rows
-    early : (n, d) residuals of the first rows, until there are enough for a limit
+    """Limits (d,) of the next row, for a learner that clips residuals; `early` are the (n, d) residuals of the first
+    rows.
     """
 
     limit: Array
@@ -138,11 +125,10 @@ class ResidualLimits(State):
 
     @classmethod
     def start(cls, d: int) -> ResidualLimits:
-        """Before the first row, for d outputs."""
         return cls(np.full(d, np.inf), np.empty((0, d)))
 
-    def ordinary(self, residuals: Array) -> int:
-        """How many of the next rows, with residuals (n, d), 0 for labels that are missing, come before a wild one."""
+    def inliers(self, residuals: Array) -> int:
+        """How many of the next rows, with residuals (n, d), 0 for labels that are missing, come before an outlier."""
         need = ROWS_BEFORE_LIMIT - len(self.early)
         limit = self.limit
         if need > 0:
@@ -151,11 +137,11 @@ class ResidualLimits(State):
             limit = _after_first(np.vstack([self.early, residuals[:need]]))
         need = max(need, 0)
         limits = limits_along(limit, residuals[need:], LIMIT_FACTOR)
-        wild = (np.abs(residuals[need:]) > limits[:-1]).any(axis=1)
-        return need + (int(wild.argmax()) if wild.any() else len(residuals) - need)
+        outlier = (np.abs(residuals[need:]) > limits[:-1]).any(axis=1)
+        return need + (int(outlier.argmax()) if outlier.any() else len(residuals) - need)
 
-    def moved(self, residuals: Array) -> Array:
-        """(n, d) residuals of rows, of which at most the last is wild, within the limits; goes on to the next row."""
+    def clip(self, residuals: Array) -> Array:
+        """(n, d) residuals within the limits, of rows of which at most the last is an outlier; updates the limits."""
         found = residuals.copy()
         need = min(max(ROWS_BEFORE_LIMIT - len(self.early), 0), len(residuals))
         if need:
@@ -198,7 +184,7 @@ class DecayingRidge(CompactState):
     discount : in (0, 1]; 1 never forgets
     block : number of rows in a block, which matters for the predictions if `discount` is below 1; None means
         `block_length(discount)`
-    limit : a label that is further than this from its prediction is moved to this distance, as long as `robust` has
+    limit : a label that is further than this from its prediction is clipped to this distance, as long as `robust` has
         no other
     robust : the same for a distance that follows the residuals: about `robust` times the largest one of late, as
         `ovk.online.shared.scale` says, from the second block on or after `replay`. The labels should be
@@ -325,14 +311,15 @@ class DecayingRidge(CompactState):
         self.B = self.discount ** len(Phi) * self.B + (weights * Phi).T @ Y
         self._start_block()
         if self.robust < np.inf:
-            self._limit_by(Phi, Y, weights)
+            # The limit of the next rows is that of residuals of rows that are left out in turn.
+            self.reach = first_limit(self.left_out(Phi, Y, weights), self.robust)
 
     def end_block(self) -> None:
         """Add the rows of the block to the sums and begin the next one."""
         n, g = self.count, self.discount
         if n:
             s = g ** (-(np.arange(n) + 1.0) / 2)[:, None]
-            # The labels as they were learned, missing ones replaced, wild ones moved, times the roots of the weights.
+            # The labels as they were learned, missing ones replaced, outliers clipped, times the roots of the weights.
             Y = (self.rows[:n] @ self._solved()) + (self.factor[:n, :n] @ self.errors[:n]) / s
             if self.robust < np.inf and np.isinf(self.reach).any():
                 # The first rows of a learner that knows nothing have large residuals.
@@ -372,10 +359,6 @@ class DecayingRidge(CompactState):
         leverages = weights[:, 0] * np.einsum("ij,ij->i", *2 * (self._whiten(Phi),))
         found: Array = residuals / np.maximum(1.0 - leverages, 1e-6)[:, None]
         return found
-
-    def _limit_by(self, Phi: Array, Y: Array, weights: Array) -> None:
-        """Take the limit of the next rows from the residuals of replayed rows, each left out in turn."""
-        self.reach = first_limit(self.left_out(Phi, Y, weights), self.robust)
 
     def _start_block(self) -> None:
         m, d = self.B.shape
@@ -484,15 +467,15 @@ class DecayingRidge(CompactState):
             return e
         weights, start = np.diag(C)[:, None] / s, 0
         while start < n:
-            # All rows that are left as if none were wild; the first that is takes its limit, and the rest begins anew.
+            # All rows that are left as if none were an outlier; the first that is one takes its limit, and so on.
             rest = slice(start, n)
             e[rest] = dtrsm(1.0, C[rest, rest], right[rest] - C[rest, :start] @ e[:start], lower=1)
             residuals = weights[rest] * e[rest]
             limits = limits_along(self.reach, residuals, self.robust) if self.robust < np.inf else None
             within = self.limit if limits is None else self._within(limits[:-1])
-            wild = np.logical_or.reduce(np.abs(residuals) > within, axis=1)
-            first = int(wild.argmax())
-            if not wild[first]:
+            outlier = np.logical_or.reduce(np.abs(residuals) > within, axis=1)
+            first = int(outlier.argmax())
+            if not outlier[first]:
                 self.reach = self.reach if limits is None else limits[-1]
                 break
             self.reach = self.reach if limits is None else limits[first]
@@ -524,13 +507,8 @@ class _NextRow(NamedTuple):
 
 
 def append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array, root: float = 1.0) -> Array:
-    """(k, d) predictions of one row by ridges that have the same limits, which then learn it.
-
-    Parameters
-    ----------
-    rows : (m,) features of the row for each ridge
-    y : (d,) labels without gaps
-    root : root of the row's weight
+    """(k, d) predictions of one row (m,) by ridges that have the same limits, which then learn its (d,) labels without
+    gaps.
     """
     Z = _append_row(ridges, rows, y, root)
     for ridge in ridges:
@@ -545,10 +523,10 @@ def _append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array
     reach = np.array([ridge.reach for ridge in ridges])
     residuals = y - Z
     limit = one._within(reach)
-    moved = np.minimum(np.maximum(residuals, -limit), limit)
+    clipped = np.minimum(np.maximum(residuals, -limit), limit)
     if one.robust < np.inf:
         reach = next_limit(reach, residuals, one.robust)
-    for ridge, row, residual, after in zip(ridges, found, moved, reach, strict=True):
+    for ridge, row, residual, after in zip(ridges, found, clipped, reach, strict=True):
         if root != 1.0:
             ridge._keep_roots(np.array([root]))
         ridge._append_next(row, residual, after)

@@ -41,14 +41,8 @@ FORECASTERS = ("awv", "ridge")
 
 
 class RidgeForecast(NamedTuple):
-    """Ridge predictions and leverages, in the coordinates in which they were found.
-
-    Attributes
-    ----------
-    ridge : (n, d) ridge predictions
-    H : (n, d) leverages of outputs that were taken apart, or (n, d, d)
-    vectors : (d, d) eigenvectors of the output operator in which outputs were taken apart; None for the outputs
-        themselves
+    """Ridge predictions (n, d) and leverages H, (n, d) of outputs that were taken apart in the eigenvectors (d, d) of
+    the output operator, or (n, d, d); `vectors` None for the outputs themselves.
     """
 
     ridge: Array
@@ -57,7 +51,6 @@ class RidgeForecast(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: list[RidgeForecast]) -> RidgeForecast:
-        """The forecasts of several lots of rows, one after the other."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -104,13 +97,12 @@ class SecondOrder(StreamRegressor, saved=False):
 
     @abstractmethod
     def _check_capacity(self, X: Array, Y: Array) -> None:
-        """Refuse rows for which there is no room, before anything changes."""
+        """Refuse rows for which there is no room."""
 
     @abstractmethod
     def _predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
-        """Predictions (n, d) of rows, each before its own outputs (nan where missing) are learned from.
-
-        `weights` (n,) multiply the squared errors of the rows in what later rows are predicted from.
+        """Predictions (n, d) of rows, each before its own outputs (nan where missing) are learned from with `weights`
+        (n,).
         """
 
     @abstractmethod

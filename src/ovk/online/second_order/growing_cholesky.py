@@ -37,17 +37,11 @@ class RowForecast(NamedTuple):
 
 @dataclass
 class GrowingCholesky(State):
-    """The factor C by panels of rows, and e = C^-1 (y - base).
+    """The factor C of n rows by panels of rows, and e = C^-1 (y - base).
 
     Panel i holds the rows from i panel on, up to its diagonal block: half the memory of a square, and nothing moves
-    when it grows.
-
-    Attributes
-    ----------
-    panels : (panel, start + panel) each, the last as far as it is in use, a view of an array with room for the rest
-    E : (panel, k) each, the last likewise
-    n : rows in all
-    panel : rows of a panel
+    when it grows. It is (panel, start + panel), its e (panel, k); the last of each is a view of an array with room for
+    the rest.
     """
 
     k: int
@@ -102,11 +96,8 @@ class GrowingCholesky(State):
     def predict(self, cross: Array, own: Array, base: Array, per: int = 1) -> RowForecast:
         """Predictions of new rows, each by itself, from all rows so far; nothing is learned.
 
-        Parameters
-        ----------
-        cross : (n, r) Gram matrix with the rows so far, overwritten
-        own : (r,) its diagonal, or (points, d, d) its diagonal blocks
-        base : (r, k) predictions without the rows of the factor
+        `cross` (n, r) is the Gram matrix with the rows so far, overwritten; `own` (r,) its diagonal, or (points, d, d)
+        its diagonal blocks; `base` (r, k) the predictions without the rows of the factor.
         """
         f = floor(own if per == 1 else np.einsum("paa->pa", own))
         W = self.forward(cross)
@@ -128,16 +119,12 @@ class GrowingCholesky(State):
         *,
         keep: bool = True,
     ) -> RowForecast:
-        """Predict new rows, each from all before it, and let those that are seen join the factor.
+        """Predict new rows, each from all before it, and let those that are `seen` (r,) join the factor.
 
-        Parameters
-        ----------
-        cross, own : (n, r) and (r, r) Gram matrices, overwritten
-        base, Y : (r, k); Y is not looked at where it was not seen
-        seen : (r,)
-        per : rows of a point, which are predicted together
-        weights : (points,) where rows were multiplied by the roots of these: leverages are those of the rows before
-        keep : whether anything comes after these rows; else the factor need not grow
+        `cross` (n, r) and `own` (r, r) are Gram matrices, overwritten; Y (r, k) is not looked at where it was not seen.
+        `per` rows of a point are predicted together. Where rows were multiplied by the roots of `weights` (points,),
+        leverages are those of the rows before. Without `keep` nothing comes after these rows, and the factor need not
+        grow.
         """
         W, f = cross, floor(np.diagonal(own))
         if self.n:
@@ -179,13 +166,8 @@ class GrowingCholesky(State):
         return RowForecast(ridge, (blocks - np.einsum("spa,spb->pab", inner, inner, optimize=True)) / scale)
 
     def after_row(self, cross: Array, own: float, base: Array, y: Array) -> tuple[Self, Array, float]:
-        """The factor with one more row, and the ridge prediction (k,) of the row with its leverage.
-
-        Parameters
-        ----------
-        cross : (n,) Gram matrix with the rows so far, overwritten
-        own : its diagonal entry
-        base, y : (k,)
+        """The factor with one more row, whose Gram matrix `cross` (n,) is overwritten; ridge prediction (k,) and
+        leverage.
         """
         w, ridge, h = self.predict_row(cross, own, base)
         f = max(1.0, ROUNDING * own)
@@ -212,7 +194,6 @@ class GrowingCholesky(State):
         return w, base, rest / f if rest > -0.5 * f else 0.0
 
     def _append(self, W: Array, C: Array, e: Array) -> None:
-        """Rows [W', C] of the factor, and their e."""
         done, r = 0, len(C)
         while done < r:
             start = self.n - self.n % self.panel

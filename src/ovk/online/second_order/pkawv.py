@@ -79,8 +79,8 @@ class PKAWV(SecondOrder):
         Forget rows older than this, in steps of an eighth of it.
     loss : "squared" or "huber"
         "huber": from the 51st row on a label that is further from its ridge prediction than three times the largest
-        residual of late is moved to that distance (`ovk.online.shared.scale` has the rule), so that a wild
-        one teaches no more than an ordinary one; the rest is exact for the labels as moved.
+        residual of late is clipped to that distance, so that an outlier teaches no more than an inlier; the rest is
+        exact for the labels as clipped.
     clip : None, number or (low, high)
         Predictions are put back into [-clip, clip] or [low, high].
     on_invalid : "raise" or "skip"
@@ -222,7 +222,7 @@ class PKAWV(SecondOrder):
                 "learners to be merged must work in the same units: give both warm_up=0 and scale the rows"
             )
         if self.loss == "huber":
-            raise ValueError("learners with the loss of Huber cannot be merged: which labels were wild?")
+            raise ValueError("learners with the loss of Huber cannot be merged: which labels were outliers?")
         if self.discount != 1 or self.window is not None:
             raise ValueError("learners that forget cannot be merged: which rows of one came before those of the other?")
         same = equal(self.kernel_, other.kernel_) and self.n_outputs_ == other.n_outputs_
@@ -308,14 +308,12 @@ class PKAWV(SecondOrder):
         return AllRowsSums.from_sums(sums) if self.window is None else WindowSums.empty(self.window, sums)
 
     def _start_block(self) -> None:
-        """Start a block."""
         size, most = self.ridges_[0].block_size(self.features_.m), self.ridges_[0].sums.points_left()
         self._left = size if most is None else min(size, most)
         for ridge in self.ridges_:
             ridge.start_block(self._left)
 
     def _commit(self) -> None:
-        """End a block."""
         for ridge in self.ridges_:
             ridge.commit(self.features_.m)
 
@@ -402,7 +400,7 @@ class PKAWV(SecondOrder):
     def _learn_rows(
         self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None
     ) -> tuple[RidgeForecast, Array]:
-        """The forecast, and the labels that were learned: wild ones are moved, with the loss of Huber."""
+        """The forecast, and the labels that were learned: outliers are clipped, with the loss of Huber."""
         last = self._left == 0
         if self.limits_ is None:
             return self._learn_lot(Phi, Y, observed, learned, weights, last=last), Y
@@ -415,20 +413,20 @@ class PKAWV(SecondOrder):
             with np.errstate(over="ignore"):
                 residuals = np.nan_to_num(np.where(observed[rest], Y[rest] - forecast.predictions(shrink=False), 0.0))
             numbers = np.flatnonzero(learned[rest])
-            ordinary = self.limits_.ordinary(residuals[numbers])
+            inliers = self.limits_.inliers(residuals[numbers])
             stop = len(Y)
-            if ordinary < len(numbers):
-                # A wild label: back, and once more up to it with the label where it may be.
+            if inliers < len(numbers):
+                # An outlier: back, and once more up to it with the label clipped.
                 self.ridges_ = before
-                i = int(numbers[ordinary])
-                stop, numbers = start + i + 1, numbers[: ordinary + 1]
-                moved = self.limits_.moved(residuals[numbers])[-1]
-                Y[start + i] = np.where(observed[start + i], forecast.predictions(shrink=False)[i] + moved, np.nan)
+                i = int(numbers[inliers])
+                stop, numbers = start + i + 1, numbers[: inliers + 1]
+                clipped = self.limits_.clip(residuals[numbers])[-1]
+                Y[start + i] = np.where(observed[start + i], forecast.predictions(shrink=False)[i] + clipped, np.nan)
                 lot = slice(start, stop)
                 parts = Phi[start * per : stop * per], Y[lot], observed[lot], learned[lot], _some(weights, lot)
                 forecast = self._learn_lot(*parts, last=last and stop == len(Y))
             else:
-                self.limits_.moved(residuals[numbers])
+                self.limits_.clip(residuals[numbers])
             found.append(forecast)
             start = stop
         return RidgeForecast.concatenate(found), Y
@@ -557,7 +555,6 @@ def _some(weights: Array | None, rows: slice) -> Array | None:
 
 
 def copied_generator(rng: np.random.Generator) -> np.random.Generator:
-    """A generator that will draw the same numbers."""
     source = rng.bit_generator
     fresh = type(source)(0)
     fresh.state = source.state

@@ -32,13 +32,9 @@ from ovk.online.shared.learner import FastPath
 class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=False):
     """A classifier that learns the codes of labels with an online learner, and decodes its predictions.
 
-    Attributes
-    ----------
-    classes_ : the labels
-    learner_ : the learner of their codes
-    counts_ : how often scores, made before their rows were learned, were those of the right class
-    calibration_ : slope and offset that turn the scores of the next rows into probabilities (see
-        `ovk.objectives.calibration`), by the labels up to the last power of two
+    `counts_` says how often scores, made before their rows were learned, were those of the right class; `calibration_`
+    is the slope and offset that turn the scores of the next rows into probabilities (see
+    `ovk.objectives.calibration`), by the labels up to the last power of two.
     """
 
     _default_factories = {"kernel": Gaussian}
@@ -123,7 +119,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
-    #: Through which single rows pass without the general checks; its plan has the numbers of the labels, and the codes.
+    #: The fast path of single rows; its plan has the numbers of the labels, and the codes.
     _gate: FastPath | None = None
 
     def _open_gate(self) -> None:
@@ -136,7 +132,9 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             self._gate = FastPath(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
 
     def _number_of_row(self, X: Any, y: Any) -> int | None:
-        """The number of the label of a single row that the gate admits; None for whatever goes the general way."""
+        """The number of the label of a single row that the fast path accepts; None for whatever goes the
+        general way.
+        """
         assert self._gate is not None
         if type(y) is not np.ndarray or y.shape != (1,) or not self._gate.accepts(self, X):
             return None
@@ -147,7 +145,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
     def _learn_one(self, X: Array, number: int) -> tuple[Self, int] | None:
         """This classifier after one more row, and the class that it predicts; None where more than the counts changes.
 
-        The learner of a classifier is its own: its parameters do not change, and its gate need not ask again.
+        The learner of a classifier is its own: its parameters do not change, and its fast path need not ask again.
         """
         assert self._gate is not None
         learner, counts, code = self.learner_, self.counts_, self._gate.plan[1][number]
@@ -212,7 +210,6 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         return self
 
     def _known(self, classes: Any, *, first: bool) -> Labels:
-        """All labels there will be."""
         if first:
             if classes is None:
                 raise ValueError("classes must name all labels in the first call of partial_fit")
@@ -292,7 +289,6 @@ def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
 
 
 def _numbers(labels: Labels, classes: Labels) -> Indices:
-    """(n,) the number of each label among the classes."""
     numbers = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     wrong = classes[numbers] != labels
     if wrong.any():

@@ -1,4 +1,4 @@
-"""The gallery's examples of fields and colours run, and show what they say."""
+"""Examples of the gallery show what they say."""
 
 import re
 import runpy
@@ -18,10 +18,10 @@ plt = pytest.importorskip("matplotlib.pyplot")
 def run(monkeypatch, capsys):
     monkeypatch.setattr(plt, "show", lambda: None)
 
-    def call(name):
+    def call(name, pattern=r"\d+\.\d+"):
         runpy.run_path(str(next(GALLERY.rglob(name))))
         plt.close("all")
-        return [float(number) for number in re.findall(r"\d+\.\d+", capsys.readouterr().out)]
+        return [float(number) for number in re.findall(pattern, capsys.readouterr().out)]
 
     return call
 
@@ -48,3 +48,14 @@ def test_a_stream_of_fields_is_learned(run):
     steps, weighed, ridge = run("plot_operator_stream.py")
     assert ridge < 6
     assert max(steps, weighed) < 20
+
+
+def test_learned_structure_fills_in_what_was_not_seen(run):
+    apart, learned, tuned = run("plot_which_outputs_go_together.py", r"error (\d\.\d+)")
+    assert learned < 0.85 * apart
+    assert tuned < 0.85 * apart
+
+
+def test_sites_are_put_on_their_side_of_the_border(run):
+    (share,) = run("plot_networks_of_sites.py", r"border: (\d+)%")
+    assert share >= 90

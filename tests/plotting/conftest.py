@@ -1,0 +1,10 @@
+"""No test leaves figures to the next."""
+
+import pytest
+from matplotlib import pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _no_open_figures():
+    yield
+    plt.close("all")
