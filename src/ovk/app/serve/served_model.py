@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
-from ovk.app.sessions import Session, TableModel
+from ovk.app.sessions import LearnedTable, Session
 from ovk.app.tables import Batch, Number, Prepared
 from ovk.base import Array, State, Transactional, quoted
 from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
@@ -417,11 +417,10 @@ class ServedTable(ServedModel, kind="table"):
 
 def as_served(model: Any, name: str) -> ServedModel:
     """A model that was loaded, ready to serve under that name."""
-    if isinstance(model, (Session, TableModel)):
-        table: Any = model
-        task, learns = CLASSIFICATION if table.settings.classify else REGRESSION, isinstance(model, Session)
-        window = int(table.recent.size) if task.numeric and learns else 0
-        return ServedTable(name, model, task, list(table.settings.targets), learns, window)
+    if isinstance(model, LearnedTable):
+        task, learns = CLASSIFICATION if model.settings.classify else REGRESSION, isinstance(model, Session)
+        window = int(model.recent.size) if task.numeric and learns else 0
+        return ServedTable(name, model, task, list(model.settings.targets), learns, window)
     kind = type(model).__name__
     if not callable(getattr(model, "predict", None)):
         raise ValueError(f"{name} holds a {kind}, which does not predict: give an estimator or a session")
