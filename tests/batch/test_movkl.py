@@ -129,7 +129,7 @@ def test_a_kernel_that_was_dropped_too_early_comes_back(monkeypatch):
     from ovk.batch.movkl import alternation
 
     slow = MovKL(kernels("three"), alpha=0.02, r=1.0, grid=T, tol=1e-6, max_iter=2000).fit(X, Y)
-    monkeypatch.setattr(alternation, "DEAD", 0.2)
+    monkeypatch.setattr(alternation, "MIN_WEIGHT", 0.2)
     hasty = MovKL(kernels("three"), alpha=0.02, r=1.0, grid=T, tol=1e-6, max_iter=2000).fit(X, Y)
     assert hasty.objective_ <= slow.objective_ * 1.2
     assert (np.diff(hasty.history_[:, 0]) <= 1e-12 * hasty.objective_).all()

@@ -11,12 +11,13 @@ from sklearn.base import clone
 import instances
 import reference
 from batch.reference import leave_out_errors, long_form, with_holes
-from ovk import OVKRidge, OVKRidgeCV, load, save, tune
+from ovk import FunctionalRidge, OVKRidge, OVKRidgeCV, load, save, tune
 from ovk.base import check_targets
 from ovk.batch.tuning.criterion import TuningCriterion, bounds, parameters, read, write
 from ovk.batch.tuning.tune import Search, with_low_rank
+from ovk.curves import Grid
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
-from ovk.operators import Cluster, Dense, Identity, LowRank, MixedEffect
+from ovk.operators import Cluster, Dense, Identity, Integral, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree, Separable
 
 rng = np.random.default_rng(0)
@@ -198,7 +199,7 @@ def test_a_low_rank_start_has_the_variances_of_the_outputs():
         ({"leave_out": "all"}, "leave_out must be 'row' or 'entry', got 'all'"),
         ({"rank": 9}, "rank must be at most the number of outputs 3, got 9"),
         ({"restarts": 0}, "restarts must be a whole number >= 1, got 0"),
-        ({"model": OVKRidgeCV()}, "model must be an OVKRidge, got OVKRidgeCV"),
+        ({"model": OVKRidgeCV()}, "model must be an OVKRidge or a FunctionalRidge, got OVKRidgeCV"),
         ({"model": OVKRidge(landmarks=5)}, "without landmarks"),
         ({"model": OVKRidge(CurlFree(Gaussian(1.0))), "rank": 1}, "rank is for kernels k"),
     ],
@@ -207,6 +208,18 @@ def test_bad_arguments(arguments, message):
     options = {"model": OVKRidge(Separable(Gaussian(1.0), Dense(np.eye(3)))), "X": X, "Y": Y, **arguments}
     with pytest.raises(ValueError, match=message):
         tune(options.pop("model"), options.pop("X"), options.pop("Y"), **options)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_curves_are_tuned_in_the_coordinates_of_their_grid():
+    times = np.linspace(0.0, 1.0, 5)
+    curves = np.sin(4 * times + X[:, :1]) + 0.1 * np.random.default_rng(0).standard_normal((len(X), 5))
+    how = {"restarts": 1, "max_iter": 5}
+    found = tune(FunctionalRidge(Gaussian(1.0) * Integral(), grid=times), X, curves, **how)
+    roots = Grid(times).roots()
+    plain = tune(OVKRidge(Gaussian(1.0) * Integral(grid=times)), X, curves * roots, **how)
+    assert_allclose(found.predict(X), plain.predict(X) / roots, rtol=1e-6)
+    assert found.tuning_.value == pytest.approx(plain.tuning_.value)
 
 
 def test_too_many_values_for_a_matrix(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from ovk.online.second_order.block_ridge import AllRowsSums, DecayingSums, SumsOfEachOutput
 from ovk.online.second_order.coupled_ridge import FIRST_BLOCKS, CoupledRidge
-from ovk.online.second_order.forecaster import RidgeForecast
+from ovk.online.second_order.growing_cholesky import RidgeForecast
 from ovk.operators import Dense, LowRank, MixedEffect
 
 

@@ -39,7 +39,7 @@ def test_exponential_kernels_are_applied_by_recursion(kernel, monkeypatch):
 def test_known_eigenfunctions(found, kernel, grid):
     """T phi = lambda phi and <phi_i, phi_j> = delta_ij, up to the quadrature's error."""
     T = Integral(kernel, grid)
-    phi = grid.roots()[:, None] * found(grid.checked())
+    phi = grid.roots()[:, None] * found.functions(grid.checked())
     assert_allclose(phi.T @ phi, np.eye(len(found.values)), atol=1e-5)
     assert_allclose(T.apply(phi.T), (phi * found.values).T, atol=1e-5)
     assert (np.diff(found.values) <= 1e-15).all()

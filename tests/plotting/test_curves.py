@@ -19,16 +19,20 @@ def fitted_points(display):
     return np.isin(display.points.round(12), T.round(12))
 
 
+def deviations(display):
+    """The standard deviations that the band of a display shows, two of them on each side of the mean."""
+    low, high = display.band
+    np.testing.assert_allclose(low + high, 2 * display.mean)
+    return (high - low) / 4
+
+
 def test_a_band_of_a_level():
     model = FunctionalRidge(alpha=0.1).fit(X, Y)
     display = FunctionalPredictionDisplay.from_estimator(model, X[:3], Y[:3], level=0.8)
     found = model.predict_interval(X[:3], 0.8)
-    np.testing.assert_allclose(
-        [ends[:, fitted_points(display)] for ends in display.interval], (found.lower, found.upper)
-    )
-    assert display.std is None
+    np.testing.assert_allclose([ends[:, fitted_points(display)] for ends in display.band], (found.lower, found.upper))
     edges = display.axes_[0].collections[0].get_paths()[0].vertices[:, 1]
-    np.testing.assert_allclose([edges.min(), edges.max()], [display.interval[0][0].min(), display.interval[1][0].max()])
+    np.testing.assert_allclose([edges.min(), edges.max()], [display.band[0][0].min(), display.band[1][0].max()])
     assert "80% interval" in [text.get_text() for text in display.figure_.legends[0].get_texts()]
 
 
@@ -37,13 +41,13 @@ def test_curves_with_bands():
     display = FunctionalPredictionDisplay.from_estimator(model, X[:5], Y[:5], names=list("abcde"))
     mean, std = model.predict(X[:5], return_std=True)
     np.testing.assert_allclose(display.mean[:, fitted_points(display)], mean)
-    np.testing.assert_allclose(display.std[:, fitted_points(display)], std)
+    np.testing.assert_allclose(deviations(display)[:, fitted_points(display)], std)
     assert [axes.get_title() for axes in display.axes_[:5]] == list("abcde")
     assert not display.figure_.axes[5].get_visible()
     assert len(display.axes_[0].lines) == 2
     assert len(display.axes_[0].collections) == 1
     bare = FunctionalPredictionDisplay.from_estimator(model, X[:2], band=False)
-    assert bare.std is None
+    assert bare.band is None
     assert len(bare.axes_[0].lines) == 1
 
 
@@ -56,7 +60,7 @@ def test_where_curves_are_drawn():
     given = FunctionalPredictionDisplay.from_estimator(model, X[:2], grid=[0.1, 0.2])
     np.testing.assert_allclose(given.points, [0.1, 0.2])
     mean, std = model.predict(X[:2], return_std=True, grid=[0.1, 0.2])
-    np.testing.assert_allclose((given.mean, given.std), (mean, std))
+    np.testing.assert_allclose((given.mean, deviations(given)), (mean, std))
 
 
 @pytest.mark.parametrize(("start", "first"), [(0.0, 0.0), (0.05, 0.0), (-0.3, -0.3), (7.0, 7.0)])
@@ -69,7 +73,7 @@ def test_a_closed_curve_is_drawn_over_its_period(start, first):
     )
     np.testing.assert_allclose([display.points.min(), display.points.max()], [first, first + 1.0])
     np.testing.assert_allclose(display.mean[:, 0], display.mean[:, -1])
-    np.testing.assert_allclose(display.std[:, 0], display.std[:, -1])
+    np.testing.assert_allclose(deviations(display)[:, 0], deviations(display)[:, -1])
     np.testing.assert_allclose(display.observed[0][0], [first, first + 1.0, first + 0.25])
 
 
@@ -100,7 +104,7 @@ def test_learned_curves_are_predicted_without_them():
     model = FunctionalRidgeCV(grid=T).fit(X, np.where(np.arange(12) == X.round() + 5, np.nan, Y))
     display = FunctionalPredictionDisplay.from_left_out(model, max_curves=4)
     seen, mean, std = model.left_out_curves([0, 4, 9, 14])
-    np.testing.assert_allclose((display.mean, display.std), (mean, std))
+    np.testing.assert_allclose((display.mean, deviations(display)), (mean, std))
     np.testing.assert_allclose(display.observed[1][2], seen[2][~np.isnan(seen[2])])
     assert display.names[1] == "row 4, left out"
 

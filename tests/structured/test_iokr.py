@@ -85,7 +85,7 @@ STRUCTURED = [
 @pytest.mark.parametrize("kept", [1 << 26, 1])
 def test_pre_images_are_those_of_brute_force_with_norms_that_vary(kernel, y, candidates, kept, monkeypatch):
     """The published codes leave out -k(y, y) / 2: this fails without it."""
-    monkeypatch.setattr(preimage, "KEPT", kept)
+    monkeypatch.setattr(preimage, "MAX_KERNEL_VALUES", kept)
     model = IOKR(K, kernel, 0.1).fit(X, y)
     new = X_new[4:]
     W = model.weights(new)
@@ -426,7 +426,7 @@ def test_a_decoder_finds_one_output_and_a_stream_has_no_table():
 
 
 def test_too_many_outputs_ask_for_landmarks(monkeypatch):
-    monkeypatch.setattr("ovk.structured.feature_ridge.MANY_OUTPUTS", 10)
+    monkeypatch.setattr("ovk.structured.feature_ridge.MAX_DISTINCT_OUTPUTS", 10)
     with pytest.raises(ValueError, match="output_landmarks"):
         IOKR(K, KSpectrum(2)).fit(X, WORDS)
 
@@ -435,6 +435,6 @@ def test_scores_of_rows_with_their_own_candidates_do_not_depend_on_how_many_are_
     W, sets = rng.standard_normal((7, 30)), [rng.standard_normal((1 + i % 3, 3)) for i in range(7)]
     expected = [W[i] @ K(Y, Z) - 0.5 for i, Z in enumerate(sets)]
     for kept in (1, 5 * 30, 1 << 20):
-        monkeypatch.setattr(preimage, "KEPT", kept)
+        monkeypatch.setattr(preimage, "MAX_KERNEL_VALUES", kept)
         for one, other in zip(preimage.scores_per_example(K, Y, W, sets), expected, strict=True):
             np.testing.assert_allclose(one, other)

@@ -137,8 +137,8 @@ def test_node_kernels_are_functions_of_the_laplacian(normalised):
 def test_large_parts_take_the_sparse_route(kernel, monkeypatch):
     every, some = list(range(12)), [5, 2, 5]
     expected, diagonal = kernel(every, some), kernel.diag(every)
-    monkeypatch.setattr(nodes, "SMALL_PART", 0)
-    monkeypatch.setattr(nodes, "COLUMNS", 2)
+    monkeypatch.setattr(nodes, "MAX_EIGEN_NODES", 0)
+    monkeypatch.setattr(nodes, "MAX_COLUMNS", 2)
     fresh = clone(kernel)
     assert all(part.eigenvectors is None for part in fresh._parts()[0])
     np.testing.assert_allclose(fresh(every, some), expected, atol=1e-10)

@@ -8,8 +8,6 @@ from ovk.base.columns import Column as Column
 from ovk.base.columns import Instant as Instant
 from ovk.base.columns import Label as Label
 from ovk.base.columns import Number as Number
-from ovk.base.columns import ParsedColumn as ParsedColumn
-from ovk.base.columns import TimestampParser as TimestampParser
 from ovk.base.columns import as_word as as_word
 from ovk.base.columns import few_whole_numbers as few_whole_numbers
 from ovk.base.columns import guess_column as guess_column
@@ -61,9 +59,6 @@ from ovk.base.state import register as register
 from ovk.base.state import snapshot_of as snapshot_of
 from ovk.base.types import Aggregate as Aggregate
 from ovk.base.types import Array as Array
-from ovk.base.types import EntrywiseMap as EntrywiseMap
-from ovk.base.types import FieldKind as FieldKind
-from ovk.base.types import FieldStyle as FieldStyle
 from ovk.base.types import Gradient as Gradient
 from ovk.base.types import Gradients as Gradients
 from ovk.base.types import Indices as Indices
@@ -75,10 +70,8 @@ from ovk.base.types import Outputs as Outputs
 from ovk.base.types import PathLike as PathLike
 from ovk.base.types import RandomState as RandomState
 from ovk.base.types import Smooth as Smooth
-from ovk.base.types import Smoother as Smoother
 from ovk.base.types import Step as Step
 from ovk.base.types import Times as Times
-from ovk.base.types import Transform as Transform
 from ovk.base.validation import FILL as FILL
 from ovk.base.validation import Diverged as Diverged
 from ovk.base.validation import NamedOutputs as NamedOutputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,8 @@ Outputs: TypeAlias = Any
 
 #: A linear map of arrays, such as a product with a matrix that is not formed.
 Map = Callable[[Array], Array]
-#: A transformation of the inputs: a function of (n, p) rows or a matrix to multiply them by.
-Transform = Callable[[Array], Array] | Array
-#: Replaces squared distances or inner products by values of a kernel, in place.
-EntrywiseMap = Callable[[Array], None]
 #: Value and gradient of a smooth function.
 Smooth = Callable[[Array], tuple[float, Array]]
-#: Values of the field at the data from weights (n,) and the noise variance.
-Smoother = Callable[[Array, float], Array]
 #: How the Jacobians at several points become one matrix: a name, or a function of (n, d, d).
 Aggregate = str | Callable[[Array], Array]
 
@@ -43,7 +37,3 @@ PathLike = str | os.PathLike[str]
 RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
 #: What a loader returns: a Bunch or the pair (data, target). scikit-learn has no types: any attribute passes.
 Loaded: TypeAlias = Any
-#: The families of vector fields that can be drawn.
-FieldKind = Literal["curl_free", "div_free", "mixed"]
-#: The ways to plot a vector field.
-FieldStyle = Literal["quiver", "stream"]

@@ -12,7 +12,7 @@ from ovk.batch.movkl.movkl import MovKL, MovKLCV
 from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
 from ovk.batch.okvar.model import OKVAR
 from ovk.batch.okvar.networks import Network, rank_average
-from ovk.batch.okvar.selection import best_okvar, consensus, stability_selection
+from ovk.batch.okvar.selection import best_okvar, consensus
 from ovk.batch.operator_learning.operator_ridge import OperatorRidge
 from ovk.batch.operator_learning.search import fill_gaps as fill_gaps
 from ovk.batch.operator_learning.search import stretch as stretch
@@ -59,7 +59,6 @@ __all__ = [
     "consensus",
     "kernel_grid",
     "rank_average",
-    "stability_selection",
     "tune",
     "unit_variance",
 ]

@@ -49,7 +49,7 @@ from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
 
 BIASES = ("none", "shared", "task")
 #: Groups of pairs between their bounds up to which spans are computed.
-SPANS = 3000
+MAX_SPAN_GROUPS = 3000
 #: A coefficient this near to its bound, as a part of its range, is at the bound.
 AT_BOUND = 1e-6
 
@@ -175,7 +175,7 @@ def left_out_values(dual: BoxDual, b: Array, values: Array, groups: Indices | No
     free, rest = np.flatnonzero(at_kink), np.flatnonzero(~at_kink & (total != 0))
     spans = dual.gram.diagonal_blocks().reshape(-1)[first]
     # Above, the spans are bounded by K_gg: values that are too cautious.
-    if 0 < len(free) <= SPANS:
+    if 0 < len(free) <= MAX_SPAN_GROUPS:
         K = dual.matrix(first[free])
         K[np.diag_indices_from(K)] += 1e-10 * float(np.diagonal(K).mean())
         factor = cho_factor(K, lower=True)
@@ -186,7 +186,7 @@ def left_out_values(dual: BoxDual, b: Array, values: Array, groups: Indices | No
 
 
 #: Significant bits of a decision, about 12 digits.
-BITS = 40
+DECISION_BITS = 40
 
 
 class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
@@ -441,6 +441,6 @@ def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, ou
 
 
 def _rounded(values: Array) -> Array:
-    """Values to BITS significant bits: what is beyond is the rounding error of sums over the support vectors."""
+    """Values to so many significant bits: what is beyond is the rounding error of sums over the support vectors."""
     fraction, exponent = np.frexp(values)
-    return np.asarray(np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS))
+    return np.asarray(np.ldexp(np.round(np.ldexp(fraction, DECISION_BITS)), exponent - DECISION_BITS))

@@ -182,10 +182,10 @@ def _share(basis: Basis, grid: Grid) -> Array:
 # Principal components of functions: the few coordinates in which they differ.
 
 #: Values beyond this have sums of squares that are no numbers.
-LARGEST = 1e140
+MAX_VALUE = 1e140
 
 #: Functions from which components are found; more are taken where these do not show them all.
-ENOUGH = 2000
+FUNCTIONS_SAMPLED = 2000
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,8 @@ class PrincipalComponents(Registered):
         n, d = Y.shape
         mean = Y.mean(axis=0)
         rows = np.arange(n)
-        if n > ENOUGH:
-            rows = np.sort(np.random.default_rng(seed).choice(n, ENOUGH, replace=False))
+        if n > FUNCTIONS_SAMPLED:
+            rows = np.sort(np.random.default_rng(seed).choice(n, FUNCTIONS_SAMPLED, replace=False))
         found = _components(Y[rows], mean, _roots(grid, d), tol, most)
         if len(found[1]) > 0.5 * len(rows) and len(rows) < n and most > len(found[1]):
             found = _components(Y, mean, _roots(grid, d), tol, most)
@@ -270,7 +270,7 @@ def _components(Y: Array, mean: Array, roots: Array, tol: float, most: int) -> t
     A = (Y - mean) * roots
     n, d = A.shape
     largest = float(max(A.max(initial=0.0), -A.min(initial=0.0)))
-    if not largest < LARGEST:
+    if not largest < MAX_VALUE:
         raise ValueError(f"functions with values up to {largest:.3g} are too large for their squares: scale them")
     # A power of two, which costs no digit, keeps the squares of small values within the range of numbers.
     exponent = int(np.frexp(largest)[1])

@@ -14,11 +14,11 @@ from ovk.curves.product import ProductGrid
 Curve = tuple[Array, Array]
 
 #: The union of all points is taken where it has at most this many, or twice as many as one curve.
-FEW_POINTS = 50
+MAX_UNION = 50
 #: Fewest and most points that are chosen, and the number of values of curves with gaps that makes them fewer.
-FEWEST, MOST, VALUES = 20, 100, 4000
+MIN_BINS, MAX_BINS, VALUES_WITH_GAPS = 20, 100, 4000
 #: Part of a period within which two points are the same after folding.
-SAME = 1e-9
+SAME_PHASE = 1e-9
 
 
 def common_grid(
@@ -85,7 +85,7 @@ def common_grid(
     everywhere = Grid(union, period)
     everywhere.checked()
     longest = max(len(t) for t, _ in curves)
-    if points == "all" or (points == "auto" and len(union) <= max(FEW_POINTS, 2 * longest)):
+    if points == "all" or (points == "auto" and len(union) <= max(MAX_UNION, 2 * longest)):
         Y = np.full((len(curves), len(union)), np.nan)
         for i, (t, y) in enumerate(curves):
             Y[i, np.searchsorted(union, t)] = y
@@ -93,14 +93,14 @@ def common_grid(
     if points != "auto":
         regular = _regular(everywhere, check_int(points, "points", least=2))
         return _without_empty(regular, _binned(curves, regular, within))
-    count = min(max(longest, FEW_POINTS), MOST)
+    count = min(max(longest, MAX_UNION), MAX_BINS)
     while True:
         regular = _regular(everywhere, count)
         Y = _binned(curves, regular, within)
         # Curves without gaps are quick however many values they have.
-        if count == FEWEST or not np.isnan(Y).any() or np.count_nonzero(~np.isnan(Y)) <= VALUES:
+        if count == MIN_BINS or not np.isnan(Y).any() or np.count_nonzero(~np.isnan(Y)) <= VALUES_WITH_GAPS:
             return _without_empty(regular, Y)
-        count = max(FEWEST, int(0.8 * count))
+        count = max(MIN_BINS, int(0.8 * count))
 
 
 def _given(grid: Any, period: float | None, points: Any) -> Grid:
@@ -140,12 +140,12 @@ def _folded(curves: list[Curve], period: float) -> list[Curve]:
     folded = [np.mod(t, period) for t, _ in curves]
     # 1.3 and 0.3 are the same phase, and differ by rounding.
     union = np.unique(np.concatenate(folded))
-    first = np.append(True, np.diff(union) > SAME * period)
+    first = np.append(True, np.diff(union) > SAME_PHASE * period)
     union = union[first]
     found = []
     for t, (_, y) in zip(folded, curves, strict=True):
         number = np.searchsorted(union, t, side="right") - 1
-        number[t > period * (1.0 - SAME) + union[0]] = 0
+        number[t > period * (1.0 - SAME_PHASE) + union[0]] = 0
         t, y, number = t[~np.isnan(y)], y[~np.isnan(y)], number[~np.isnan(y)]
         held = np.bincount(number, minlength=len(union))
         found.append((union[held > 0], np.bincount(number, y, len(union))[held > 0] / held[held > 0]))

@@ -18,26 +18,7 @@ class KroneckerMatrix:
     """(A_1 (x) ... (x) A_k) with its columns in another order: products with it cost those with the factors.
 
     Stands where an array of its shape would: ``Y @ M``, ``M @ Y``, ``M.T``, ``M**2`` and ``M[:, columns]`` are what
-    they say, and `numpy.asarray` forms it.
-
-    Parameters
-    ----------
-    factors : matrices (a_i, b_i)
-    order : (prod b_i,) permutation, optional
-        Column j is column order_j of the plain product.
-    transposed : bool
-        Stand for the transpose.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.curves.product import KroneckerMatrix
-    >>> A, B = np.array([[1.0, 2.0]]), np.array([[1.0], [3.0]])
-    >>> np.ones((1, 2)) @ KroneckerMatrix([A, B])
-    array([[4., 8.]])
-    >>> np.asarray(KroneckerMatrix([A, B]).T)
-    array([[1., 3.],
-           [2., 6.]])
+    they say, and `numpy.asarray` forms it. The factors are (a_i, b_i); column j is column order_j of the plain product.
     """
 
     #: numpy leaves ``array @ M`` to this class.
@@ -50,7 +31,6 @@ class KroneckerMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(rows, columns)."""
         rows, columns = (int(np.prod([A.shape[side] for A in self.factors])) for side in (0, 1))
         return (columns, rows) if self.transposed else (rows, columns)
 
@@ -59,7 +39,6 @@ class KroneckerMatrix:
 
     @property
     def T(self) -> KroneckerMatrix:
-        """The transpose."""
         return KroneckerMatrix(self.factors, self.order, transposed=not self.transposed)
 
     def __rmatmul__(self, Y: Any) -> Array:
@@ -100,7 +79,6 @@ class KroneckerMatrix:
         return np.ascontiguousarray(column_products([A[:, j] for A, j in zip(self.factors, each, strict=True)]))
 
     def sum(self, axis: int) -> Array:
-        """Sums along an axis."""
         return self @ np.ones(self.shape[1]) if axis == 1 else np.ones(self.shape[0]) @ self
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ovk.base import Array, FieldKind, Loaded, RandomState, check_int, in_interval, positive
+from ovk.base import Array, Loaded, RandomState, check_int, in_interval, positive
 from ovk.datasets._shared import as_generator, bundle
 
 _GRID = 15  # points on each side of the grid on which the speed is measured
@@ -79,7 +80,7 @@ class BumpField:
 def make_vector_field(
     n_samples: int = 200,
     *,
-    kind: FieldKind = "mixed",
+    kind: Literal["curl_free", "div_free", "mixed"] = "mixed",
     n_dims: int = 2,
     mixture: float = 0.5,
     n_bumps: int = 10,

@@ -1,6 +1,5 @@
 """How well a learner does on a stream: progressive evaluation, baselines, intervals, regret."""
 
-from ovk.base import quoted as quoted
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.conformal import (
     ACI,

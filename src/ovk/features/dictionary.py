@@ -433,8 +433,6 @@ class Dictionary(Registered, State):
 
 
 class _DictionaryBlock:
-    """A block of inputs, some of which join a dictionary."""
-
     def __init__(self, dictionary: Dictionary, X: Array, draws: Array, start: int) -> None:
         self.d, self.X = dictionary, X
         gram = dictionary._gram(X, dictionary.points)

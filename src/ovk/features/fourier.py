@@ -256,7 +256,6 @@ class OperatorFourierMap(Registered):
 
 @singledispatch
 def _terms(K: OperatorKernel, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]:
-    """Waves of each term of a kernel."""
     raise ValueError(
         f"operator-valued Fourier features are for separable, diagonal, transformable, curl-free and divergence-free "
         f"kernels, their sums and multiples, got {type(K).__name__}: use Nystrom features for others"
@@ -360,7 +359,7 @@ def complement(V: Array) -> Array:
 # each within [-1, 1]: nothing overflows. A monomial stands once, not once for each order of its factors.
 
 #: More features than anybody can solve with.
-MOST_FEATURES = 100_000
+MAX_TAYLOR_FEATURES = 100_000
 
 
 @dataclass(frozen=True)
@@ -404,10 +403,10 @@ class TaylorMap(Registered):
         gaussian, _ = _gaussian(kernel)
         gaussian.scale(len(point))
         count = comb(len(point) + r, r)
-        if count > MOST_FEATURES:
+        if count > MAX_TAYLOR_FEATURES:
             raise ValueError(
-                f"degree={r} makes {count:,} Taylor features of {len(point)} inputs, at most {MOST_FEATURES:,} are "
-                "allowed: lower degree, or use Nystrom features"
+                f"degree={r} makes {count:,} Taylor features of {len(point)} inputs, at most {MAX_TAYLOR_FEATURES:,} "
+                "are allowed: lower degree, or use Nystrom features"
             )
         return cls(kernel, r, point)
 

@@ -129,7 +129,7 @@ def independent(gram: Array) -> tuple[Array, Array]:
 # Landmarks by randomly pivoted Cholesky.
 
 #: Rows for each landmark that are looked at: with these, choosing costs no more than learning from them.
-ROWS_EACH = 5
+ROWS_PER_LANDMARK = 5
 
 
 @dataclass(eq=False, repr=False)
@@ -166,8 +166,8 @@ class RPCholesky(Parameters):
         """Rows of X, (m, p), for a scalar or operator-valued kernel with everything resolved."""
         size, tol = check_int(self.size, "size"), in_interval(self.tol, "tol", 0.0, 1.0)
         rows = np.arange(X.shape[0])
-        if len(rows) > ROWS_EACH * size:
-            rows = np.sort(rng.choice(len(rows), ROWS_EACH * size, replace=False))
+        if len(rows) > ROWS_PER_LANDMARK * size:
+            rows = np.sort(rng.choice(len(rows), ROWS_PER_LANDMARK * size, replace=False))
         some = X[rows]
         k = _ScalarPart(kernel)
         found = random_pivots(lambda i, j: k(some[i], some[j]), k.diag(some), min(size, len(rows)), rng, tol)

@@ -31,7 +31,6 @@ class FeatureSums(State):
 
     @classmethod
     def zeros(cls, m: int, k: int) -> Self:
-        """Sums before the first row."""
         return cls(np.zeros((m, m)), np.zeros((m, k)))
 
     def add(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
@@ -75,7 +74,6 @@ class FeatureSums(State):
         return _mirror(self.S)
 
     def factor(self, ridge: float) -> RidgeFactor:
-        """Factor S + ridge I."""
         return RidgeFactor.from_lower(self.S, ridge)
 
 
@@ -136,7 +134,6 @@ class OutputSums(State):
 
     @classmethod
     def zeros(cls, m: int, d: int) -> Self:
-        """Sums before the first row."""
         return cls(FeatureSums.zeros(m, d))
 
     def add(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
@@ -169,7 +166,6 @@ class OutputSums(State):
             self.own_S[q] = sums.S
 
     def __add__(self, other: OutputSums) -> OutputSums:
-        """The sums over the rows of both."""
         common = self.common + other.common
         own = [sums for sums in (self, other) if sums.own_S is not None]
         if not own:

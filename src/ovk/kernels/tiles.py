@@ -22,16 +22,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, EntrywiseMap, Indices, one_blas_thread, tile_threads
+from ovk.base import Array, Indices, one_blas_thread, tile_threads
 
+#: Replaces squared distances by values of a kernel, in place.
+EntrywiseMap = Callable[[Array], None]
 #: Entries in a tile: two MiB of doubles.
-TILE = 1 << 18
+TILE_ENTRIES = 1 << 18
 #: Multiplications that one thread does in less time than it takes to share them.
-LITTLE = 1 << 22
+MAX_WORK_OF_ONE_THREAD = 1 << 22
 #: Squared distances below this part of the squared norms are taken from differences where a kernel is rough.
-NEAR = 1e-8
+NEAR_SHARE = 1e-8
 #: Numbers of points whose differences from a single row stay in cache.
-FEW = 1 << 16
+MAX_NUMBERS_OF_ONE_ROW = 1 << 16
 #: Inputs from which products cost more than copying half of a symmetric matrix.
 MANY_INPUTS = 64
 
@@ -55,11 +57,11 @@ def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 
 
     `cost` is the work of an entry, in multiplications: a block that is soon done is not worth waking a thread for.
     """
-    if n * width <= TILE and n * width * cost <= LITTLE:
+    if n * width <= TILE_ENTRIES and n * width * cost <= MAX_WORK_OF_ONE_THREAD:
         work(0, n)
         return
     threads = tile_threads()
-    step = max(1, min(TILE // max(width, 1), -(-n // threads)))
+    step = max(1, min(TILE_ENTRIES // max(width, 1), -(-n // threads)))
     starts = range(0, n, step)
     with one_blas_thread():
         if threads == 1:
@@ -95,7 +97,7 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: EntrywiseMap, *
         return h
     X = np.asarray(X, dtype=np.float64)
     Z = X if same else np.asarray(Z, dtype=np.float64)
-    if len(X) == 1 and Z.size <= FEW:
+    if len(X) == 1 and Z.size <= MAX_NUMBERS_OF_ONE_ROW:
         return _one_row(X, Z, scale, profile)
     X, Z, scale = _in_range(X, Z, scale)
     n, m, p = len(X), len(Z), X.shape[1]
@@ -139,7 +141,7 @@ def radial_product(
     W : (m, q)
     since : (n,) the first point that each row sees, never decreasing; None for all points
     """
-    if len(X) == 1 and Z.size <= FEW:
+    if len(X) == 1 and Z.size <= MAX_NUMBERS_OF_ONE_ROW:
         first = 0 if since is None else int(since[0])
         return _one_row(X, Z[first:], scale, profile) @ W[first:]
     X, Z, scale = _in_range(X, Z, scale)
@@ -148,7 +150,7 @@ def radial_product(
     if n == 0 or m == 0:
         return total
     distances = _HalfDistances(Z, scale, rough)
-    width = min(m, WIDEST)
+    width = min(m, MAX_TILE_COLUMNS)
 
     def work(start: int, stop: int) -> None:
         left = distances.left(X[start:stop])
@@ -180,8 +182,8 @@ def _one_row(x: Array, Z: Array, scale: float | Array, profile: EntrywiseMap) ->
 
 def _hide(h: Array, since: Indices) -> None:
     """Put 0 in front of column since_i of each row, (n,), a few rows at a time: most of it is whole rectangles."""
-    for start in range(0, len(h), STAIR):
-        rows = slice(start, start + STAIR)
+    for start in range(0, len(h), ROWS_HIDDEN_AT_ONCE):
+        rows = slice(start, start + ROWS_HIDDEN_AT_ONCE)
         low, high = max(int(since[start]), 0), int(since[rows][-1])
         if high > 0:
             h[rows, :low] = 0.0
@@ -211,7 +213,7 @@ class _HalfDistances:
             np.subtract(Z, self._centre, out=self._right[:, :p])
             self._right[:, p] = 1.0
             self._right[:, p + 1] = norms = self._norms(self._right[:, :p])
-        self._near = norms.min() > -FAR
+        self._near = norms.min() > -SAFE_SQUARE
 
     def _norms(self, A: Array) -> Array:
         """-|a|^2 / (2 scale^2) of every row, (n,)."""
@@ -236,7 +238,7 @@ class _HalfDistances:
         right = self._right[first : first + h.shape[1]].T
         # Rounding can leave a distance negative, far from the centre by much. Near it a profile does not mind, or sees
         # to it itself: going over a tile costs a fifth of all its work. (Written so that nan counts as far.)
-        if self._near and left[:, -2].min() > -FAR:
+        if self._near and left[:, -2].min() > -SAFE_SQUARE:
             np.matmul(left, right, out=h)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -252,34 +254,34 @@ class _HalfDistances:
         rows, columns = np.nonzero(~np.isfinite(h))
         if len(rows):
             difference = left[rows, :-2] / self._weight - self._right[first + columns, :-2]
-            h[rows, columns] = np.maximum(np.nan_to_num(self._norms(difference), nan=-FARTHEST), -FARTHEST)
+            h[rows, columns] = np.maximum(np.nan_to_num(self._norms(difference), nan=-MAX_SQUARE), -MAX_SQUARE)
 
     def _sharpen(self, left: Array, first: int, h: Array) -> None:
         """Small distances again, from differences."""
         right = self._right[first : first + h.shape[1]]
-        rows, columns = np.nonzero(h >= NEAR * np.add.outer(left[:, -2], right[:, -1]))
+        rows, columns = np.nonzero(h >= NEAR_SHARE * np.add.outer(left[:, -2], right[:, -1]))
         if len(rows):
             difference = left[rows, :-2] / self._weight - right[columns, :-2]
             h[rows, columns] = self._norms(difference)
 
 
 #: -|a|^2 / (2 scale^2) of points whose distances are right to 1e-11.
-FAR = 1024.0
+SAFE_SQUARE = 1024.0
 
 #: The same of points so far out that larger numbers would not be finite in all profiles.
-FARTHEST = 1e300
+MAX_SQUARE = 1e300
 
 #: Rows of which the points that they do not see are hidden together.
-STAIR = 32
+ROWS_HIDDEN_AT_ONCE = 32
 
 #: Points in a tile of a product, at most: with fewer rows than these leave room for, products are slow.
-WIDEST = 1 << 12
+MAX_TILE_COLUMNS = 1 << 12
 
 
 def _scratch(name: str, shape: tuple[int, int]) -> Array:
     """An array to work in, whose contents are whatever was there: this thread's own, if it is not too large to keep."""
     size = shape[0] * shape[1]
-    if size > 2 * TILE:
+    if size > 2 * TILE_ENTRIES:
         return np.empty(shape)
     flat = getattr(_own, name, None)
     if flat is None or flat.size < size:
@@ -305,9 +307,9 @@ def _sparse_half_distances(X: Any, Z: Any, scale: float | Array, rough: bool) ->
     np.minimum(h, 0.0, out=h)
     if rough:
         size = own[:, None] + other
-        rows, columns = np.nonzero((size > 0) & (-h <= NEAR * size))
-        for start in range(0, len(rows), FEW):
-            some = slice(start, start + FEW)
+        rows, columns = np.nonzero((size > 0) & (-h <= NEAR_SHARE * size))
+        for start in range(0, len(rows), MAX_NUMBERS_OF_ONE_ROW):
+            some = slice(start, start + MAX_NUMBERS_OF_ONE_ROW)
             difference = X[rows[some]] - Z[columns[some]]
             h[rows[some], columns[some]] = -0.5 * np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
     return h

@@ -20,7 +20,7 @@ from scipy.special import expit, log_expit
 from ovk.base import Array, Indices, State
 
 #: Newton steps at most, the size of a step that ends them, and the smallest slope.
-STEPS, SMALL, LEAST_SLOPE = 50, 1e-8, 1e-6
+MAX_NEWTON_STEPS, MIN_NEWTON_STEP, MIN_SLOPE = 50, 1e-8, 1e-6
 #: Intervals of scores in which streams are counted.
 BINS = 200
 
@@ -59,7 +59,7 @@ class Calibration:
             return -float(up @ log_expit(z) + down @ log_expit(-z))
 
         now = value(theta)
-        for _ in range(STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             p = expit(design @ theta)
             slope = design.T @ ((up + down) * p - up)
             curve = (design.T * ((up + down) * p * (1.0 - p))) @ design
@@ -69,10 +69,10 @@ class Calibration:
                 length *= 0.5
             theta = theta - length * step
             now = value(theta)
-            if np.abs(length * step).max() <= SMALL:
+            if np.abs(length * step).max() <= MIN_NEWTON_STEP:
                 break
         # Scores that say nothing, or the contrary of the truth, leave the order of the classes as it is.
-        return cls(max(float(theta[0]), LEAST_SLOPE) / unit, float(theta[1]))
+        return cls(max(float(theta[0]), MIN_SLOPE) / unit, float(theta[1]))
 
     def probabilities(self, scores: Array) -> Array:
         """(n, K) probabilities of classes with scores (n, K); the rows sum to 1."""
@@ -91,7 +91,6 @@ class ScoreCounts(State):
 
     @classmethod
     def empty(cls) -> ScoreCounts:
-        """Counts before the first row."""
         return cls(*np.zeros((3, BINS)))
 
     def add(self, scores: Array, labels: Indices) -> None:

@@ -26,8 +26,6 @@ class Penalty(Parameters, ABC):
 
 @dataclass(eq=False, repr=False)
 class WeightedPenalty(Penalty, saved=False):
-    """A penalty that is proportional to a weight."""
-
     weight: float = 1.0
 
     def _weight(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows
 
 
+@dataclass(eq=False, repr=False)
 class OnlineOperator(StreamRegressor):
     """Learns an operator from a stream: rows of X and y are functions, each pair predicted before it is learned.
 
@@ -68,29 +70,15 @@ class OnlineOperator(StreamRegressor):
     True
     """
 
-    inputs_: PrincipalComponents
-    outputs_: PrincipalComponents
-
-    def __init__(
-        self,
-        learner: Any = None,
-        *,
-        input_grid: Any = None,
-        output_grid: Any = None,
-        decay: float = 1.0,
-        tol: float = 1e-4,
-        max_components: int = 200,
-        warm_up: int | None = None,
-        on_invalid: str = "raise",
-    ) -> None:
-        self.learner = learner
-        self.input_grid = input_grid
-        self.output_grid = output_grid
-        self.decay = decay
-        self.tol = tol
-        self.max_components = max_components
-        self.warm_up = warm_up
-        self.on_invalid = on_invalid
+    learner: Any = None
+    _: KW_ONLY
+    input_grid: Any = None
+    output_grid: Any = None
+    decay: float = 1.0
+    tol: float = 1e-4
+    max_components: int = 200
+    warm_up: int | None = None
+    on_invalid: str = "raise"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,7 +3,6 @@
 from ovk.operators.base import Dense, Identity, LowRank, MixedEffect, OutputOperator, Spectrum
 from ovk.operators.base import spectrum as spectrum
 from ovk.operators.curves import CurveOperator, Integral, Multiplication
-from ovk.operators.curves import exponential_sums as exponential_sums
 from ovk.operators.groups import Cluster, GraphLaplacian, MeanRegularised, TensorProduct, Tree
 
 __all__ = [

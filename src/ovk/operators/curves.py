@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -27,21 +27,14 @@ from ovk.operators.groups import TensorProduct
 # Integral operators whose eigenfunctions are known.
 
 
-@dataclass(frozen=True)
-class Eigenfunctions:
-    """Eigenvalues, in descending order, and orthonormal eigenfunctions of an integral operator.
+class Eigenfunctions(NamedTuple):
+    """Eigenvalues (J,), in descending order, and orthonormal eigenfunctions phi_j of an integral operator.
 
-    Attributes
-    ----------
-    values : (J,)
-    functions : gives phi_j(t), (m, J), at m points
+    The functions take m points to phi_j(t), (m, J).
     """
 
     values: Array
     functions: Callable[[Array], Array]
-
-    def __call__(self, points: Array) -> Array:
-        return self.functions(points)
 
 
 def analytic_eigenfunctions(kernel: ScalarKernel, grid: Grid, count: int) -> Eigenfunctions:
@@ -65,12 +58,6 @@ def exponential(length: float, start: float, stop: float, count: int) -> Eigenfu
 
     With c = 1/l, middle m and half length h, the eigenfunctions are cos(w (t - m)) with w tan(w h) = c and
     sin(w (t - m)) with w = -c tan(w h), in turn; the eigenvalues are 2 c / (w^2 + c^2).
-
-    Examples
-    --------
-    >>> from ovk.operators.curves import exponential
-    >>> exponential(1.0, 0.0, 1.0, 3).values.round(4)
-    array([0.7388, 0.138 , 0.0451])
     """
     c, middle, half = 1.0 / length, 0.5 * (start + stop), 0.5 * (stop - start)
     frequencies = np.empty(count)
@@ -94,14 +81,7 @@ def exponential(length: float, start: float, stop: float, count: int) -> Eigenfu
 
 
 def gaussian_on_circle(length: float, period: float, count: int) -> Eigenfunctions:
-    """Of ``Periodic(Gaussian(l), P)``: Fourier's functions, with eigenvalues P exp(-a) I_k(a), a = (P / 2 pi l)^2.
-
-    Examples
-    --------
-    >>> from ovk.operators.curves import gaussian_on_circle
-    >>> gaussian_on_circle(0.2, 1.0, 3).values.round(4)
-    array([0.5854, 0.1767, 0.1767])
-    """
+    """Of ``Periodic(Gaussian(l), P)``: Fourier's functions, with eigenvalues P exp(-a) I_k(a), a = (P / 2 pi l)^2."""
     order = (np.arange(count) + 1) // 2
     values = period * ive(order, (period / (2.0 * np.pi * length)) ** 2)
 
@@ -217,6 +197,7 @@ class Multiplication(CurveOperator):
         return before[:, None] * L * g if g is not None else (before * self._diagonal())[:, None] * L
 
 
+@dataclass(eq=False, repr=False)
 class Integral(CurveOperator):
     """(T y)(t) = integral of k(t, s) y(s) ds: neighbouring times inform each other (Hilbert-Schmidt operator).
 
@@ -247,13 +228,10 @@ class Integral(CurveOperator):
     array([0.045, 0.138, 0.739])
     """
 
-    def __init__(
-        self, kernel: Any = None, grid: Any = None, n_eigen: int | None = None, eigenfunctions: str = "grid"
-    ) -> None:
-        self.kernel = kernel
-        self.grid = grid
-        self.n_eigen = n_eigen
-        self.eigenfunctions = eigenfunctions
+    kernel: Any = None
+    grid: Any = None
+    n_eigen: int | None = None
+    eigenfunctions: str = "grid"
 
     @cached
     def _product(self) -> TensorProduct | None:
@@ -305,7 +283,7 @@ class Integral(CurveOperator):
     def eigh(self) -> Spectrum:
         exact = None if self._product() is not None else self._analytic()
         if exact is not None:
-            factor = self._grid().roots()[:, None] * exact(self._grid().checked()) * np.sqrt(exact.values)
+            factor = self._grid().roots()[:, None] * exact.functions(self._grid().checked()) * np.sqrt(exact.values)
             return spectrum(factor @ factor.T, "the kernel of Integral")
         product = self._product()
         found = self._whole()[1] if product is None else product.eigh()
@@ -361,8 +339,8 @@ class Integral(CurveOperator):
         points = grid.inside(points, beyond=exact is None)
         roots = grid.roots()
         if exact is not None:
-            own: Array = roots[:, None] * exact(grid.checked())
-            return (own * exact.values) @ exact(points).T
+            own: Array = roots[:, None] * exact.functions(grid.checked())
+            return (own * exact.values) @ exact.functions(points).T
         E: Array = roots[:, None] * self._kernel()(grid.locations(), points[:, None])
         return E if self.n_eigen is None else self._projected(E)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import AND, PRODUCT, Array, Indices, PartsMixin, Transform, dense_inputs, part, rule
+from ovk.base import AND, PRODUCT, Array, Indices, PartsMixin, dense_inputs, part, rule
 from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel, contract
 from ovk.operators import Dense
 from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term, by_entry
@@ -191,6 +191,9 @@ rule("&", OperatorKernel, OperatorKernel)(Hadamard)
 
 
 # One scalar kernel, each output looking at the input in its own way.
+
+#: A function of (n, p) rows, or a matrix to multiply them by.
+Transform = Callable[[Array], Array] | Array
 
 
 class Transformable(OperatorKernel):

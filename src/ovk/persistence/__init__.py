@@ -16,7 +16,7 @@ digests find accidents, they do not prove who wrote a file. `save` replaces the 
 How the format evolves. It is frozen at 0.1.0: from then on every release reads the files of all earlier ones (golden
 files in ``tests/persistence``). What an old reader would not understand, such as a new tag in the tree, raises the
 number by one. The two metadata entries ``ovk.manifest`` and ``ovk.blake2b`` and the manifest's ``format`` and ``ovk``
-stay as they are for good: they are how an old release recognises a newer file and says so. A file stores every
+stay as they are for good: by them an old release recognises a newer file. A file stores every
 parameter, so a default may change. Private classes have no names in files.
 """
 
@@ -230,7 +230,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Container]:
     mode = os.stat(name).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(f"path: {name!r} is a folder; give the file that was saved")
-    if not stat.S_ISREG(mode):  # opening a pipe would wait for ever
+    if not stat.S_ISREG(mode):  # opening a pipe would block
         raise CorruptFile(f"path: {name!r} is a device or a pipe; give the file that was saved")
     with open(name, "rb") as file:
         yield Container(file, os.fstat(file.fileno()).st_size, name)

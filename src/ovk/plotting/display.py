@@ -17,7 +17,7 @@ from ovk.base import Array, NamedOutputs
 #: Okabe and Ito's colours for what is predicted, for bands around it, and for what is set against it.
 BLUE, SKY, ORANGE = "#0072B2", "#56B4E9", "#D55E00"
 
-#: Lines that are told apart in grey as well as by eyes that mix up red and green.
+#: Lines that can be distinguished in greyscale and by the colour-blind.
 LINES: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "linestyle": "-", "linewidth": 2.2},
     {"color": ORANGE, "linestyle": "--", "linewidth": 1.5},
@@ -45,9 +45,9 @@ def check_picture(path: Path) -> None:
     known = pyplot().figure().canvas.get_supported_filetypes()
     pyplot().close()
     if path.suffix.lower().lstrip(".") not in known:
-        raise ValueError(f"{path} must end in .png, .svg or .pdf: that tells which kind of picture it is")
+        raise ValueError(f"{path} must end in .png, .svg or .pdf")
     if not path.absolute().parent.is_dir():
-        raise ValueError(f"there is no folder {path.absolute().parent} for the picture: make it first")
+        raise ValueError(f"the directory {path.absolute().parent} does not exist")
 
 
 def save_picture(display: Display, path: Path) -> None:
@@ -200,8 +200,7 @@ def draw_matrix(
 ) -> None:
     """An image of a matrix with names at its rows and columns, `text` in its cells and a colour `bar` of that name."""
     low, high = limits
-    # Light to dark, or from red to blue, which the colour-blind can tell apart; in grey both ends look alike, and the
-    # text of the cells tells them apart.
+    # Light to dark, or red to blue, which the colour-blind can distinguish; in greyscale the text of the cells does.
     image = ax.imshow(values, vmin=low, vmax=high, cmap="RdBu" if low < 0 else "Blues", **style)
     wide = any(len(name) > 2 for name in columns)
     ax.set_xticks(

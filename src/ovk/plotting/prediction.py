@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, FieldStyle, check_int, unnamed
+from ovk.base import Array, check_int, unnamed
 from ovk.curves import Grid, ProductGrid
 from ovk.plotting.display import BLUE, ORANGE, Display, draw_band, own_names
 
@@ -102,11 +102,10 @@ class FunctionalPredictionDisplay(Display):
     ----------
     points : (m,) where the curves are drawn
     mean : (n, m)
-    std : (n, m) or None
+    band : (n, m) lower and upper ends of a band around the mean, or None
+    label : what the band is
     observed : (times, values), a sequence of n arrays each, what was observed of each curve and when; or None
     names : names of the curves, optional
-    interval : (n, m) lower and upper ends of an interval, drawn in the place of standard deviations, or None
-    level : the level of the interval, or None
     xlabel, ylabel : labels of the axes
 
     Examples
@@ -117,17 +116,16 @@ class FunctionalPredictionDisplay(Display):
     >>> X = np.linspace(-1, 1, 20)[:, None]
     >>> Y = np.sin(3 * np.linspace(0, 1, 30) + X)
     >>> model = FunctionalRidge(alpha=0.01).fit(X, Y)
-    >>> FunctionalPredictionDisplay.from_estimator(model, X[:3], Y[:3], grid=[0.2, 0.4], plot=False).std.shape
+    >>> FunctionalPredictionDisplay.from_estimator(model, X[:3], Y[:3], grid=[0.2, 0.4], plot=False).mean.shape
     (3, 2)
     """
 
     points: Array
     mean: Array
-    std: Array | None = None
+    band: tuple[Array, Array] | None = None
+    label: str = "two standard deviations"
     observed: tuple[Sequence[Array], Sequence[Array]] | None = None
     names: Any = None
-    interval: tuple[Array, Array] | None = None
-    level: float | None = None
     xlabel: str = "t"
     ylabel: str = ""
 
@@ -168,18 +166,18 @@ class FunctionalPredictionDisplay(Display):
         first = slice(check_int(max_curves, "max_curves"))
         X, names = (None if part is None else getattr(part, "iloc", part)[first] for part in (X, names))
         points = _fine_points(fitted) if grid is None else np.array(getattr(grid, "points", grid), dtype=np.float64)
-        std, interval = None, None
+        ends, label = None, cls.label
         if band and level is not None:
             found = estimator.predict_interval(X, level, grid=points)
             mean, *ends = unnamed((found.predictions, found.lower, found.upper))
-            interval = (ends[0], ends[1])
+            label = f"{100 * level:g}% interval"
         elif band:
             mean, std = unnamed(estimator.predict(X, return_std=True, grid=points))
+            ends = (mean - 2 * std, mean + 2 * std)
         else:
             mean = unnamed(estimator.predict(X, grid=points))
         observed = None if Y is None else _observed(Y, fitted, first, len(mean), points)
-        display = cls(points, mean, std, observed, names, interval, level if band else None, xlabel, ylabel)
-        return display._drawn(axes, plot)
+        return cls(points, mean, ends, label, observed, names, xlabel, ylabel)._drawn(axes, plot)
 
     @classmethod
     def from_left_out(cls, estimator: Any, *, max_curves: int = 8, axes: Any = None, plot: bool = True) -> Self:
@@ -192,7 +190,8 @@ class FunctionalPredictionDisplay(Display):
         seen, mean, std = estimator.left_out_curves(rows)
         points = fitted.checked()
         observed = _observed(seen, fitted, slice(None), len(rows), points)
-        return cls(points, mean, std, observed, [f"row {i}, left out" for i in rows])._drawn(axes, plot)
+        names = [f"row {i}, left out" for i in rows]
+        return cls(points, mean, (mean - 2 * std, mean + 2 * std), cls.label, observed, names)._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw each curve on its own axes, side by side."""
@@ -200,12 +199,9 @@ class FunctionalPredictionDisplay(Display):
         columns = min(n, 4)
         panels = self._panels(ax, n, columns, (0.6, 0.7), (2.6, 2.1), sharex=True, sharey=True)
         for i, panel in enumerate(panels):
-            if self.std is not None:
-                draw_band(panel, self.points, self.mean[i], 2 * self.std[i], "two standard deviations")
-            if self.interval is not None:
-                low, high = (ends[i] for ends in self.interval)
-                label = "interval" if self.level is None else f"{100 * self.level:g}% interval"
-                draw_band(panel, self.points, 0.5 * (low + high), 0.5 * (high - low), label)
+            if self.band is not None:
+                low, high = (ends[i] for ends in self.band)
+                draw_band(panel, self.points, 0.5 * (low + high), 0.5 * (high - low), self.label)
             panel.plot(self.points, self.mean[i], color=BLUE, linewidth=1.8, label="prediction")
             if self.observed is not None:
                 times, values = (part[i] for part in self.observed)
@@ -318,7 +314,7 @@ class VectorFieldDisplay(Display):
         part: str | None = None,
         grid: int = 25,
         height: float = 0.0,
-        style: FieldStyle = "quiver",
+        style: Literal["quiver", "stream"] = "quiver",
         ax: Any = None,
         plot: bool = True,
     ) -> Self:
@@ -360,7 +356,7 @@ class VectorFieldDisplay(Display):
         display = cls(x, y, values[:, :2].reshape(m, m, 2), points, observed, inlier, title)
         return display.plot(ax, style=style) if plot else display
 
-    def plot(self, ax: Any = None, *, style: FieldStyle = "quiver") -> Self:
+    def plot(self, ax: Any = None, *, style: Literal["quiver", "stream"] = "quiver") -> Self:
         """Draw arrows over the observations, or stream lines whose darkness and width are the speed."""
         ax = self._axes(ax, (5.2, 4.6))
         speed = np.linalg.norm(self.vectors, axis=2)

@@ -14,7 +14,7 @@ from ovk.kernels import Scaled
 from ovk.ovkernels import distinct
 from ovk.plotting.display import SKY, Display, draw_matrix, plain_log_ticks, pyplot, shortened
 
-#: Line styles, so that curves can be told apart without colour.
+#: Line styles distinguish curves without colour.
 STYLES = ("-", "--", "-.", ":")
 
 

@@ -165,7 +165,7 @@ class SupportDisplay(RowCurves):
         if result.support_rows is None or result.support_sizes is None:
             raise ValueError(f"{result.model.name} keeps no support points: there is no growth to draw")
         sizes = {result.model.name: result.support_sizes[:, None]}
-        titles = ("How large the model grew",)
+        titles = ("Size of the model",)
         return cls(result.support_rows, sizes, titles, "support points", logarithmic=False)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
@@ -335,6 +335,6 @@ class ConfusionDisplay(Display):
         text = "{:.0%}".format if len(names) <= MAX_WRITTEN else None
         draw_matrix(ax, shares, names, names, (0.0, 1.0), text, fontsize=8)
         ax.set_xlabel("predicted")
-        ax.set_ylabel("came")
+        ax.set_ylabel("actual")
         ax.set_title("Share of the rows of each class", fontsize=10)
         return self

@@ -72,7 +72,7 @@ class OutputStructureDisplay(Display):
         ax = self._axes(ax, (1.6 + 0.45 * max(d, 4), 1.2 + 0.4 * max(d, 4)))
         text = "{:.2f}".format if d <= MAX_WRITTEN else None
         draw_matrix(ax, self.correlation, self.labels, self.labels, (-1.0, 1.0), text, bar="correlation")
-        ax.set_title("Which outputs go together")
+        ax.set_title("Correlation of the outputs")
         return self
 
 
@@ -102,10 +102,10 @@ def _draw_nodes(ax: Any, places: Array, names: Sequence[str], title: str) -> Non
 
 
 class OutputGraphDisplay(OutputStructureDisplay):
-    """An output operator as a graph of tasks: a line for every two that go together, the wider the more.
+    """An output operator as a graph: a line between every two correlated outputs, the wider the stronger.
 
-    Positively correlated tasks are joined by a solid blue line, negatively correlated ones by a dashed orange one.
-    They stand on a circle, those that go together side by side.
+    Positively correlated outputs are joined by a solid blue line, negatively correlated ones by a dashed orange one.
+    They lie on a circle, correlated ones next to each other.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class OutputGraphDisplay(OutputStructureDisplay):
         return [(int(i), int(j), round(float(self.correlation[i, j]), 12)) for i, j in zip(rows, columns, strict=True)]
 
     def positions(self) -> Array:
-        """Places of the outputs on the unit circle, (d, 2): those that are correlated stand side by side."""
+        """Places of the outputs on the unit circle, (d, 2), correlated ones next to each other."""
         d = len(self.correlation)
         if d <= 2:
             return circle(range(d))
@@ -151,7 +151,7 @@ class OutputGraphDisplay(OutputStructureDisplay):
             style = {"color": BLUE, "linestyle": "-"} if value > 0 else {"color": ORANGE, "linestyle": DASHES}
             width, alpha = 0.5 + 4.5 * abs(value), 0.25 + 0.7 * abs(value)
             ax.plot(*places[[i, j]].T, **style, linewidth=width, alpha=alpha, solid_capstyle="round", zorder=1)
-        title = f"Which outputs go together\n(|correlation| >= {self.threshold:g})"
+        title = f"Correlated outputs\n(|correlation| >= {self.threshold:g})"
         _draw_nodes(ax, places, self.labels, title)
         ax.plot([], [], color=BLUE, linewidth=3, label="same sign")
         ax.plot([], [], color=ORANGE, linewidth=3, linestyle=DASHES, label="opposite sign")
@@ -218,7 +218,7 @@ class NetworkDisplay(Display):
             )  # fmt: skip
             ax.add_patch(arrow)
         names = [shortened(name, 18) for name in self.network.names]
-        _draw_nodes(ax, places, names, "Which variables act on which")
+        _draw_nodes(ax, places, names, "Inferred network")
         if self.truth is not None:
             ax.text(0.0, -1.5, "dashed: not in the truth", ha="center", va="bottom", fontsize=8)
         return self

@@ -134,7 +134,6 @@ class FeatureSpaceRidge:
     chunk_size: int
 
     def solve(self, alpha: float) -> OVKRidge:
-        """Ridge regression of the coordinates."""
         T = Identity(count_outputs(self.coordinates.anchors)) if self.operator is None else self.operator
         ridge = OVKRidge(self.kernel * T, alpha, fit_intercept=self.intercept, landmarks=self.landmarks)
         if self.graph is not None:
@@ -189,9 +188,9 @@ def smoother_path(Phi: Array, P: sparse.csr_array | None, T: Array, alphas: Arra
 # Reading the parameters of `IOKR`: kernel, operator, alphas and landmarks, in all the forms that a user may pass.
 
 #: Distinct outputs above which a square matrix of them is not made unasked.
-MANY_OUTPUTS = 10_000
+MAX_DISTINCT_OUTPUTS = 10_000
 #: Rows from which weights of kernels are learned at most: they are few, and each round costs the cube of the rows.
-ROWS = 2000
+MAX_WEIGHT_ROWS = 2000
 
 
 def split_kernel(kernel: Any, operator: Any) -> tuple[ScalarKernel, Any]:
@@ -222,7 +221,7 @@ def learned_kernel(
         raise ValueError("kernel must hold at least one kernel, got an empty list")
     resolved = [as_kernel(kernel).resolve(X) for kernel in kernels]
     n = X.shape[0]
-    rows = np.arange(n) if n <= ROWS else np.sort(rng.choice(n, size=ROWS, replace=False))
+    rows = np.arange(n) if n <= MAX_WEIGHT_ROWS else np.sort(rng.choice(n, size=MAX_WEIGHT_ROWS, replace=False))
     model = MovKL([kernel * Identity() for kernel in resolved], alpha, fit_intercept=intercept)
     weights = model.fit(X[rows], targets[rows]).weights_
     terms = [Scaled(float(weight), kernel) for weight, kernel in zip(weights, resolved, strict=True) if weight > 0]
@@ -240,7 +239,7 @@ def coordinates_for(
         return Sketch.from_landmarks(kernel, as_outputs(landmarks, kernel, "output_landmarks"))
     first = distinct_outputs(outputs)[0]
     wanted = len(first) if landmarks is None else min(check_int(landmarks, "output_landmarks"), len(first))
-    if wanted > MANY_OUTPUTS:
+    if wanted > MAX_DISTINCT_OUTPUTS:
         raise ValueError(
             f"there are {wanted} distinct outputs, and their kernel matrix would not fit: give output_landmarks=m, a "
             "few hundred or thousand"

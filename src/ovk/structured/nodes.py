@@ -18,9 +18,9 @@ from ovk.kernels import numbers_of_objects
 from ovk.structured.outputs import ObjectKernel
 
 #: Nodes of a connected part up to which its eigenvectors are computed (once) rather than columns on demand.
-SMALL_PART = 4000
+MAX_EIGEN_NODES = 4000
 #: Columns of a larger part computed at once for a diagonal.
-COLUMNS = 256
+MAX_COLUMNS = 256
 
 
 class GraphComponent(NamedTuple):
@@ -34,9 +34,9 @@ class GraphComponent(NamedTuple):
 class NodeKernel(ObjectKernel):
     """k = r(L) between nodes; r >= 0 on the spectrum of the Laplacian L, so k is positive semi-definite.
 
-    The function of a Laplacian falls apart into those of the connected parts of the graph. Parts of up to `SMALL_PART`
-    nodes are decomposed once; of larger ones only the columns that are asked for are computed, by products with (or
-    sparse solves of) L.
+    The function of a Laplacian falls apart into those of the connected parts of the graph. Parts of up to
+    `MAX_EIGEN_NODES` nodes are decomposed once; of larger ones only the columns that are asked for are computed, by
+    products with (or sparse solves of) L.
     """
 
     graph: Any
@@ -73,7 +73,7 @@ class NodeKernel(ObjectKernel):
         for nodes in members:
             place[nodes] = np.arange(len(nodes))
             inner = sparse.csr_array(L[nodes][:, nodes])
-            pairs = np.linalg.eigh(inner.toarray()) if len(nodes) <= SMALL_PART else None
+            pairs = np.linalg.eigh(inner.toarray()) if len(nodes) <= MAX_EIGEN_NODES else None
             parts.append(GraphComponent(nodes, inner, pairs))
         return parts, part_of.astype(np.intp), place
 
@@ -85,7 +85,6 @@ class NodeKernel(ObjectKernel):
         return None if names is None else {name: i for i, name in enumerate(names)}
 
     def _indices(self, X: Any) -> Indices:
-        """Numbers of the nodes."""
         names, n = self._names(), len(self._parts()[1])
         if names is not None:
             unknown = [x for x in X if x not in names]
@@ -129,15 +128,13 @@ class NodeKernel(ObjectKernel):
                 values[i] = V[rows] ** 2 @ self.transfer(np.maximum(e, 0.0))
             else:
                 distinct, back = np.unique(rows, return_inverse=True)
-                blocks = [distinct[start : start + COLUMNS] for start in range(0, len(distinct), COLUMNS)]
+                blocks = [distinct[start : start + MAX_COLUMNS] for start in range(0, len(distinct), MAX_COLUMNS)]
                 values[i] = np.concatenate([np.diagonal(self._within(part, some, some)) for some in blocks])[back]
         return values
 
 
 @dataclass(eq=False, repr=False)
 class _KernelOfBeta(NodeKernel, saved=False):
-    """A kernel of nodes with one parameter besides the graph."""
-
     graph: Any
     beta: float = 1.0
     normalised: bool = False

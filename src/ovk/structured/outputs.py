@@ -124,7 +124,6 @@ def distinct_outputs(*collections: Outputs) -> tuple[Indices, list[Indices]]:
 
 
 def same_outputs(one: Outputs, two: Outputs) -> bool:
-    """Whether two collections hold equal outputs in the same order."""
     return count_outputs(one) == count_outputs(two) and hashable_keys(one) == hashable_keys(two)
 
 

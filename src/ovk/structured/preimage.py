@@ -30,7 +30,7 @@ from ovk.structured.outputs import (
 )
 
 #: Kernel values between anchors and candidates kept while rows are predicted (512 MB).
-KEPT = 1 << 26
+MAX_KERNEL_VALUES = 1 << 26
 
 
 def top_k(scores: Array, k: int) -> Indices:
@@ -53,7 +53,8 @@ class SharedScores:
     def __init__(self, kernel: ScalarKernel, anchors: Outputs, candidates: Outputs) -> None:
         self._kernel, self._anchors, self._candidates = kernel, anchors, candidates
         self._half = 0.5 * squared_norms(kernel, candidates)
-        self._all = kernel(anchors, candidates) if count_outputs(anchors) * len(self._half) <= KEPT else None
+        kept = count_outputs(anchors) * len(self._half) <= MAX_KERNEL_VALUES
+        self._all = kernel(anchors, candidates) if kept else None
 
     def __call__(self, W: Array) -> Array:
         """(m, candidates) scores of predictions with weights W (m, anchors)."""
@@ -91,7 +92,7 @@ def scores_per_example(kernel: ScalarKernel, anchors: Outputs, W: Array, sets: l
     result: list[Array] = []
     sizes = [count_outputs(one) for one in sets]
     start = 0
-    limit = max(1, KEPT // max(W.shape[1], 1))
+    limit = max(1, MAX_KERNEL_VALUES // max(W.shape[1], 1))
     while start < len(sets):
         stop, total = start + 1, sizes[start]
         while stop < len(sets) and total + sizes[stop] <= limit:

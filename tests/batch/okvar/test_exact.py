@@ -115,11 +115,11 @@ def test_splitting_starts_decaying_outputs_low(target, made, monkeypatch):
 
 def test_splitting_with_a_gram_of_low_rank(made, monkeypatch):
     full = OKVAR("linear", 0.3, L1(0.02), tol=1e-6).fit(made.series)
-    monkeypatch.setattr("ovk.batch.okvar.alternate.MANY", 1)
+    monkeypatch.setattr("ovk.batch.okvar.alternate.MIN_ROWS_LOW_RANK", 1)
     low = OKVAR("linear", 0.3, L1(0.02), tol=1e-6).fit(made.series)
     np.testing.assert_allclose(low.objective_[-1], full.objective_[-1], rtol=1e-6)
     smooth = OKVAR(Gaussian(5.0), 0.3, tol=1e-6).fit(made.series)
-    monkeypatch.setattr("ovk.batch.okvar.alternate.MANY", 10_000)
+    monkeypatch.setattr("ovk.batch.okvar.alternate.MIN_ROWS_LOW_RANK", 10_000)
     np.testing.assert_allclose(
         smooth.predict(made.data), OKVAR(Gaussian(5.0), 0.3).fit(made.series).predict(made.data), atol=1e-6
     )

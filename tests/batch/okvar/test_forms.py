@@ -9,7 +9,7 @@ import pytest
 
 import ovk
 from ovk import OKVAR
-from ovk.batch import best_okvar, consensus, rank_average, stability_selection
+from ovk.batch import best_okvar, consensus, rank_average
 from ovk.kernels import Gaussian
 from ovk.objectives import L1, L1L2
 from ovk.operators import Identity
@@ -257,8 +257,11 @@ def test_consensus_and_stability_over_all_things(made):
         assert network.chosen.sum() == 2
         assert network.scores.max() <= 1.0
     assert consensus(models[0], frame(made), series="series", times="time").names == tuple(made.feature_names)
-    again = [stability_selection(models[0], made.series, n_subsamples=4, random_state=1).scores for _ in range(2)]
+    stable = {"over": "subsamples", "average": "shares", "n_subsamples": 4, "random_state": 1}
+    again = [consensus(models[0], made.series, **stable).scores for _ in range(2)]
     np.testing.assert_array_equal(*again)
+    with pytest.raises(ValueError, match="average must be 'ranks' or 'shares', got 'votes'"):
+        consensus(models, made.series, average="votes")
     with pytest.raises(ValueError, match="over must be"):
         consensus(models, made.series, over="time")
     with pytest.raises(ValueError, match="models must hold at least one OKVAR and nothing else"):

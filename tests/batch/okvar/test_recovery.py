@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from ovk import OKVAR
-from ovk.batch import stability_selection
+from ovk.batch import consensus
 from ovk.kernels import Gaussian, Linear
 from ovk.objectives import L1
 from reproduce.data import make_gene_network
@@ -43,7 +43,8 @@ def test_a_sparse_linear_autoregression_with_sparse_coefficients(linear):
 
 def test_a_sparse_linear_autoregression_by_stability(linear):
     x, truth = linear
-    found = stability_selection(OKVAR("linear", 1.0), x, n_subsamples=20, top_k=10, random_state=0)
+    how = {"over": "subsamples", "average": "shares", "n_subsamples": 20, "fraction": 0.5, "top_k": 10}
+    found = consensus(OKVAR("linear", 1.0), x, **how, random_state=0)
     assert area(found.scores, truth) > 0.95
     assert (truth[found.chosen] != 0).mean() > 0.8
 

@@ -51,7 +51,7 @@ def command(
         with opened as future:
             found = learned.forecast(steps, level, future)
     columns = PredictionColumns(found.outputs, timed=found.instants is not None, first="step")
-    write_predictions([found.predictions()], columns, save, as_json=as_json)
+    write_predictions([(found.predictions(),)], columns, save, as_json=as_json)
     if plot is not None:
         from ovk.app.report import ForecastDisplay
         from ovk.plotting import save_picture

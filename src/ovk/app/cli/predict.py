@@ -15,7 +15,7 @@ import typer
 
 from ovk.app.cli.options import File, Format, Json, LevelOfModel, Out, check_output_path, listed
 from ovk.app.cli.output import Exit, Failure, err, exit_code_on_error, plain, show
-from ovk.app.sessions import MAX_BAD, FilePredictions, LearnedTable
+from ovk.app.sessions import MAX_BAD, FilePredictions, LearnedTable, PredictionColumns
 from ovk.app.tables import open_records
 from ovk.persistence import load, replacing
 
@@ -25,7 +25,9 @@ from ovk.persistence import load, replacing
 PARQUET = ".parquet"
 
 
-def write_predictions(found: Iterable[Any], columns: Any, path: Path | None, *, as_json: bool) -> None:
+def write_predictions(
+    found: Iterable[tuple[Any, ...]], columns: PredictionColumns, path: Path | None, *, as_json: bool
+) -> None:
     """Write predictions as they come: to standard output, or to a file that is complete or not there."""
     if path is not None and path.suffix.lower() == PARQUET:
         _write_parquet(found, columns, path)
@@ -33,9 +35,8 @@ def write_predictions(found: Iterable[Any], columns: Any, path: Path | None, *, 
     with _opened(path) as stream:
         if not as_json:
             stream.write(columns.header)
-        for predictions in found:
-            rows = map(_json_line, columns.objects(predictions)) if as_json else columns.lines(predictions)
-            stream.writelines(rows)
+        for block in found:
+            stream.writelines(map(_json_line, columns.objects(*block)) if as_json else columns.lines(*block))
             # Whoever sends rows one by one waits for each answer.
             stream.flush()
 
@@ -48,11 +49,11 @@ def _json_line(row: dict[str, object]) -> str:
         return json.dumps(plain(row), allow_nan=False) + "\n"
 
 
-def _write_parquet(found: Iterable[Any], columns: Any, path: Path) -> None:
+def _write_parquet(found: Iterable[tuple[Any, ...]], columns: PredictionColumns, path: Path) -> None:
     writer = None
     with replacing(str(path)) as file:
-        for predictions in found:
-            table = columns.table(predictions)
+        for block in found:
+            table = columns.table(*block)
             if writer is None:
                 from pyarrow import parquet
 
@@ -103,20 +104,17 @@ def command(
     learned = load_table_model(model)
     with exit_code_on_error(Exit.DATA), open_records(file, form or None) as records:
         records.live = True
-        rows = FilePredictions(learned, records, level, max_bad)
-        found: Iterable[Any] = rows
-        columns = rows.columns
-        if names := listed(keep):
-            if taken := [name for name in names if name in columns.names]:
-                raise Failure(f"--keep {taken[0]}: the predictions have a column of that name already", Exit.USAGE)
-            columns = rows.keeping(names)
-        else:
-            found = (predictions for predictions, _ in rows)
+        names = listed(keep)
+        taken = {*learned.prediction_columns().names} & {*names}
+        if taken:
+            raise Failure(f"--keep {taken.pop()}: the predictions have a column of that name already", Exit.USAGE)
+        rows = FilePredictions(learned, records, level, max_bad, names)
+        found: Iterable[tuple[Any, ...]] = rows
         if records.part_read() is not None:
             # A file that lies there is refused, if it must be, before a line is written; a pipe may wait for the first.
             rest = iter(found)
             found = chain(list(islice(rest, 1)), rest)
-        write_predictions(found, columns, save, as_json=as_json)
+        write_predictions(found, rows.columns, save, as_json=as_json)
     for warning in rows.warnings():
         show(f"warning: {warning}", err, style="yellow")
 

@@ -22,8 +22,8 @@ from sklearn.base import is_classifier
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
 from ovk.app.sessions import LearnedTable, Session
-from ovk.app.tables import Batch, Number, Prepared
-from ovk.base import Array, State, Transactional, quoted
+from ovk.app.tables import Batch, Prepared
+from ovk.base import Array, Number, State, Transactional, quoted
 from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
 from ovk.online import AutoStream
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk.app.sessions.predictions import KeptColumns, Predictions
+from ovk.app.sessions.predictions import Predictions
 from ovk.app.sessions.settings import check_bad_rows
 from ovk.app.sessions.summary import bad_rows_note
-from ovk.app.tables import Batch, Preparation, Records
+from ovk.app.tables import Batch, Preparation, Records, find_columns
 from ovk.evaluation import rows_needed
 
 #: Rows read at a time.
@@ -30,22 +30,26 @@ class FilePredictions:
     records : the file
     level : of the intervals, None for that of the model
     max_bad : share of rows with unreadable cells above which the file is refused
+    keep : columns of the file that stand before the predictions
 
     Attributes
     ----------
     columns : how the predictions are written
     """
 
-    def __init__(self, model: Any, records: Records, level: float | None, max_bad: float) -> None:
+    def __init__(
+        self, model: Any, records: Records, level: float | None, max_bad: float, keep: Sequence[str] = ()
+    ) -> None:
         self._model, self._predictor = model, model.predictor().bind(records.names, records.label)
         self._records, self._level, self._max_bad = records, level, max_bad
         self._preparation: Preparation = self._predictor.preparation
-        self.columns = model.prediction_columns(outcomes=self._preparation.knows_outputs())
+        find_columns(keep, records.names, records.label)
+        places = {name: list(records.names).index(name) for name in keep}
+        self.columns = model.prediction_columns(outcomes=self._preparation.knows_outputs(), keep=places)
+        for name in keep:
+            if self.columns.names.count(name) > 1:
+                raise ValueError(f"keep {name!r}: the predictions have a column of that name already")
         self._unknown: dict[str, Counter[str]] = {}
-
-    def keeping(self, keep: Sequence[str]) -> KeptColumns:
-        """How predictions are written beside columns of the file."""
-        return KeptColumns(self.columns, keep, self._records.names, self._records.label)
 
     def __iter__(self) -> Iterator[tuple[Predictions, Batch]]:
         total = 0

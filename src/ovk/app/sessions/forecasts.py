@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk.app.sessions.predictions import Predictions, RowPredictor
-from ovk.app.tables import Batch, Preparation, Records, calendar, filled
-from ovk.base import Array, State, as_dates, check_int, following, in_interval, quoted, snapshot_of
+from ovk.app.tables import Batch, Preparation, Records, filled
+from ovk.base import Array, State, as_dates, calendar, check_int, following, in_interval, quoted, snapshot_of
 
 # Forecasts several rows ahead, and their errors, measured while a stream is learned.
 #
@@ -42,12 +42,8 @@ ORIGINS, MAX_FORECASTS_KEPT = 64, 500
 def roll_forward(predict: Callable[[Array], Array], lags: Sequence[int], past: Array, X: Array) -> Array:
     """(k, steps, d) forecasts from k origins, each of which becomes a lag of those after it.
 
-    Parameters
-    ----------
-    predict : (k, d) outputs of inputs (k, p)
-    lags : rows before, as in `ovk.app.tables.Lags`
-    past : (k, longest lag, d) outputs before each origin
-    X : (k, steps, p) inputs, whose last columns are for the lagged outputs and are not looked at
+    `past` (k, longest lag, d) are the outputs before each origin; the last columns of X (k, steps, p) are for the
+    lagged outputs and are not looked at.
     """
     k, steps, p = X.shape
     longest, d = past.shape[1:]

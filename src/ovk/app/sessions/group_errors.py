@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.app.tables import as_word
-from ovk.base import Array, Indices, Mask, is_missing_cell
+from ovk.base import Array, Indices, Mask, as_word, is_missing_cell
 from ovk.evaluation import LEVEL, RecentErrors
 from ovk.intervals import masses, upper_quantile
 

@@ -159,11 +159,7 @@ class SessionProgress(NamedTuple):
 class StreamRun:
     """A stream that is being learned, and the file of its session, which is written as a whole, by one rename.
 
-    Parameters
-    ----------
-    warm_up : None while the warm-up waits for rows, then the rows after it
-    sink : where the predictions of that session go
-    path : file of the session; None for none
+    `warm_up` yields None while it waits for rows, then what reads the rows after it.
     """
 
     def __init__(

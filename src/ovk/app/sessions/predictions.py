@@ -8,14 +8,14 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from ovk._extras import required
-from ovk.app.tables import Batch, Preparation, Prepared, find_columns
+from ovk.app.tables import Batch, Preparation, Prepared
 from ovk.base import Array, Indices, as_dates, read_numbers
 from ovk.evaluation import CLASSIFICATION, REGRESSION, RecentErrors, Standardised
 from ovk.persistence import remove_leftovers, replacing
@@ -142,6 +142,7 @@ class PredictionColumns:
     timed : whether rows have a time
     outcomes : whether outcomes are told
     first : name of the first column, the number of a row
+    keep : for each column of the file that is copied before the others its name, and its place in a batch
 
     Examples
     --------
@@ -169,7 +170,9 @@ class PredictionColumns:
         timed: bool = False,
         outcomes: bool = False,
         first: str = "row",
+        keep: Mapping[str, int] | None = None,
     ) -> None:
+        self._keep = dict(keep or {})
         self.outputs, self._timed, self._outcomes = list(outputs), timed, outcomes
         self._count = 0 if labels is None else len(labels)
         last = [" outcome"] if outcomes else []
@@ -181,14 +184,19 @@ class PredictionColumns:
         names = [f"{name}{end}" for name in outputs for end in ends]
         if labels is not None:
             names.insert(1, "probability")
-        self.names = [first, *(["time"] if timed else []), *names]
-        self.header = csv_line([shown_name(name) for name in self.names])
-        self._forms = ["%d", *(["%s"] if timed else []), *forms * len(self.outputs)]
+        self.names = [*self._keep, first, *(["time"] if timed else []), *names]
+        kept = [safe_text(name) for name in self._keep]
+        self.header = csv_line([*kept, *(shown_name(name) for name in self.names[len(kept) :])])
+        self._forms = [*["%s"] * len(kept), "%d", *(["%s"] if timed else []), *forms * len(self.outputs)]
 
-    def values(self, found: Predictions) -> list[Any]:
-        """(n,) arrays of the columns, in the order of the names: unknown numbers are not finite, labels None."""
+    def values(self, found: Predictions, batch: Batch | None = None) -> list[Any]:
+        """(n,) arrays of the columns, in the order of the names: unknown numbers are not finite, labels None.
+
+        `batch` are the rows of the file, where columns of it are kept.
+        """
         n = len(found.rows)
-        columns: list[Any] = [np.array(found.rows, dtype=np.int64)]
+        columns = [] if batch is None else [_as_array(batch.columns[place]) for place in self._keep.values()]
+        columns.append(np.array(found.rows, dtype=np.int64))
         if self._timed:
             columns.append(as_dates(np.full(n, np.nan) if found.instants is None else found.instants))
         if found.labels is None:
@@ -209,37 +217,46 @@ class PredictionColumns:
             numbers.append(np.full(F.shape, np.nan) if found.Y is None else found.Y)
         return np.stack(numbers, axis=-1).reshape(len(F), -1)
 
-    def lines(self, found: Predictions) -> Iterator[str]:
-        """A line of CSV for each row."""
-        pairs = [_csv_cells(*pair) for pair in zip(self.values(found), self._forms, strict=True)]
+    def lines(self, *found: Any) -> Iterator[str]:
+        """A line of CSV for each row of `Predictions`, with their batch where columns of it are kept."""
+        pairs = [_csv_cells(*pair) for pair in zip(self.values(*found), self._forms, strict=True)]
         line = ",".join(form for _, form in pairs) + "\n"
         return (line % cells for cells in zip(*(cells for cells, _ in pairs), strict=True))
 
-    def objects(self, found: Predictions) -> Iterator[dict[str, Any]]:
+    def objects(self, found: Predictions, batch: Batch | None = None) -> Iterator[dict[str, Any]]:
         """An object for each row, with one of its own for each output; what is not known is None."""
-        columns = [_json_cells(column) for column in self.values(found)]
-        lead = 1 + self._timed
+        columns = [_json_cells(column) for column in self.values(found, batch)]
+        lead = len(self._keep) + 1 + self._timed
         names = ["prediction", "low", "high", *(["outcome"] if self._outcomes else [])]
-        for i, (row, *cells) in enumerate(zip(*columns, strict=True)):
+        for i, cells in enumerate(zip(*columns, strict=True)):
             if found.labels is None:
-                each = iter(cells[self._timed :])
+                each = iter(cells[lead:])
                 outputs: dict[str, Any] = {output: {name: next(each) for name in names} for output in self.outputs}
             else:
                 shares = dict(zip(found.labels, found.F[i].tolist(), strict=True))
                 outcome = {"outcome": cells[-1]} if self._outcomes else {}
-                outputs = {self.outputs[0]: {"label": cells[lead - 1], "probability": shares, **outcome}}
-            yield {self.names[0]: row, **({"time": cells[0]} if self._timed else {}), **outputs}
+                outputs = {self.outputs[0]: {"label": cells[lead], "probability": shares, **outcome}}
+            yield {**dict(zip(self.names[:lead], cells, strict=False)), **outputs}
 
-    def arrays(self, found: Predictions) -> dict[str, Any]:
-        """(n,) arrays by the names of the columns, nan where nothing is known."""
-        return dict(zip(self.names, self.values(found), strict=True))
+    def arrays(self, *found: Any) -> dict[str, Any]:
+        """(n,) arrays by the names of the columns, nan where nothing is known; kept cells are as in the file."""
+        return dict(zip(self.names, self.values(*found), strict=True))
 
-    def table(self, found: Predictions) -> Any:
+    def table(self, *found: Any) -> Any:
         """A table of pyarrow."""
         arrow = pyarrow()
         # By position: an output may be called "row". Not finite is not known, as in CSV.
-        columns = [_arrow_column(arrow, column) for column in self.values(found)]
+        columns = [_arrow_column(arrow, column) for column in self.values(*found)]
         return arrow.Table.from_arrays(columns, names=self.names)
+
+
+def _as_array(cells: Sequence[Any]) -> Any:
+    """(n,) cells, of texts or of whatever they are."""
+    if all(isinstance(cell, str) for cell in cells):
+        return np.array(list(cells), dtype=np.str_)
+    array = np.empty(len(cells), dtype=object)
+    array[:] = list(cells)
+    return array
 
 
 def _labels(labels: list[str], codes: Indices) -> Any:
@@ -254,9 +271,9 @@ def _csv_cells(values: Any, form: str) -> tuple[list[Any], str]:
         if known.all():
             return values.tolist(), form
         return [form % value if seen else "" for value, seen in zip(values.tolist(), known, strict=True)], "%s"
-    if values.dtype.kind == "O":
-        text = {label: csv_line([safe_text(label)])[:-1] for label in {*values.tolist()} - {None}}
-        return [text.get(label, "") for label in values.tolist()], form
+    if values.dtype.kind in "OU":
+        text = {cell: csv_line([safe_text(cell), ""])[:-2] for cell in {*map(str, values.tolist())}}
+        return ["" if cell is None else text[str(cell)] for cell in values.tolist()], form
     if values.dtype.kind == "M":
         return ["" if text == "NaT" else text for text in np.datetime_as_string(values).tolist()], form
     return values.tolist(), form
@@ -274,8 +291,8 @@ def _json_cells(values: Any) -> list[Any]:
 def _arrow_column(arrow: Any, values: Any) -> Any:
     if values.dtype.kind == "f":
         return arrow.array(values, mask=~np.isfinite(values))
-    if values.dtype.kind == "O":
-        return arrow.array(values.tolist(), arrow.string())
+    if values.dtype.kind in "OU":
+        return arrow.array([None if cell is None else str(cell) for cell in values.tolist()], arrow.string())
     return arrow.array(values.astype("datetime64[ms]") if values.dtype.kind == "M" else values)
 
 
@@ -309,67 +326,6 @@ def safe_text(cell: str) -> str:
     ("'=1+1", '-1')
     """
     return cell if not read_numbers([cell]).bad[0] else shown_name(cell)
-
-
-class KeptColumns:
-    """Predictions with columns of the file that they were made from, which stand first.
-
-    Parameters
-    ----------
-    columns : those of the predictions
-    keep : names of the columns to copy
-    names, label : columns of the file, and its name
-    """
-
-    def __init__(self, columns: PredictionColumns, keep: Sequence[str], names: Sequence[str], label: str) -> None:
-        find_columns(keep, names, label)
-        for name in keep:
-            if name in columns.names:
-                raise ValueError(f"keep {name!r}: the predictions have a column of that name already")
-        self._columns, self._keep = columns, list(keep)
-        self._places = [list(names).index(name) for name in keep]
-        self.header = _before(keep, columns.header)
-
-    def _cells(self, batch: Batch) -> list[Sequence[Any]]:
-        return [batch.columns[place] for place in self._places]
-
-    def lines(self, found: tuple[Predictions, Batch]) -> Iterator[str]:
-        """A line of CSV for each row."""
-        kept = zip(*self._cells(found[1]), strict=True)
-        return (_before(cells, line) for cells, line in zip(kept, self._columns.lines(found[0]), strict=True))
-
-    def objects(self, found: tuple[Predictions, Batch]) -> Iterator[dict[str, Any]]:
-        """An object for each row."""
-        kept = zip(*self._cells(found[1]), strict=True)
-        for cells, row in zip(kept, self._columns.objects(found[0]), strict=True):
-            yield {**dict(zip(self._keep, cells, strict=True)), **row}
-
-    def arrays(self, found: tuple[Predictions, Batch]) -> dict[str, Any]:
-        """(n,) arrays by the names of the columns; cells that are kept are as they stand in the file."""
-        kept = {name: _as_array(cells) for name, cells in zip(self._keep, self._cells(found[1]), strict=True)}
-        return {**kept, **self._columns.arrays(found[0])}
-
-    def table(self, found: tuple[Predictions, Batch]) -> Any:
-        """A table of pyarrow."""
-        table = self._columns.table(found[0])
-        for k, (name, cells) in enumerate(zip(self._keep, self._cells(found[1]), strict=True)):
-            words = [None if cell is None else str(cell) for cell in cells]
-            table = table.add_column(k, name, pyarrow().array(words, pyarrow().string()))
-        return table
-
-
-def _before(cells: Sequence[Any], line: str) -> str:
-    """A line of CSV with cells before it."""
-    return f"{csv_line([safe_text(cell) if isinstance(cell, str) else cell for cell in cells])[:-1]},{line}"
-
-
-def _as_array(cells: Sequence[Any]) -> Any:
-    """(n,) cells, of texts or of whatever they are."""
-    if all(isinstance(cell, str) for cell in cells):
-        return np.array(list(cells), dtype=np.str_)
-    array = np.empty(len(cells), dtype=object)
-    array[:] = list(cells)
-    return array
 
 
 # A folder of predictions, in parts: files of which a checkpoint says how many are valid.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -28,8 +28,8 @@ from ovk.app.sessions.summary import (
     result_summary,
     table_facts,
 )
-from ovk.app.tables import Batch, Label, Preparation, Prepared, Records, concatenate, open_records
-from ovk.base import Array, Registered, State
+from ovk.app.tables import Batch, Preparation, Prepared, Records, concatenate, open_records
+from ovk.base import Array, Label, Registered, State, quoted
 from ovk.evaluation import (
     ALIKE,
     Chunk,
@@ -39,7 +39,6 @@ from ovk.evaluation import (
     RecentErrors,
     RunningMoments,
     Standardised,
-    quoted,
 )
 from ovk.online import AutoStreamClassifier
 
@@ -78,7 +77,7 @@ class LearnedTable(ABC):
     def _horizon_errors(self, predictor: RowPredictor) -> Array | None:
         """(k, horizon, d) errors of forecasts several rows ahead; None if they were not tested."""
 
-    def prediction_columns(self, *, outcomes: bool = True) -> PredictionColumns:
+    def prediction_columns(self, *, outcomes: bool = True, keep: Mapping[str, int] | None = None) -> PredictionColumns:
         """How predictions are written."""
         labels = None
         if self.settings.classify:
@@ -86,7 +85,7 @@ class LearnedTable(ABC):
             assert isinstance(label, Label)
             labels = label.levels[: label.first]
         timed = self.preparation.clock() is not None
-        return PredictionColumns(self.settings.targets, labels, timed=timed, outcomes=outcomes)
+        return PredictionColumns(self.settings.targets, labels, timed=timed, outcomes=outcomes, keep=keep)
 
     def columns(self) -> list[ColumnRow]:
         """Name and role of each column, share of its values that were observed, their mean and standard deviation."""
@@ -158,9 +157,8 @@ class LearnedTable(ABC):
             With the columns whose cells could not be read, and with words that were never learned.
         """
         with open_records(path, form) as records:
-            rows = FilePredictions(self, records, level, max_bad)
-            columns = rows.keeping([keep] if isinstance(keep, str) else list(keep))
-            found = [columns.arrays(batch) for batch in rows]
+            rows = FilePredictions(self, records, level, max_bad, [keep] if isinstance(keep, str) else keep)
+            found = [rows.columns.arrays(*block) for block in rows]
         if not any(len(block["row"]) for block in found):
             raise ValueError(f"{records.label} has no rows to predict: check the path and the format")
         for warning in rows.warnings():

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ovk.app.sessions.predictions import RowPredictor
-from ovk.app.tables import UNUSED, Category, Instant, Preparation
-from ovk.base import Array, as_instants
+from ovk.app.tables import UNUSED, Preparation
+from ovk.base import Array, Category, Instant, as_instants
 from ovk.evaluation import LEVEL, REGRESSION, ProgressiveResult, RecentErrors, RunningMoments, ScoreTable, Task
 
 #: Most names of columns in one line, and most classes in a table of text.
@@ -312,7 +312,7 @@ def column_warnings(preparation: Preparation, columns: Iterable[ColumnRow] = (),
     table : rows were learned as one table, of which groups can be left out
     """
     sources = [source for column in preparation.columns_ for source in column.sources()]
-    found = list(preparation.doubts_.values())
+    found = list(preparation.warnings_.values())
     for name, role, _, mean, sd in columns:
         if sd == 0 and (role == "output" or name in sources):
             why = "leaves nothing to learn" if role == "output" else "says nothing about the outputs"

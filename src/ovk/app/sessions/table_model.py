@@ -193,17 +193,7 @@ class TableModel(LearnedTable, State, Registered):
 
 
 class WholeTable(NamedTuple):
-    """The rows of a table.
-
-    Attributes
-    ----------
-    preparation, rows : how columns are read, and all rows
-    known : numbers of the rows with an output
-    X, Y : (n, p) and (n, d) inputs and outputs of these
-    left_out : (n,) those of them that are left out of a first fit
-    groups : (n,) numbers of their groups; None without groups
-    n_rows : rows of the table, those that cannot be read too
-    """
+    """The rows of a table: those that are `known` have an output, inputs X (n, p) and outputs Y (n, d)."""
 
     preparation: Preparation
     rows: Prepared

@@ -15,12 +15,6 @@ from ovk.app.tables.records import FORMATS as FORMATS
 from ovk.app.tables.records import Batch, Records, is_address, open_records
 from ovk.app.tables.records import concatenate as concatenate
 from ovk.app.tables.text import STDIN as STDIN
-from ovk.base import Category as Category
-from ovk.base import Instant as Instant
-from ovk.base import Label as Label
-from ovk.base import Number as Number
-from ovk.base import as_word as as_word
-from ovk.base import calendar as calendar
 
 __all__ = [
     "Batch",

@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 
-from ovk.app.tables.records import MAX_CELL, PORTS, Batch, Records, is_number
+from ovk.app.tables.records import PORTS, Batch, Records, csv_rows, is_number
 from ovk.base import check_int
 
 #: What a broker may be told, as names in a file; in the environment ``OVK_BROKER_USER`` and so on.
@@ -200,18 +201,10 @@ class RowReader:
     def _csv(self, data: bytes) -> list[Sequence[Any] | str]:
         """Lines of values; a line that repeats the names of the columns is no row."""
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-        width, cells = len(self.names), list[Sequence[Any] | str]()
-        limit = csv.field_size_limit(MAX_CELL)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
-        try:
-            while True:
-                try:
-                    cells.extend(reader)
-                    break
-                except csv.Error as error:
-                    cells.append(f"{error}")
-        finally:
-            csv.field_size_limit(limit)
+        width = len(self.names)
+        cells, faults = csv_rows(csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter), sys.maxsize)
+        for i, fault in faults:
+            cells[i] = fault
         if cells and isinstance(cells[0], list) and [name.strip() for name in cells[0]] == list(self.names):
             del cells[0]
         # Rows of the right width, which are nearly all, are passed on as they are.

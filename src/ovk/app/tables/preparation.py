@@ -249,7 +249,7 @@ class Preparation(Parameters):
     instants_ : (m,) when the last rows were, in seconds since 1970
     left_out_ : columns that are no inputs, with the reason
     class_like_ : outputs whose numbers look like classes, with these numbers
-    doubts_ : sentences about columns that may not be what they are read as, by their names
+    warnings_ : sentences about columns that may not be what they are read as, by their names
     id_like_ : inputs that seem to number or name things such as patients, each in several rows, and how many of them
     feature_names_ : names of the inputs
 
@@ -355,7 +355,7 @@ class Preparation(Parameters):
 
     def _read_columns(self, features: Sequence[str], batch: Batch, most: int) -> None:
         """Tell what the columns of the features hold, and which of them may be something else."""
-        self.doubts_: dict[str, str] = {}
+        self.warnings_: dict[str, str] = {}
         self.id_like_: dict[str, int] = {}
         for name in features:
             cells = self._cells(batch, name)
@@ -365,7 +365,7 @@ class Preparation(Parameters):
             else:
                 self.columns_.append(column)
             if found := column_warning(name, column, cells):
-                self.doubts_[name] = found
+                self.warnings_[name] = found
             # Who names a column as a feature knows what it is.
             if self.features is None and (things := numbers_things(name, column, cells)):
                 self.id_like_[name] = things

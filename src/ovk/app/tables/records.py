@@ -225,6 +225,26 @@ class TextRecords(Records):
         self.file.close()
 
 
+def csv_rows(reader: Iterator[list[str]], most: int) -> tuple[list[Any], list[tuple[int, str]]]:
+    """At most so many rows of any width, None for a faulty one; and the faults, by their place in the list."""
+    rows: list[Any] = []
+    faults: list[tuple[int, str]] = []
+    # The limit belongs to the process, and others move it.
+    others = csv.field_size_limit(MAX_CELL)
+    try:
+        while len(rows) < most:
+            try:
+                # What was read before a fault stays in the list.
+                rows.extend(islice(reader, most - len(rows)))
+                break
+            except csv.Error as error:
+                faults.append((len(rows), str(error)))
+                rows.append(None)
+    finally:
+        csv.field_size_limit(others)
+    return rows, faults
+
+
 class CSVRecords(TextRecords):
     """Comma-separated values, or separated by semicolons, tabs or bars, with a line of names in front."""
 
@@ -255,12 +275,7 @@ class CSVRecords(TextRecords):
 
     def _parse(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
         before = self.reader.line_num
-        # The limit belongs to the process, and others move it.
-        others = csv.field_size_limit(MAX_CELL)
-        try:
-            rows, faults = self._parse_any_width(size)
-        finally:
-            csv.field_size_limit(others)
+        rows, faults = csv_rows(self.reader, size)
         self._add_to_digest(self.reader.line_num - before)
         width = len(self.names)
         if self.strict:
@@ -274,23 +289,6 @@ class CSVRecords(TextRecords):
                         faults.append((i, f"{fields} where the first line names {width}"))
                     rows[i] = None
         return rows, sorted(faults)
-
-    def _parse_any_width(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
-        """Rows of any width, a faulty one as None."""
-        rows: list[Any] = []
-        faults: list[tuple[int, str]] = []
-        while len(rows) < size:
-            before = len(rows)
-            try:
-                # What was read before a fault stays in the list.
-                rows.extend(islice(self.reader, size - len(rows)))
-            except csv.Error as error:
-                faults.append((len(rows), str(error)))
-                rows.append(None)
-                continue
-            if len(rows) == before or len(rows) == size:
-                break
-        return rows, faults
 
     def place(self, row: int) -> str:
         first, before, rows = self._batch

@@ -7,14 +7,14 @@ The best two are then looked at on all rows, and the better one goes on from the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from ovk.base import Array, Indices, SingularSystem, Smoother, Targets
+from ovk.base import Array, Indices, SingularSystem, Targets
 from ovk.batch.ridge.ridge_system import merge_same_inputs, same_inputs
 from ovk.batch.tuning.criterion import TuningCriterion
 from ovk.batch.tuning.tune import Search
@@ -30,17 +30,15 @@ KINDS = ("helmholtz", "curl-free", "div-free", "apart")
 #: Widths of the first, second, ... start in units of the given ones, and steps of each search.
 WIDTHS, MAX_ITER = (1.0, 0.3, 3.0, 0.1), 60
 #: Rows on which kernels are compared, and steps on all rows after that.
-FEW_ROWS, LAST_STEPS = 160, 6
+COMPARISON_ROWS, FINAL_STEPS = 160, 6
 #: A search ends where a step gains less than this for each observed number.
-TOL = 2e-5
+SEARCH_TOL = 2e-5
 #: What components apart have to be ahead by, in nats or as a part of left-out errors: with the split a field can be
 #: taken apart, so in doubt it is kept.
 LEAD = {"evidence": 2.0, "loo": 0.01}
 
 
 class ChosenKernel(NamedTuple):
-    """The kernel and the noise that were chosen."""
-
     kernel: OperatorKernel
     noise: float
     values: Array  # the criterion for each observed number at the end of each search
@@ -103,7 +101,7 @@ def choose_kernel(
         own = None if groups is None else groups[rows]
         return field_search(kernel, X[rows], targets.rows(rows), own, alpha, criterion, intercept=intercept)
 
-    every, few = slice(None), near_rows(X, FEW_ROWS, rng)
+    every, few = slice(None), near_rows(X, COMPARISON_ROWS, rng)
     found: list[tuple[float, str, Search, Array, Array]] = []
     singular: SingularSystem | None = None
     for name, kernel in kernels.items():
@@ -112,7 +110,7 @@ def choose_kernel(
         starts = before[-1:] or search.starts_of_widths(WIDTHS[:restarts])
         scale = _units(search)
         try:
-            end, info = search.run(starts, MAX_ITER, scale=scale, tol=TOL)
+            end, info = search.run(starts, MAX_ITER, scale=scale, tol=SEARCH_TOL)
         except SingularSystem as error:
             # Rough kernels of fields are lost to rounding where rows nearly coincide.
             singular = error
@@ -132,7 +130,7 @@ def choose_kernel(
             value = search.objective(start)[0] if len(found) > 1 else 0.0
             again.append((_with_lead(value, name, criterion), name, search, start))
         _, _, search, start = min(again, key=lambda one: one[0])
-        end, info = search.run([start], LAST_STEPS, scale=_units(search), tol=TOL)
+        end, info = search.run([start], FINAL_STEPS, scale=_units(search), tol=SEARCH_TOL)
         values = np.array(info.restarts) / _units(search)
     kernel, noise = search.at(end)
     return ChosenKernel(kernel, float(noise[0]), values, compared)
@@ -221,7 +219,11 @@ class OutlierEstimate(NamedTuple):
 
 
 def estimate_outliers(
-    smooth: Smoother, V: Array, weight: Array | None = None, *, start: OutlierEstimate | None = None
+    smooth: Callable[[Array, float], Array],
+    V: Array,
+    weight: Array | None = None,
+    *,
+    start: OutlierEstimate | None = None,
 ) -> OutlierEstimate:
     """Run until no probability moves by more than `TOLERANCE`."""
     n, d = V.shape
@@ -253,7 +255,9 @@ def estimate_outliers(
     return OutlierEstimate(p, variance, share, rounds)
 
 
-def smoother(kernel: OperatorKernel, X: Any, V: Array, landmarks: Any, *, intercept: bool) -> Smoother:
+def smoother(
+    kernel: OperatorKernel, X: Any, V: Array, landmarks: Any, *, intercept: bool
+) -> Callable[[Array, float], Array]:
     """Fitted values at the data as a function of weights and noise; the gram is computed once."""
     n, d = V.shape
     flat = V.reshape(-1)

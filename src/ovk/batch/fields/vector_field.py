@@ -141,7 +141,6 @@ class VectorField(OVKRegressor):
         return self.kernel is None or (isinstance(self.kernel, str) and self.kernel in KINDS)
 
     def _kernels_of(self, p: int, d: int) -> dict[str, OperatorKernel]:
-        """The kernels to choose from, by name."""
         if self._is_named():
             return {name: clone(one) for name, one in field_kernels(self.kernel, self.profile, p, d).items()}
         if not (isinstance(self.profile, str) and self.profile == "auto"):
@@ -189,7 +188,6 @@ class VectorField(OVKRegressor):
         return None if self.kernel is None else super()._output_dim()
 
     def _final(self, kernel: OperatorKernel, alpha: float, X: Any, targets: Targets) -> None:
-        """Fit with everything known."""
         if self.landmarks is None:
             self._solve(kernel, alpha, X, targets, self.solver)
         else:

@@ -48,9 +48,9 @@ from ovk.solvers import (
 )
 
 #: Iterations above which a preconditioner made for other weights is made anew.
-QUICK = 4
+MAX_QUICK_ITERATIONS = 4
 #: Relative residual of a solution.
-EXACT = 1e-11
+FINAL_TOL = 1e-11
 
 
 class KernelTerms:
@@ -104,7 +104,14 @@ class KernelTerms:
         return np.asarray(np.maximum(inner[self.operator_of, self.scalar_of], 0.0))
 
     def solve(
-        self, weights: Array, Y: Array, alpha: float, solver: Any, start: Array | None = None, *, tol: float = EXACT
+        self,
+        weights: Array,
+        Y: Array,
+        alpha: float,
+        solver: Any,
+        start: Array | None = None,
+        *,
+        tol: float = FINAL_TOL,
     ) -> Solution:
         """Coefficients of complete outputs: by a common rotation where there is one, else by the solver.
 
@@ -126,7 +133,7 @@ class KernelTerms:
         if self._guide is None or self._guide[0] != alpha:
             self._guide = alpha, preconditioner(gram, ConjugateGradient().rank)
         found = ConjugateGradient(tol=tol).solve(GradientState(gram, self._guide[1]), Y, alpha, start)
-        if found.info.iterations > QUICK:
+        if found.info.iterations > MAX_QUICK_ITERATIONS:
             self._guide = None
         return found
 
@@ -255,8 +262,6 @@ class System:
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """The best function with some weights."""
-
     weights: Array  # (M,)
     quadratic_forms: Array  # (M,) e_k = <c, K_k c>
     norms: Array  # (M,) d_k sqrt(e_k)
@@ -269,13 +274,13 @@ class LearnedWeights:
 
 #: Relative residual of the systems on the way, at most, and as a part of `tol`: the objective feels its square, but
 #: where the weights stand still is felt in full.
-ON_THE_WAY, WITHIN_TOL = 1e-7, 1e-2
+INTERMEDIATE_TOL, SHARE_OF_TOL = 1e-7, 1e-2
 #: No residual is asked to be smaller.
-ROUNDING = 1e-14
+MIN_TOL = 1e-14
 #: Longest step, in multiples of the plain one, and how fast steps grow.
-LONGEST, GROWTH = 32.0, 1.6
+MAX_STEP, STEP_GROWTH = 32.0, 1.6
 #: With r = 1, weights below this are zero.
-DEAD = 1e-10
+MIN_WEIGHT = 1e-10
 
 
 def alternate(
@@ -288,7 +293,7 @@ def alternate(
     for which the fall is guaranteed. With r = 1 weights that have died out become zero; at the end each of them must
     pass the test of optimality, e_k <= max_j e_j with e_k = <c, K_k c>, or is brought back.
     """
-    precise = min(ON_THE_WAY, max(WITHIN_TOL * tol, ROUNDING))
+    precise = min(INTERMEDIATE_TOL, max(SHARE_OF_TOL * tol, MIN_TOL))
     if start is None:
         at = _solved(system, combination_weights(np.ones(len(system.kernels)), r), alpha, None, precise)
     else:
@@ -312,7 +317,7 @@ def alternate(
                     step = 1.0
                     new = _solved(system, _stepped(at, r, step), alpha, at.C, precise)
             change = float(np.linalg.norm(new.C - at.C) / max(float(np.linalg.norm(new.C)), 1e-300))
-            at, step = new, min(GROWTH * step, LONGEST)
+            at, step = new, min(STEP_GROWTH * step, MAX_STEP)
     if not done:
         warnings.warn(
             f"learning kernels stopped after max_iter={max_iter} iterations, the last of which changed the "
@@ -320,7 +325,7 @@ def alternate(
             ConvergenceWarning,
             stacklevel=4,
         )
-    return replace(_solved(system, at.weights, alpha, at.C, min(EXACT, precise)), log=np.array(log))
+    return replace(_solved(system, at.weights, alpha, at.C, min(FINAL_TOL, precise)), log=np.array(log))
 
 
 def _solved(system: System, d: Array, alpha: float, start: Array | None, tol: float) -> LearnedWeights:
@@ -339,7 +344,7 @@ def _stepped(at: LearnedWeights, r: float, step: float) -> Array:
         d = np.zeros_like(plain)
         d[alive] = at.weights[alive] * (plain[alive] / at.weights[alive]) ** step
     if r == 1.0:
-        d = np.where(d < DEAD * d.max(), 0.0, d)
+        d = np.where(d < MIN_WEIGHT * d.max(), 0.0, d)
     return np.asarray(d / (d**r).sum() ** (1.0 / r))
 
 
@@ -350,7 +355,7 @@ def _revived(system: System, at: LearnedWeights, alpha: float, tol: float) -> Le
         return None
     k = int(np.argmax(np.where(dead, at.quadratic_forms, -np.inf)))
     share = 0.1
-    while share > DEAD:
+    while share > MIN_WEIGHT:
         d = (1.0 - share) * at.weights
         d[k] = share
         new = _solved(system, d, alpha, at.C, tol)

@@ -116,7 +116,6 @@ class MovKLClassifier(ClassifierMixin, Parameters):
         return found[..., 1] if self.label_sets_ else found
 
     def _calibration(self) -> Calibration:
-        """From left-out scores."""
         residuals = self.model_.left_out_residuals()
         coded = np.sign(self.model_._training_outputs())
         seen = np.isfinite(residuals)

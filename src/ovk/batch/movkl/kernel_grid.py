@@ -15,7 +15,7 @@ from ovk.operators import Identity, Integral, Multiplication, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 
 #: Inputs whose squares can be added up.
-LARGEST = 1e150
+MAX_INPUT = 1e150
 
 
 def kernel_grid(
@@ -60,7 +60,7 @@ def kernel_grid(
     else:
         lengths = np.asarray(bandwidths, dtype=np.float64)
     scalars: list[ScalarKernel] = [Gaussian(float(length)) for length in lengths]
-    if len(degrees) and np.abs(X).max() > LARGEST:
+    if len(degrees) and np.abs(X).max() > MAX_INPUT:
         raise ValueError(
             f"X goes up to {np.abs(X).max():.3g}, where the squares in a polynomial kernel are not finite: scale X, "
             "for instance with StandardScaler, or leave the polynomials out (degrees=())"

@@ -34,9 +34,9 @@ from ovk.solvers import Eigenpairs, PenaltySum, ProximalInfo, eigenpairs, proxim
 # and theta follows from E'(s - a c) = 0, a small system for each output. Changing rho costs nothing here.
 
 #: Rounds at most, and the relative distance of the two halves at which to stop.
-ROUNDS, ENOUGH = 500, 1e-5
+MAX_SPLITTING_ROUNDS, SPLITTING_TOL = 500, 1e-5
 #: Over-relaxation, and how far the two residuals may be apart before rho moves.
-RELAX, UNBALANCED = 1.6, 5.0
+OVER_RELAXATION, MAX_IMBALANCE = 1.6, 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +79,18 @@ class Splitting:
         if rho == 0.0:
             return start
         Z, U = start, np.zeros_like(start)
-        for turn in range(1, ROUNDS + 1):
+        for turn in range(1, MAX_SPLITTING_ROUNDS + 1):
             C = self._quadratic(Z - U, rho)
-            mixed = RELAX * C + (1.0 - RELAX) * Z
+            mixed = OVER_RELAXATION * C + (1.0 - OVER_RELAXATION) * Z
             before, Z = Z, penalty.prox(mixed + U, 1.0 / rho)
             U = U + mixed - Z
             # Each residual relative to what it is the residual of: the two halves, and the multipliers.
             primal = float(np.linalg.norm(C - Z)) / max(float(np.linalg.norm(Z)), float(np.linalg.norm(C)), 1e-300)
             dual = float(np.linalg.norm(Z - before)) / max(float(np.linalg.norm(U)), 1e-300)
-            if primal <= ENOUGH and dual <= ENOUGH:
+            if primal <= SPLITTING_TOL and dual <= SPLITTING_TOL:
                 break
             if turn % 5 == 0:
-                factor = 2.0 if primal > UNBALANCED * dual else 0.5 if dual > UNBALANCED * primal else 1.0
+                factor = 2.0 if primal > MAX_IMBALANCE * dual else 0.5 if dual > MAX_IMBALANCE * primal else 1.0
                 rho, U = rho * factor, U / factor
         return Z
 
@@ -107,7 +107,6 @@ class Splitting:
         return np.asarray(R + self.Q @ change @ self.V.T)
 
     def _against_columns(self, X: Array) -> Array:
-        """sum over rows of pulled_E X, (e, d)."""
         if self.pulled_E.shape[2] == 1:
             return np.asarray(self.pulled_E[:, :, 0].T @ X)
         return np.asarray(np.einsum("neq,nq->eq", self.pulled_E, X))
@@ -124,7 +123,7 @@ class Splitting:
 #: Observed numbers up to which a system without structure is solved by a Cholesky factorisation (a matrix of 200 MB).
 DENSE_LIMIT = 5000
 #: Rows from which a gram of low rank is looked for, and how exact it has to be.
-MANY, NEGLIGIBLE = 500, 1e-9
+MIN_ROWS_LOW_RANK, LOW_RANK_TOL = 500, 1e-9
 
 
 class ClosedFormCoefficients:
@@ -169,9 +168,9 @@ class ClosedFormCoefficients:
         """Eigenvectors of W G W', and eigenvalues and eigenvectors of B."""
         if self._pairs is None:
             assert isinstance(self.coupling, Decomposable)
-            # What is dropped of a gram of low rank changes the solution by a part of NEGLIGIBLE.
+            # What is dropped of a gram of low rank changes the solution by a part of LOW_RANK_TOL.
             G = self.regression.integrated(self.coupling.G)
-            self._pairs = eigenpairs(G, NEGLIGIBLE * alpha if len(G) >= MANY else 0.0)
+            self._pairs = eigenpairs(G, LOW_RANK_TOL * alpha if len(G) >= MIN_ROWS_LOW_RANK else 0.0)
         if _is_multiple_of_identity(B):
             return self._pairs, np.diagonal(B), np.eye(len(B))
         found = spectrum(B, "the operator")
@@ -277,7 +276,7 @@ def _least_squares(A: Array, b: Array) -> Array:
 
 
 #: Decays and coefficients are solved for in turn this often before the operator moves on.
-TURNS = 3
+DECAY_ROUNDS = 3
 #: Multiplications that find the norm of a gram, to within a few percent.
 POWER_STEPS = 12
 
@@ -389,7 +388,7 @@ class AlternatingMinimiser:
         if self.penalty is None:
             return fit.C
         best, lowest = fit.C, self.objective(fit.B, fit.C)
-        for _ in range(1 if self.regression.decaying is None else TURNS):
+        for _ in range(1 if self.regression.decaying is None else DECAY_ROUNDS):
             _, decay = self.unpenalised.coefficients(self.values(fit.B, best))
             splitting = self.closed.splitting(fit.B, self.alpha, decay)
             if splitting is None:
@@ -468,13 +467,13 @@ class AlternatingMinimiser:
     def alternate(self, fit: OKVARSolution) -> None:
         """Both steps in turn until neither B nor C moves, or one of them is empty."""
         tol = 10.0 * self.tol
-        self.learn_coefficients(fit, TURNS)
+        self.learn_coefficients(fit, DECAY_ROUNDS)
         for _ in range(self.max_rounds):
             B, C = fit.B, fit.C
             self.learn_operator(fit)
             if not fit.B.any():
                 break
-            self.learn_coefficients(fit, TURNS)
+            self.learn_coefficients(fit, DECAY_ROUNDS)
             if _relative_change(fit.B, B) <= tol and _relative_change(fit.C, C) <= tol:
                 return
             if not fit.C.any():

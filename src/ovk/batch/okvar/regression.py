@@ -235,7 +235,6 @@ class UnpenalisedTerms:
 
 
 def orthonormal(E: Array) -> Array:
-    """An orthonormal basis of the columns of E."""
     if E.shape[1] == 0:
         return E
     U, s, _ = np.linalg.svd(E, full_matrices=False)

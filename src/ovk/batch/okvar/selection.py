@@ -16,7 +16,7 @@ from ovk.batch.okvar.regression import TARGETS
 from ovk.batch.okvar.series import TimeSeries, read_series
 
 #: Steps ahead at which `best_okvar` compares forecasts.
-AHEAD = 4
+HORIZON = 4
 
 
 def best_okvar(
@@ -74,18 +74,18 @@ def _left_out_error(model: OKVAR, series: list[TimeSeries]) -> float:
 
 
 def _forecast_error(model: OKVAR, series: list[TimeSeries]) -> float:
-    """Mean logarithm, over variables, of the squared error of forecasts `AHEAD` steps ahead of series left out in turn.
+    """Mean logarithm, over variables, of the squared error `HORIZON` steps ahead, each series left out in turn.
 
     One step ahead nearly all that is predicted is that a variable stays where it is; further ahead what acts on it
     shows. Logarithms keep one variable that is hard to predict from deciding alone.
     """
     longest = max(map(len, series))
-    if len(series) < 2 or longest < model.lag + AHEAD:
+    if len(series) < 2 or longest < model.lag + HORIZON:
         raise ValueError(
-            f"criterion='forecast' needs at least 2 series, one of them of {model.lag + AHEAD} points or more, got "
+            f"criterion='forecast' needs at least 2 series, one of them of {model.lag + HORIZON} points or more, got "
             f"{len(series)} of at most {longest}: use criterion='bic'"
         )
-    gaps = np.concatenate([one.dynamics_.forecast_errors(left, AHEAD) for one, left in _without_each(model, series)])
+    gaps = np.concatenate([one.dynamics_.forecast_errors(left, HORIZON) for one, left in _without_each(model, series)])
     return float(np.mean(np.log(np.nanmean(gaps**2, axis=0) + np.finfo(float).tiny)))
 
 
@@ -114,6 +114,7 @@ def consensus(
     series: Any = None,
     times: Any = None,
     over: str = "settings",
+    average: str = "ranks",
     n_subsamples: int = 20,
     fraction: float = 0.7,
     threshold: float | None = None,
@@ -123,7 +124,7 @@ def consensus(
     n_jobs: int | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Network:
-    """One network from many fits: the scores are ranks averaged over all of them.
+    """One network from many fits.
 
     Parameters
     ----------
@@ -133,8 +134,15 @@ def consensus(
         Fit each model to all series together, to each series alone, to random stretches of all series, or to all series
         with each of its targets in turn ("next", "increment" and, for a lag of 1, "integral"): which of them shows a
         network best depends on what was done to the variables, and predictions do not tell.
+    average : {"ranks", "shares"}
+        The scores of the network: ranks in (0, 1] averaged over all fits, or the share of the fits in which an edge is
+        among the `top_k` strongest. Over subsamples the latter is stability selection: with q edges named of p possible
+        ones and a threshold above one half, the expected number of wrong ones among the chosen is at most
+        q^2 / ((2 threshold - 1) p), if those that do not act are interchangeable (Meinshausen and Buhlmann 2010).
     n_subsamples, fraction : number of subsamples, and the part of every series that each keeps
-    threshold, top_k : which edges to choose, as in `OKVAR.network`, on the average rank in (0, 1]
+    threshold, top_k : which edges to choose
+        Of ranks, as in `OKVAR.network`. Of shares, those with a share of at least `threshold`, default 0.6; `top_k` is
+        the number of edges that each fit names, default two for each variable.
     aggregate, balance : as in `OKVAR.edge_scores`
     n_jobs : as in joblib
     random_state : int, Generator or None
@@ -149,71 +157,32 @@ def consensus(
     >>> models = [OKVAR("linear", alpha, target="integral") for alpha in (1.0, 10.0)]
     >>> consensus(models, walks, top_k=3).chosen.sum()
     np.int64(3)
+
+    Stability selection:
+
+    >>> network = consensus(OKVAR("linear"), walks, over="subsamples", average="shares", fraction=0.5, random_state=0)
+    >>> bool(network.scores.max() <= 1.0)
+    True
     """
     listed = _listed_models(models)
+    if average not in ("ranks", "shares"):
+        raise ValueError(f"average must be 'ranks' or 'shares', got {average!r}")
     if over == "targets":
         forms = [(model, target) for model in listed for target in TARGETS if model.lag == 1 or target != "integral"]
         listed, over = [clone(model).set_params(target=target) for model, target in forms], "settings"
     reader: OKVAR = clone(listed[0])
-    parts = _subsets(read_series(reader, X, series, times), over, n_subsamples, fraction, random_state)
-    scores = rank_average(_all_scores(listed, parts, aggregate, balance, n_jobs))
-    return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), reader.names_)
-
-
-def stability_selection(
-    model: OKVAR,
-    X: Any,
-    *,
-    series: Any = None,
-    times: Any = None,
-    top_k: int | None = None,
-    n_subsamples: int = 50,
-    fraction: float = 0.5,
-    threshold: float = 0.6,
-    aggregate: Any = "mean_abs",
-    balance: float = 0.0,
-    n_jobs: int | None = None,
-    random_state: int | np.random.Generator | None = None,
-) -> Network:
-    """How often each edge is among the strongest when the model is fitted to random stretches of the series.
-
-    Parameters
-    ----------
-    model : `OKVAR`
-    X, series, times : as in `OKVAR.fit`
-    top_k : int, optional
-        How many edges each fit may name; default two for each variable.
-    n_subsamples, fraction : number of subsamples, and the part of every series that each keeps
-    threshold : share of the subsamples that must name an edge for it to be chosen
-    aggregate, balance : as in `OKVAR.edge_scores`
-    n_jobs : as in joblib
-    random_state : int, Generator or None
-
-    Returns
-    -------
-    Network whose scores are shares of the subsamples. With q edges named of p possible ones and a threshold above one
-    half, the expected number of wrong ones among the chosen is at most q^2 / ((2 threshold - 1) p), if those that do
-    not act are interchangeable (Meinshausen and Buhlmann 2010).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OKVAR
-    >>> from ovk.batch import stability_selection
-    >>> rng = np.random.default_rng(0)
-    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
-    >>> network = stability_selection(OKVAR("linear"), walks, n_subsamples=10, random_state=0)
-    >>> bool(network.scores.max() <= 1.0)
-    True
-    """
-    reader: OKVAR = clone(model)
-    parts = _subsets(read_series(reader, X, series, times), "subsamples", n_subsamples, fraction, random_state)
-    found = _all_scores([model], parts, aggregate, balance, n_jobs)
-    d = len(found[0])
-    k = min(2 * d, int(off_diagonal(d).sum())) if top_k is None else check_int(top_k, "top_k")
-    shares = np.mean([choose(scores, None, k, None, None) for scores in found], axis=0)
-    chosen = off_diagonal(d) & (shares >= in_interval(threshold, "threshold", 0, 1))
-    return Network(shares, chosen, np.zeros_like(shares), reader.names_)
+    subsets = _subsets(read_series(reader, X, series, times), over, n_subsamples, fraction, random_state)
+    fits = [delayed(_fit_and_score)(model, some, aggregate, balance) for model in listed for some in subsets]
+    found = list(track(Parallel(n_jobs=n_jobs, return_as="generator")(fits), "learning networks", len(fits)))
+    if average == "ranks":
+        scores = rank_average(found)
+        chosen = choose(scores, threshold, top_k, None, None)
+    else:
+        off = off_diagonal(len(found[0]))
+        k = min(2 * len(off), int(off.sum())) if top_k is None else check_int(top_k, "top_k")
+        scores = np.mean([choose(one, None, k, None, None) for one in found], axis=0)
+        chosen = off & (scores >= in_interval(0.6 if threshold is None else threshold, "threshold", 0, 1))
+    return Network(scores, chosen, np.zeros_like(scores), reader.names_)
 
 
 def _subsets(
@@ -234,14 +203,6 @@ def _subsets(
         return TimeSeries(one.values[first : first + length], one.times[first : first + length])
 
     return [[stretch(one) for one in series] for _ in range(check_int(count, "n_subsamples"))]
-
-
-def _all_scores(
-    models: list[OKVAR], subsets: list[list[TimeSeries]], aggregate: Any, balance: float, n_jobs: int | None
-) -> list[Array]:
-    """Scores of the edges for every model and every subset of the series."""
-    fits = [delayed(_fit_and_score)(model, series, aggregate, balance) for model in models for series in subsets]
-    return list(track(Parallel(n_jobs=n_jobs, return_as="generator")(fits), "learning networks", len(fits)))
 
 
 def _fit_and_score(model: OKVAR, series: list[TimeSeries], aggregate: Any, balance: float) -> Array:

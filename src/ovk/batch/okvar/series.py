@@ -21,8 +21,6 @@ SAME_STEP = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class TimeSeries(State):
-    """One multivariate time series."""
-
     values: Array  # (n, d), nan where nothing was observed
     times: Array  # (n,), increasing
 

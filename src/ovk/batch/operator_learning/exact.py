@@ -20,15 +20,15 @@ from ovk.solvers import (
 )
 
 #: Rows of a gram that are filled at a time.
-ROWS = 1024
+GRAM_ROWS = 1024
 
 
 def symmetric_gram(kernel: ScalarKernel, Z: Array) -> Array:
     """k(Z, Z), (n, n), with no second matrix of its size beside it, whatever the kernel is made of."""
     n = len(Z)
     G = np.empty((n, n))
-    for start in range(0, n, ROWS):
-        stop = min(start + ROWS, n)
+    for start in range(0, n, GRAM_ROWS):
+        stop = min(start + GRAM_ROWS, n)
         G[start:stop, :stop] = kernel(Z[start:stop], Z[:stop])
         G[:start, start:stop] = G[start:stop, :start].T
     # The block of some rows with themselves is symmetric up to rounding alone.
@@ -51,7 +51,6 @@ class FactoredRidge:
 
     @classmethod
     def of(cls, kernel: ScalarKernel, Z: Array, alpha: float) -> FactoredRidge:
-        """Fill the gram and factor it."""
         factor = cholesky_factor(lambda: symmetric_gram(kernel, Z), alpha)
         return cls(kernel, Z, alpha, factor, factor.whiten(np.ones((len(Z), 1)))[:, 0])
 
@@ -91,7 +90,6 @@ class TiledRidge:
 
     @classmethod
     def of(cls, kernel: ScalarKernel, Z: Array, alpha: float, rank: int, seed: int) -> TiledRidge:
-        """Choose the pivots of the preconditioner."""
         found = random_pivots(
             lambda i, j: kernel(Z[i], Z[j]), kernel.diag(Z), min(rank, len(Z)), np.random.default_rng(seed)
         )

@@ -41,7 +41,7 @@ from ovk.operators import Identity
 from ovk.ovkernels import Expansion, Separable
 
 #: Rows whose left-out functions calibrate the bands, and quantiles that are kept of them.
-CALIBRATING, QUANTILES = 200, 401
+CALIBRATION_ROWS, QUANTILES = 200, 401
 
 
 @dataclass(eq=False, repr=False)
@@ -277,7 +277,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
 
     def _calibration(self, chosen: list[ScoredCandidate], T: Array, Y: Array) -> Array:
         """Quantiles of |y(t) - left-out prediction| / standard deviation over functions and points."""
-        rows = min(CALIBRATING, len(T))
+        rows = min(CALIBRATION_ROWS, len(T))
         residuals = _joined(self.groups_, [one.residuals[:rows] for one in chosen])
         left = self.outputs_.functions(T[:rows] - residuals)
         std = self._spread(np.stack([one.variances[:rows] for one in chosen], axis=1), self.outputs_.values())

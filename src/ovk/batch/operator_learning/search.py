@@ -30,7 +30,7 @@ ALPHAS = tuple(10.0 ** np.arange(-11, 1))
 #: Functions that are left out in each round, and how many candidates go on to the next.
 SEARCH_ROUNDS = ((500, 16), (2000, 6))
 #: Ridges up to which a factorisation for each is cheaper than eigenvectors for all.
-FEW = 3
+MAX_FACTORED_RIDGES = 3
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,6 @@ class KernelCandidate:
 
 @dataclass(frozen=True)
 class ScoredCandidate:
-    """What leaving out gave for one candidate and ridge."""
-
     candidate: KernelCandidate
     alpha: float
     errors: Array  # (r,) mean squares of the left-out residuals of each output coordinate
@@ -77,7 +75,7 @@ def left_out(
     points = Z * stretch(scales, candidate.decay)
     kernel = candidate.kernel.resolve(points)
     resolved, ones = KernelCandidate(kernel, candidate.decay), np.ones(len(T))
-    if len(alphas) <= FEW:
+    if len(alphas) <= MAX_FACTORED_RIDGES:
         gram = partial(symmetric_gram, kernel, points)
         parts = [factored_leave_one_out(gram, alpha, T, ones) for alpha in alphas]
     else:
@@ -192,7 +190,7 @@ HELD_OUT, FILL_ROUNDS = 0.1, 30
 #: Numbers of factors in a row that may fail to help.
 PATIENCE = 3
 #: Share of observed values below which a warning is given.
-MOSTLY = 0.5
+MIN_SHARE_OBSERVED = 0.5
 
 
 def fill_gaps(Y: Array, seed: int = 0) -> Array:
@@ -201,7 +199,7 @@ def fill_gaps(Y: Array, seed: int = 0) -> Array:
     The number of factors is the one that predicts held-out values best.
     """
     seen = ~np.isnan(Y)
-    if seen.mean() < MOSTLY:
+    if seen.mean() < MIN_SHARE_OBSERVED:
         warnings.warn(
             f"{1.0 - seen.mean():.0%} of the output values are missing, and filling them can be slow and inaccurate: "
             "put the functions on fewer points, as ovk.curves.common_grid does, or use FunctionalRidgeCV, which fills "

@@ -50,7 +50,7 @@ from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackkni
 from ovk.kernels import Gaussian
 from ovk.objectives import r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel, row_slices
-from ovk.solvers import Eigen, select
+from ovk.solvers import Eigen, as_solver
 
 #: What a standard deviation may be about, and how intervals are made.
 OF, METHODS = ("observation", "function", "posterior"), ("jackknife", "jackknife+", "cv+")
@@ -451,7 +451,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
                 Y = np.zeros((n, d)) if self.observed_ is None else np.where(self.observed_, 0.0, np.nan)
             targets = Targets(Y, d, False, self.task_, self.sample_weight_)
             system = ridge_system(self.kernel_, self.X_fit_, targets, self.alpha_)
-            if isinstance(select(system.gram), Eigen):
+            if isinstance(as_solver("auto", system.gram), Eigen):
                 system.solver = "cholesky"
             return system
 

@@ -82,17 +82,21 @@ def mean_and_deviation(A: Array, weight: Array | None = None) -> tuple[Array, Ar
 
 # Columns of text that are not categories: numbers, percentages and dates written as text, and names.
 
+#: Most cells that tell what a column of text holds, evenly spread over it.
+MAX_WORDS_JUDGED = 1000
+
 #: Share of different words among the cells from which on they are names, and cells from which on that is asked.
 NAMES, ENOUGH = 0.8, 20
 
 
 def check_categories(words: Sequence[str], name: object) -> None:
     """Refuse a column of text that holds numbers or dates, and warn about one of names."""
-    present = [word.strip() for word in words if not is_missing_cell(word)]
-    column = guess_column(str(name), present, 1)
+    present = [word for word in words if word]
+    some = present[:: -(-len(present) // MAX_WORDS_JUDGED) or 1]
+    column = guess_column(str(name), some, 1)
     category = "if they are categories, give the column the type category"
     if isinstance(column, (Number, Instant)):
-        readable = [text for text, bad in zip(present, column.encode([present]).bad, strict=True) if not bad]
+        readable = [text for text, bad in zip(some, column.encode([some]).bad, strict=True) if not bad]
     if isinstance(column, Instant):
         raise ValueError(
             f"column {name!r} of X holds dates written as text, such as {readable[0]!r}: turn them into numbers, such "
@@ -192,7 +196,12 @@ def column_values(column: Any, name: Any) -> Array:
         )
     if kind.startswith(WORDS):
         cells = column.to_numpy().tolist()
-        values = [None if is_missing(cell) or is_missing_cell(cell) else cell for cell in cells]
+        try:
+            # Words repeat: each is looked at once.
+            known = {cell: None if is_missing(cell) or is_missing_cell(cell) else cell for cell in set(cells)}
+            values = [known[cell] for cell in cells]
+        except TypeError:  # cells without a hash
+            values = [None if is_missing(cell) or is_missing_cell(cell) else cell for cell in cells]
         if kind == "object" and all(value is None or isinstance(value, (int, float)) for value in values):
             return np.array([np.nan if value is None else float(value) for value in values])
         return np.array(["" if value is None else as_word(value) for value in values], dtype=np.str_)

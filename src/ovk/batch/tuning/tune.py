@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -13,12 +13,14 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ovk.base import Array, ProgressBar, Registered, check_int
-from ovk.batch.ridge.ridge import OVKRidge
+from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import new_generator
 from ovk.batch.tuning.criterion import Parameter, TuningCriterion, bounds, chain, parameters, read, write
 from ovk.operators import Dense, Identity, LowRank
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import SingularSystem
+
+Model = TypeVar("Model", bound=OVKRegressor)
 
 #: The noise variance of an output lies between these parts of the variance of the output.
 NOISE = 1e-7, 10.0
@@ -60,7 +62,7 @@ class TuningInfo(Registered):
 
 
 def tune(
-    model: OVKRidge,
+    model: Model,
     X: Any,
     Y: Any,
     criterion: str = "evidence",
@@ -72,7 +74,7 @@ def tune(
     restarts: int = 3,
     max_iter: int = 200,
     random_state: Any = None,
-) -> OVKRidge:
+) -> Model:
     """Fit kernel widths, operators, weights of terms and noise levels by gradient, then the model itself.
 
     The model is read as the Gaussian process y = f(x) + noise, f with the covariance of the model's kernel, noise with
@@ -82,7 +84,7 @@ def tune(
 
     Parameters
     ----------
-    model : OVKRidge
+    model : OVKRidge or FunctionalRidge
         Its kernel and alpha are where the search begins. It is not changed.
     X, Y, task : as in `OVKRidge.fit`; nan where an output was not observed
     criterion : "evidence" or "loo"
@@ -102,7 +104,7 @@ def tune(
 
     Returns
     -------
-    a fitted `OVKRidge` with the tuned kernel and alpha, and `tuning_`, a `TuningInfo`. Where the evidence leads to
+    a fitted model with the tuned kernel and alpha, and `tuning_`, a `TuningInfo`. Where the evidence leads to
     larger left-out errors than the start has, the start is kept, with a warning.
 
     Examples
@@ -120,9 +122,10 @@ def tune(
     >>> bool(model.kernel_.operator.dense()[0, 1] < 0)
     True
     """
-    if not isinstance(model, OVKRidge):
-        raise ValueError(f"model must be an OVKRidge, got {type(model).__name__}")
-    if model.landmarks is not None:
+    given = model.get_params(deep=False) if isinstance(model, OVKRegressor) else {}
+    if not {"kernel", "alpha"} <= given.keys():
+        raise ValueError(f"model must be an OVKRidge or a FunctionalRidge, got {type(model).__name__}")
+    if given.get("landmarks") is not None:
         raise ValueError("tune needs a model without landmarks: tune on some of the rows, then fit with landmarks")
     for value, name, allowed in (
         (criterion, "criterion", ("evidence", "loo")),
@@ -131,7 +134,7 @@ def tune(
     ):
         if value not in allowed:
             raise ValueError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}")
-    fitted: OVKRidge = clone(model)
+    fitted: Any = clone(model)
     with fitted._fitting(X, Y):
         inputs, targets = fitted._check(X, Y, None, task)
         suits = TuningCriterion(inputs, targets, criterion, leave_out, centred=fitted.fit_intercept)
@@ -167,10 +170,11 @@ def tune(
                     stacklevel=2,
                 )
         fitted.tuning_ = info
-    return fitted
+    tuned: Model = fitted
+    return tuned
 
 
-def left_out_errors(model: OVKRidge) -> Array:
+def left_out_errors(model: OVKRegressor) -> Array:
     """(d,) mean squared left-out residuals of a fitted model; 0 for an output without observations."""
     squares = model.left_out_residuals().reshape(-1, model.n_outputs_) ** 2
     seen = ~np.isnan(squares)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
 MAX_OUTPUT_NORM = 1e145
 
 
+@dataclass(eq=False, repr=False)
 class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters):
     """A learner for each kernel, and one for their even sum; a forecaster weighs them by what they got right so far.
 
@@ -90,22 +92,13 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
     np.int64(1)
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        learner: Any = None,
-        *,
-        even: bool = True,
-        bound: float | None = None,
-        grid: Any = None,
-        against: str = "learners",
-    ) -> None:
-        self.kernels = kernels
-        self.learner = learner
-        self.even = even
-        self.bound = bound
-        self.grid = grid
-        self.against = against
+    kernels: Any = None
+    learner: Any = None
+    _: KW_ONLY
+    even: bool = True
+    bound: float | None = None
+    grid: Any = None
+    against: str = "learners"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

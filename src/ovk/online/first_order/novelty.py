@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from ovk.objectives import Novelty
 from ovk.online.first_order.olok import OLOK
 
 
+@dataclass(eq=False, repr=False)
 class NoveltyDetector(OutlierMixin, Transactional, Parameters):
     """Novelty detection on a stream (NORMA): f is large where inputs have been seen; below a threshold they are new.
 
@@ -44,24 +46,14 @@ class NoveltyDetector(OutlierMixin, Transactional, Parameters):
     array([ 1, -1])
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        nu: float = 0.1,
-        alpha: float = 0.01,
-        schedule: Any = None,
-        truncation: Any = 500,
-        *,
-        max_support: int = 100_000,
-        on_invalid: str = "raise",
-    ) -> None:
-        self.kernel = kernel
-        self.nu = nu
-        self.alpha = alpha
-        self.schedule = schedule
-        self.truncation = truncation
-        self.max_support = max_support
-        self.on_invalid = on_invalid
+    kernel: Any = None
+    nu: float = 0.1
+    alpha: float = 0.01
+    schedule: Any = None
+    truncation: Any = 500
+    _: KW_ONLY
+    max_support: int = 100_000
+    on_invalid: str = "raise"
 
     def _learner(self) -> OLOK:
         return OLOK(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from math import isqrt, sqrt
 from typing import Any, Self
 
@@ -105,6 +106,7 @@ class RowPlan:
         return float(Ka[0].dot(a))
 
 
+@dataclass(eq=False, repr=False)
 class OLOK(StreamRegressor):
     """Online learning with operator-valued kernels: f <- (1 - eta_t alpha) f - eta_t K(x_t, .) grad l(y_t, f(x_t)).
 
@@ -187,34 +189,19 @@ class OLOK(StreamRegressor):
     _saved_state = ("_rows",)
     _state_classes = {"support_": SupportPoints, "progress_": Progress}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float = 1e-3,
-        schedule: Any = None,
-        loss: Any = "squared",
-        truncation: Any = "auto",
-        *,
-        average: bool = False,
-        discount: float = 1.0,
-        init: Any = None,
-        warm_up: int | None = None,
-        max_support: int = 100_000,
-        on_invalid: str = "raise",
-        fit_intercept: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.schedule = schedule
-        self.loss = loss
-        self.truncation = truncation
-        self.average = average
-        self.discount = discount
-        self.init = init
-        self.warm_up = warm_up
-        self.max_support = max_support
-        self.on_invalid = on_invalid
-        self.fit_intercept = fit_intercept
+    kernel: Any = None
+    alpha: float = 1e-3
+    schedule: Any = None
+    loss: Any = "squared"
+    truncation: Any = "auto"
+    _: KW_ONLY
+    average: bool = False
+    discount: float = 1.0
+    init: Any = None
+    warm_up: int | None = None
+    max_support: int = 100_000
+    on_invalid: str = "raise"
+    fit_intercept: bool = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -688,6 +675,7 @@ class OLOK(StreamRegressor):
 # OLOK for class labels.
 
 
+@dataclass(eq=False, repr=False)
 class OLOKClassifier(CodedClassifier):
     """Online classification with operator-valued kernels.
 
@@ -720,32 +708,18 @@ class OLOKClassifier(CodedClassifier):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float = 1e-3,
-        schedule: Any = None,
-        loss: Any = None,
-        truncation: Any = "auto",
-        *,
-        average: bool = False,
-        discount: float = 1.0,
-        warm_up: int | None = None,
-        max_support: int = 100_000,
-        on_invalid: str = "raise",
-        fit_intercept: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.schedule = schedule
-        self.loss = loss
-        self.truncation = truncation
-        self.average = average
-        self.discount = discount
-        self.warm_up = warm_up
-        self.max_support = max_support
-        self.on_invalid = on_invalid
-        self.fit_intercept = fit_intercept
+    kernel: Any = None
+    alpha: float = 1e-3
+    schedule: Any = None
+    loss: Any = None
+    truncation: Any = "auto"
+    _: KW_ONLY
+    average: bool = False
+    discount: float = 1.0
+    warm_up: int | None = None
+    max_support: int = 100_000
+    on_invalid: str = "raise"
+    fit_intercept: bool = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -23,7 +23,7 @@ import numpy as np
 from ovk.base import Array, Mask, State, Times
 from ovk.features import FeatureSums, RidgeFactor
 from ovk.online.second_order.decaying_ridge import block_length
-from ovk.online.second_order.growing_cholesky import GrowingCholesky, RowForecast
+from ovk.online.second_order.growing_cholesky import GrowingCholesky, RidgeForecast
 
 # Sums over features of a stream's rows: of all of them, with weights that decay, or of those in a window.
 #
@@ -280,7 +280,7 @@ class ProgressiveRidge(State, ABC):
     @abstractmethod
     def predict_and_update(
         self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
-    ) -> RowForecast:
+    ) -> RidgeForecast:
         """Predict points, each from all before it, and learn what was observed of them.
 
         Phi has as many rows for each point as the features have; Y and `observed` are (n, k). The points in `learned`
@@ -288,7 +288,7 @@ class ProgressiveRidge(State, ABC):
         """
 
     @abstractmethod
-    def predict(self, Phi: Array) -> RowForecast:
+    def predict(self, Phi: Array) -> RidgeForecast:
         """Predict points, each by itself, from all that was learned."""
 
     @abstractmethod
@@ -404,7 +404,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
 
     def predict_and_update(
         self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
-    ) -> RowForecast:
+    ) -> RidgeForecast:
         if self.per == 1:
             seen = np.asarray(observed.any(axis=1))
         else:
@@ -415,7 +415,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
             factors = np.repeat(factors, self.per)[:, None]
             Phi, Y = factors * Phi, factors * Y
 
-        def one(block: GroupBlock, columns: slice, U: Array) -> RowForecast:
+        def one(block: GroupBlock, columns: slice, U: Array) -> RidgeForecast:
             labels = Y[:, columns]
             found = block.triangle.predict_and_update(
                 block.cross(U), U @ U.T, block.base(U), labels, seen, self.per, weights, keep=not last
@@ -429,8 +429,8 @@ class BlockRidge(ProgressiveRidge, kind="block"):
         self.points += int(learned.sum())
         return forecast
 
-    def predict(self, Phi: Array) -> RowForecast:
-        def one(block: GroupBlock, columns: slice, U: Array) -> RowForecast:
+    def predict(self, Phi: Array) -> RidgeForecast:
+        def one(block: GroupBlock, columns: slice, U: Array) -> RidgeForecast:
             if self.per == 1:
                 own = np.einsum("ij,ij->i", U, U)
             else:
@@ -470,8 +470,8 @@ class BlockRidge(ProgressiveRidge, kind="block"):
         return 1.0 if factors is None else float(factors[0])
 
     def _each_group(
-        self, Phi: Array, factors: Array | None, one: Callable[[GroupBlock, slice, Array], RowForecast]
-    ) -> RowForecast:
+        self, Phi: Array, factors: Array | None, one: Callable[[GroupBlock, slice, Array], RidgeForecast]
+    ) -> RidgeForecast:
         """The forecasts of all groups side by side, from those of one at its whitened rows, which have factors."""
         n, k = len(Phi) // self.per, self.groups[-1].stop
         ridge = np.zeros((len(Phi), k))
@@ -486,7 +486,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
                     H[...] = found.H
         if factors is not None:
             ridge /= factors
-        return RowForecast(ridge if self.per == 1 else ridge.reshape(n, self.per), H)
+        return RidgeForecast(ridge if self.per == 1 else ridge.reshape(n, self.per), H)
 
     def commit(self, m: int) -> None:
         self.sums.transform(lambda sums: sums.padded(m))

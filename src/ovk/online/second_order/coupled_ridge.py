@@ -43,7 +43,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from ovk.base import Array, Indices, Mask
 from ovk.features import ROUNDING, RidgeFactor
 from ovk.online.second_order.block_ridge import AllRowsSums, ProgressiveRidge
-from ovk.online.second_order.growing_cholesky import RowForecast, floor, shifted_cholesky
+from ovk.online.second_order.growing_cholesky import RidgeForecast, floor, shifted_cholesky
 from ovk.solvers import solve_lower, whitened_rows
 
 #: A block has about this many observed labels, or half as many as the border is wide, and at most so many points.
@@ -129,7 +129,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         self.where, self.labels, self.errors = np.empty((0, 2), dtype=np.int64), np.empty(0), np.empty(0)
         self.factor, self.points, self.projected = np.empty((0, 0)), 0, []
 
-    def predict(self, Phi: Array) -> RowForecast:
+    def predict(self, Phi: Array) -> RidgeForecast:
         factors = self.sums.row_factors(np.array([self.points]))
         if factors is not None:
             Phi = factors * Phi
@@ -144,11 +144,11 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
             base = base + (W @ self.errors).reshape(n, d)
             w = W.reshape(n, d, -1)
             H -= w @ w.transpose(0, 2, 1)
-        return RowForecast(base if factors is None else base / factors, H / f)
+        return RidgeForecast(base if factors is None else base / factors, H / f)
 
     def predict_and_update(
         self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
-    ) -> RowForecast:
+    ) -> RidgeForecast:
         if Phi.shape[1] > self.weights.shape[1]:
             # The block identities want the same features throughout; where a block ends makes no difference.
             self.commit(Phi.shape[1])
@@ -192,7 +192,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         inner -= w @ w.transpose(0, 2, 1)
         ridge = Z.reshape(n, d)
         H = inner / f if weights is None else inner / (f * weights[:, None, None])
-        return RowForecast(ridge if factors is None else ridge / factors, H)
+        return RidgeForecast(ridge if factors is None else ridge / factors, H)
 
     def commit(self, m: int) -> None:
         grown = m > len(self.sums.labels())

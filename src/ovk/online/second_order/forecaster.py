@@ -16,7 +16,7 @@ has the weight 1 whatever w_t is, by 1 / w_t.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -33,51 +33,12 @@ from ovk.base import (
     threads_for,
 )
 from ovk.kernels import Gaussian
+from ovk.online.second_order.growing_cholesky import RidgeForecast
 from ovk.online.shared.learner import StreamRegressor, learns_width
 from ovk.online.shared.rows import Rows
 from ovk.ovkernels import OperatorKernel, as_operator_kernel, row_slices
 
 FORECASTERS = ("awv", "ridge")
-
-
-class RidgeForecast(NamedTuple):
-    """Ridge predictions (n, d) and leverages H, (n, d) of outputs that were taken apart in the eigenvectors (d, d) of
-    the output operator, or (n, d, d); `vectors` None for the outputs themselves.
-    """
-
-    ridge: Array
-    H: Array
-    vectors: Array | None = None
-
-    @classmethod
-    def concatenate(cls, parts: list[RidgeForecast]) -> RidgeForecast:
-        if len(parts) == 1:
-            return parts[0]
-        return cls(
-            np.concatenate([part.ridge for part in parts]),
-            np.concatenate([part.H for part in parts]),
-            parts[0].vectors,
-        )
-
-    def predictions(self, *, shrink: bool) -> Array:
-        """The forecast, (n, d): ridge, or with `shrink` that of Azoury, Vovk and Warmuth, (I + H)^-1 ridge."""
-        values: Array = self.ridge
-        if shrink:
-            if self.H.ndim == 2:
-                # Leverages cannot be negative but by rounding.
-                values = values / (1.0 + np.maximum(self.H, 0.0))
-            else:
-                values = np.asarray(np.linalg.solve(np.eye(values.shape[1]) + self.H, values[:, :, None])[:, :, 0])
-        return values if self.vectors is None else values @ self.vectors.T
-
-    def leverages(self) -> Array:
-        """H between the outputs, (n, d, d)."""
-        if self.H.ndim == 3:
-            return self.H
-        if self.vectors is None:
-            return self.H[:, :, None] * np.eye(self.H.shape[1])
-        rotated: Array = np.einsum("nq,aq,bq->nab", self.H, self.vectors, self.vectors, optimize=True)
-        return rotated
 
 
 class SecondOrder(StreamRegressor, saved=False):

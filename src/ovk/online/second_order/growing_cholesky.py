@@ -28,11 +28,44 @@ from ovk.features import ROUNDING
 from ovk.solvers import forward_row, solve_lower
 
 
-class RowForecast(NamedTuple):
-    """Ridge predictions (r, k) of rows before their labels, and leverages: (r,), or (points, d, d) with d rows each."""
+class RidgeForecast(NamedTuple):
+    """Ridge predictions (n, d) before the labels and leverages H: (n, d) or (n,) of outputs that were taken apart in
+    the eigenvectors (d, d) of the output operator, or (n, d, d); `vectors` None for the outputs themselves.
+    """
 
     ridge: Array
     H: Array
+    vectors: Array | None = None
+
+    @classmethod
+    def concatenate(cls, parts: list[RidgeForecast]) -> RidgeForecast:
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([part.ridge for part in parts]),
+            np.concatenate([part.H for part in parts]),
+            parts[0].vectors,
+        )
+
+    def predictions(self, *, shrink: bool) -> Array:
+        """The forecast, (n, d): ridge, or with `shrink` that of Azoury, Vovk and Warmuth, (I + H)^-1 ridge."""
+        values: Array = self.ridge
+        if shrink:
+            if self.H.ndim == 2:
+                # Leverages cannot be negative but by rounding.
+                values = values / (1.0 + np.maximum(self.H, 0.0))
+            else:
+                values = np.asarray(np.linalg.solve(np.eye(values.shape[1]) + self.H, values[:, :, None])[:, :, 0])
+        return values if self.vectors is None else values @ self.vectors.T
+
+    def leverages(self) -> Array:
+        """H between the outputs, (n, d, d)."""
+        if self.H.ndim == 3:
+            return self.H
+        if self.vectors is None:
+            return self.H[:, :, None] * np.eye(self.H.shape[1])
+        rotated: Array = np.einsum("nq,aq,bq->nab", self.H, self.vectors, self.vectors, optimize=True)
+        return rotated
 
 
 @dataclass
@@ -93,7 +126,7 @@ class GrowingCholesky(State):
         """(I + G)^-1 (y - base), (n, k)."""
         return self.backward(np.concatenate(self.E)) if self.n else np.zeros((0, self.k))
 
-    def predict(self, cross: Array, own: Array, base: Array, per: int = 1) -> RowForecast:
+    def predict(self, cross: Array, own: Array, base: Array, per: int = 1) -> RidgeForecast:
         """Predictions of new rows, each by itself, from all rows so far; nothing is learned.
 
         `cross` (n, r) is the Gram matrix with the rows so far, overwritten; `own` (r,) its diagonal, or (points, d, d)
@@ -103,9 +136,9 @@ class GrowingCholesky(State):
         W = self.forward(cross)
         ridge = base + self.explained(W)
         if per == 1:
-            return RowForecast(ridge, (own - np.einsum("ij,ij->j", W, W)) / f)
+            return RidgeForecast(ridge, (own - np.einsum("ij,ij->j", W, W)) / f)
         blocks = W.reshape(len(W), W.shape[1] // per, per)
-        return RowForecast(ridge, (own - np.einsum("spa,spb->pab", blocks, blocks, optimize=True)) / f)
+        return RidgeForecast(ridge, (own - np.einsum("spa,spb->pab", blocks, blocks, optimize=True)) / f)
 
     def predict_and_update(
         self,
@@ -118,7 +151,7 @@ class GrowingCholesky(State):
         weights: Array | None = None,
         *,
         keep: bool = True,
-    ) -> RowForecast:
+    ) -> RidgeForecast:
         """Predict new rows, each from all before it, and let those that are `seen` (r,) join the factor.
 
         `cross` (n, r) and `own` (r, r) are Gram matrices, overwritten; Y (r, k) is not looked at where it was not seen.
@@ -144,7 +177,7 @@ class GrowingCholesky(State):
             np.fill_diagonal(C, 0.0)
             if diagonal is not None:
                 H = (diagonal - np.einsum("ij,ij->i", C, C)) / scale
-            return RowForecast(base + C @ e, H)
+            return RidgeForecast(base + C @ e, H)
         chosen, others = np.flatnonzero(seen), np.flatnonzero(~seen)
         C = shifted_cholesky(own[np.ix_(chosen, chosen)], f)
         e = solve_lower(C, Y[chosen] - base[chosen])
@@ -159,11 +192,11 @@ class GrowingCholesky(State):
         if keep:
             self._append(W[:, chosen], C, e)
         if per == 1:
-            return RowForecast(ridge, (np.diagonal(own) - np.einsum("ij,ij->j", inside, inside)) / scale)
+            return RidgeForecast(ridge, (np.diagonal(own) - np.einsum("ij,ij->j", inside, inside)) / scale)
         each = np.arange(len(own) // per)
         blocks = own.reshape(len(each), per, len(each), per)[each, :, each, :]
         inner = inside.reshape(len(chosen), len(each), per)
-        return RowForecast(ridge, (blocks - np.einsum("spa,spb->pab", inner, inner, optimize=True)) / scale)
+        return RidgeForecast(ridge, (blocks - np.einsum("spa,spb->pab", inner, inner, optimize=True)) / scale)
 
     def after_row(self, cross: Array, own: float, base: Array, y: Array) -> tuple[Self, Array, float]:
         """The factor with one more row, whose Gram matrix `cross` (n,) is overwritten; ridge prediction (k,) and

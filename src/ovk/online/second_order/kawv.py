@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from ovk.base import Array, Indices, Mask, check_int, reads_snapshot
-from ovk.online.second_order.forecaster import RidgeForecast, SecondOrder
-from ovk.online.second_order.growing_cholesky import GrowingCholesky
+from ovk.online.second_order.forecaster import SecondOrder
+from ovk.online.second_order.growing_cholesky import GrowingCholesky, RidgeForecast
 from ovk.online.shared.rows import LearnedRows
-from ovk.ovkernels import Expansion, Gram, Rotated, Separable
+from ovk.ovkernels import Expansion, Gram, Separable
 
 #: Rows of the factor that are stored, and multiplied, together.
 PANEL = 256
 
 
+@dataclass(eq=False, repr=False)
 class KAWV(SecondOrder):
     """The nonlinear ridge forecaster of Azoury, Vovk and Warmuth with an operator-valued kernel.
 
@@ -75,24 +77,14 @@ class KAWV(SecondOrder):
 
     _state_classes = {"rows_": LearnedRows, "triangles_": GrowingCholesky}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float = 1.0,
-        *,
-        forecaster: str = "awv",
-        clip: Any = None,
-        warm_up: int | None = None,
-        max_rows: int = 10_000,
-        on_invalid: str = "raise",
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.forecaster = forecaster
-        self.clip = clip
-        self.warm_up = warm_up
-        self.max_rows = max_rows
-        self.on_invalid = on_invalid
+    kernel: Any = None
+    alpha: float = 1.0
+    _: KW_ONLY
+    forecaster: str = "awv"
+    clip: Any = None
+    warm_up: int | None = None
+    max_rows: int = 10_000
+    on_invalid: str = "raise"
 
     @property
     def support_(self) -> Array:
@@ -190,19 +182,23 @@ class KAWV(SecondOrder):
         d = self.n_outputs_
         roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
         if self.entries_ is None:
-            scalar = self._scalar_grams(X)
-            targets = roots[:, None] * (Y @ scalar.own.vectors)
+            parts = self.kernel_.gram(X).rotation()
+            assert parts is not None
+            crosses = parts.like(_terms(self.kernel_.gram(self.support_, X)))
+            targets = roots[:, None] * (Y @ parts.vectors)
             ridge, h = np.zeros(Y.shape), np.zeros(Y.shape)
-            for q, (group, triangle) in enumerate(zip(scalar.own.groups, self.triangles_, strict=True)):
+            for q, (group, triangle) in enumerate(zip(parts.groups, self.triangles_, strict=True)):
                 if triangle is not None:
-                    cross, own = scalar.cross.matrix(q) / self.alpha, scalar.own.matrix(q) / self.alpha
+                    cross, own = crosses.matrix(q) / self.alpha, parts.matrix(q) / self.alpha
                     self._scale(cross, own, self.rows_.weights, None if weights is None else roots)
                     base = np.zeros((len(X), triangle.k))
                     part = targets[:, group]
-                    ridge[:, group], H = triangle.predict_and_update(cross, own, base, part, learned, weights=weights)
+                    ridge[:, group], H, _ = triangle.predict_and_update(
+                        cross, own, base, part, learned, weights=weights
+                    )
                     h[:, group] = H[:, None]
             ridge /= roots[:, None]
-            forecast = RidgeForecast(ridge, h, scalar.own.vectors)
+            forecast = RidgeForecast(ridge, h, parts.vectors)
         else:
             (triangle,) = self.triangles_
             assert triangle is not None
@@ -210,7 +206,7 @@ class KAWV(SecondOrder):
             cross, own = self._stacked_cross(X), self.kernel_.gram(X).dense() / self.alpha
             self._scale(cross, own, None, None if weights is None else np.repeat(roots, d))
             base, targets = np.zeros((len(own), 1)), (roots[:, None] * Y).reshape(-1, 1)
-            stacked, H = triangle.predict_and_update(cross, own, base, targets, seen, d, weights)
+            stacked, H, _ = triangle.predict_and_update(cross, own, base, targets, seen, d, weights)
             forecast = RidgeForecast(stacked.reshape(-1, d) / roots[:, None], H.reshape(-1, d, d))
             # Rows without any output leave the support: the others are numbered without them.
             number = len(self.support_) + np.cumsum(learned) - 1
@@ -231,11 +227,6 @@ class KAWV(SecondOrder):
     def _times_roots(self, C: Array) -> Array:
         roots = self.rows_.weights
         return C if roots is None else roots[:, None] * C
-
-    def _scalar_grams(self, X: Array) -> _Grams:
-        own = self.kernel_.gram(X).rotation()
-        assert own is not None
-        return _Grams(own, own.like(_terms(self.kernel_.gram(self.support_, X))))
 
     def _stacked_cross(self, X: Array) -> Array:
         if len(self.support_) == 0:
@@ -308,7 +299,7 @@ class KAWV(SecondOrder):
             (triangle,) = self.triangles_
             assert triangle is not None
             base = np.zeros((len(X) * d, 1))
-            stacked, H = triangle.predict(self._stacked_cross(X), diagonal, base, per=d)
+            stacked, H, _ = triangle.predict(self._stacked_cross(X), diagonal, base, per=d)
             return RidgeForecast(stacked.reshape(-1, d), H)
         parts = self.kernel_.gram(X[:1]).rotation()
         assert parts is not None
@@ -319,18 +310,13 @@ class KAWV(SecondOrder):
                 v = parts.vectors[:, group.start]
                 own = np.einsum("nab,a,b->n", diagonal, v, v)
                 base = np.zeros((len(X), triangle.k))
-                ridge[:, group], H = triangle.predict(self._times_roots(cross.matrix(q) / self.alpha), own, base)
+                ridge[:, group], H, _ = triangle.predict(self._times_roots(cross.matrix(q) / self.alpha), own, base)
                 h[:, group] = H[:, None]
         return RidgeForecast(ridge, h, parts.vectors)
 
     def _covariance(self, X: Array, forecast: RidgeForecast) -> Array:
         # H is the posterior covariance in units of the noise variance alpha.
         return self.alpha * forecast.leverages()
-
-
-class _Grams(NamedTuple):
-    own: Rotated
-    cross: Rotated
 
 
 def _terms(gram: Gram) -> list[Array]:

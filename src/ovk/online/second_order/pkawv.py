@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -25,8 +26,8 @@ from ovk.online.second_order.block_ridge import (
 )
 from ovk.online.second_order.coupled_ridge import CoupledRidge
 from ovk.online.second_order.decaying_ridge import ResidualLimits
-from ovk.online.second_order.forecaster import RidgeForecast, SecondOrder
-from ovk.online.second_order.growing_cholesky import RowForecast
+from ovk.online.second_order.forecaster import SecondOrder
+from ovk.online.second_order.growing_cholesky import RidgeForecast
 from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.rows import LearnedRows
 from ovk.online.theory import capacity_exponent, suggest
@@ -43,6 +44,7 @@ MAX_PIECE_ROWS = 1024
 MAX_FEATURE_NUMBERS = 1 << 21
 
 
+@dataclass(eq=False, repr=False)
 class PKAWV(SecondOrder):
     """The nonlinear ridge forecaster on m features of the kernel: O(m^2) time a row, however many rows there are.
 
@@ -120,39 +122,21 @@ class PKAWV(SecondOrder):
     (0.01, True)
     """
 
-    _left: int
-    #: Limits of residuals, None where they have none.
-    limits_: ResidualLimits | None = None
-
     _saved_state = ("_left",)
     _state_classes = {"ridges_": ProgressiveRidge, "past_": LearnedRows, "limits_": ResidualLimits}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float = 1.0,
-        features: FeaturePlan | None = None,
-        *,
-        forecaster: str = "awv",
-        discount: float = 1.0,
-        window: int | None = None,
-        loss: str = "squared",
-        clip: Any = None,
-        warm_up: int | None = None,
-        on_invalid: str = "raise",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.features = features
-        self.forecaster = forecaster
-        self.discount = discount
-        self.window = window
-        self.loss = loss
-        self.clip = clip
-        self.warm_up = warm_up
-        self.on_invalid = on_invalid
-        self.random_state = random_state
+    kernel: Any = None
+    alpha: float = 1.0
+    features: FeaturePlan | None = None
+    _: KW_ONLY
+    forecaster: str = "awv"
+    discount: float = 1.0
+    window: int | None = None
+    loss: str = "squared"
+    clip: Any = None
+    warm_up: int | None = None
+    on_invalid: str = "raise"
+    random_state: Any = None
 
     @property
     def n_features_(self) -> int:
@@ -275,13 +259,20 @@ class PKAWV(SecondOrder):
             if exact:
                 raise ValueError("window cannot go with past='exact': use past='projected', or discount")
 
+    def _start_block(self) -> None:
+        size, most = self.ridges_[0].block_size(self.features_.m), self.ridges_[0].sums.points_left()
+        self._left = size if most is None else min(size, most)
+        for ridge in self.ridges_:
+            ridge.start_block(self._left)
+
     def _start_state(self, X: Array, d: int) -> None:
         self.rng_ = np.random.default_rng(self.random_state)
         plan, p = self._plan(), X.shape[1]
         self.features_: StreamFeatures = plan.build(self.kernel_, p, d, self.rng_)
         #: All rows learned from, where features that come later must know them.
         self.past_ = LearnedRows.empty(p, d) if plan.keeps_past() else None
-        self.limits_ = ResidualLimits.start(d) if self.loss == "huber" else None
+        #: Limits of residuals, None where they have none.
+        self.limits_: ResidualLimits | None = ResidualLimits.start(d) if self.loss == "huber" else None
         #: Eigenvectors of the output operator, while outputs are taken apart in them.
         self.vectors_: Array | None = None
         m, alpha = self.features_.m, float(self.alpha)
@@ -306,12 +297,6 @@ class PKAWV(SecondOrder):
         if self.discount != 1:
             return DecayingSums(float(self.discount), sums)
         return AllRowsSums.from_sums(sums) if self.window is None else WindowSums.empty(self.window, sums)
-
-    def _start_block(self) -> None:
-        size, most = self.ridges_[0].block_size(self.features_.m), self.ridges_[0].sums.points_left()
-        self._left = size if most is None else min(size, most)
-        for ridge in self.ridges_:
-            ridge.start_block(self._left)
 
     def _commit(self) -> None:
         for ridge in self.ridges_:
@@ -447,10 +432,10 @@ class PKAWV(SecondOrder):
             return [(Phi, Y, observed)]
         return [(Phi, Y[:, q : q + 1], observed[:, q : q + 1]) for q in range(len(self.ridges_))]
 
-    def _side_by_side(self, found: list[RowForecast]) -> RidgeForecast:
+    def _side_by_side(self, found: list[RidgeForecast]) -> RidgeForecast:
         """The forecasts of the ridge problems as one of all outputs."""
         if len(found) == 1:
-            return RidgeForecast(*found[0], self.vectors_)
+            return found[0]._replace(vectors=self.vectors_)
         return RidgeForecast(np.hstack([one.ridge for one in found]), np.hstack([one.H for one in found]))
 
     def _catch_up(self, known: int) -> None:
@@ -574,6 +559,7 @@ def _each_output(V: Array, sums: FeatureSums) -> FeatureSums:
 # PKAWV for class labels.
 
 
+@dataclass(eq=False, repr=False)
 class PKAWVClassifier(CodedClassifier):
     """Online classification by the projected kernel forecaster: ridge regression of the labels' codes.
 
@@ -605,37 +591,23 @@ class PKAWVClassifier(CodedClassifier):
     True
     """
 
-    learner_: PKAWV
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float = 1.0,
-        features: FeaturePlan | None = None,
-        *,
-        coding: str = "simplex",
-        forecaster: str = "awv",
-        discount: float = 1.0,
-        window: int | None = None,
-        warm_up: int | None = None,
-        on_invalid: str = "raise",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.features = features
-        self.coding = coding
-        self.forecaster = forecaster
-        self.discount = discount
-        self.window = window
-        self.warm_up = warm_up
-        self.on_invalid = on_invalid
-        self.random_state = random_state
+    kernel: Any = None
+    alpha: float = 1.0
+    features: FeaturePlan | None = None
+    _: KW_ONLY
+    coding: str = "simplex"
+    forecaster: str = "awv"
+    discount: float = 1.0
+    window: int | None = None
+    warm_up: int | None = None
+    on_invalid: str = "raise"
+    random_state: Any = None
 
     @property
     def support_(self) -> Array:
         """As in `PKAWV`."""
-        return self.learner_.support_
+        support: Array = self.learner_.support_
+        return support
 
     def _code(self, classes: int) -> Array:
         if self.coding not in ("simplex", "one-vs-rest"):
