@@ -45,7 +45,7 @@ WITHOUT_EXAMPLE = {
     "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Predictions", "Prepared", "ProximalInfo",
     "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SessionProgress", "SingularSystem", "Solution",
     "Solver", "SolverInfo", "Spectral", "Spectrum", "Stacked", "Stationary", "StoredArray", "StoredObject",
-    "StreamFeatures", "TableModel", "Truncation", "TruncationWarning", "UnknownClass",
+    "TableModel", "Truncation", "TruncationWarning", "UnknownClass",
 }  # fmt: skip
 
 

@@ -163,7 +163,7 @@ def test_standard_deviations_shrink_where_neighbours_are_known(data):
     ("params", "given_", "message"),
     [
         ({"alpha_graph": -1.0}, {}, "alpha_graph must be"),
-        ({"alpha": 0.0}, {}, "alpha must be > 0 with alpha_graph"),
+        ({"alpha": 0.0}, {}, "alpha must be > 0 when alpha_graph is used"),
         ({"loss": "huber"}, {}, "needs loss='squared'"),
         ({"kernel": Precomputed()}, {}, "use Precomputed\\(matrix\\) with indices"),
         ({"kernel": Diagonal([ROUGH] * 2 + [Laplacian(2.0)])}, {}, "give fit a graph of the inputs"),

@@ -55,8 +55,8 @@ class Parameters(BaseEstimator):
 
     Subclasses can be saved and loaded by name like those of `Registered`.
 
-    A constructor only stores its arguments. A class with many of them declares fields instead, and has no constructor:
-    ``@dataclass(eq=False, repr=False)``, with ``_: KW_ONLY`` before those that must be named.
+    A class declares its parameters as fields, ``@dataclass(eq=False, repr=False)``, with ``_: KW_ONLY`` before those
+    that must be named; or it has a constructor that stores its arguments and does nothing else.
     """
 
     #: Private attributes that are saved like fitted ones, whose names end in ``_``; those of base classes are added.

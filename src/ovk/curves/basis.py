@@ -36,6 +36,7 @@ class Basis(Parameters, ABC):
         return roots[:, None] * kept
 
 
+@dataclass(eq=False, repr=False)
 class FourierBasis(Basis):
     """1, sin(2 pi t / P), cos(2 pi t / P), sin(4 pi t / P), ...: `count` functions (odd), P the period or the span.
 
@@ -49,8 +50,7 @@ class FourierBasis(Basis):
            [ 1., -1., -0.]])
     """
 
-    def __init__(self, count: int = 7) -> None:
-        self.count = count
+    count: int = 7
 
     def values(self, grid: Grid) -> Array:
         count = check_int(self.count, "count")
@@ -63,6 +63,7 @@ class FourierBasis(Basis):
         return np.hstack([np.ones((len(points), 1)), waves])
 
 
+@dataclass(eq=False, repr=False)
 class SplineBasis(Basis):
     """B-splines of a degree with even knots: `count` functions.
 
@@ -75,9 +76,8 @@ class SplineBasis(Basis):
            [0.   , 0.   , 0.   , 1.   ]])
     """
 
-    def __init__(self, count: int = 8, degree: int = 3) -> None:
-        self.count = count
-        self.degree = degree
+    count: int = 8
+    degree: int = 3
 
     def values(self, grid: Grid) -> Array:
         degree = check_int(self.degree, "degree")
@@ -90,6 +90,7 @@ class SplineBasis(Basis):
         return np.asarray(BSpline.design_matrix(points, knots, degree).toarray())
 
 
+@dataclass(eq=False, repr=False)
 class SineBasis(Basis):
     """sin(pi t), sin(2 pi t), ... of t running from 0 to 1 along the grid: functions that are zero at both ends.
 
@@ -104,14 +105,14 @@ class SineBasis(Basis):
            [ 0.   ,  0.   ]])
     """
 
-    def __init__(self, count: int = 8) -> None:
-        self.count = count
+    count: int = 8
 
     def values(self, grid: Grid) -> Array:
         t = _share(self, grid)
         return np.sin(np.pi * t[:, None] * np.arange(1, check_int(self.count, "count") + 1))
 
 
+@dataclass(eq=False, repr=False)
 class LegendreBasis(Basis):
     """Legendre's polynomials of degree 0, ..., count - 1, their argument running from -1 to 1 along the grid.
 
@@ -124,14 +125,14 @@ class LegendreBasis(Basis):
            [ 1. ,  1. ,  1. ]])
     """
 
-    def __init__(self, count: int = 8) -> None:
-        self.count = count
+    count: int = 8
 
     def values(self, grid: Grid) -> Array:
         degree = check_int(self.count, "count") - 1
         return np.asarray(legvander(2.0 * _share(self, grid) - 1.0, degree), dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class ProductBasis(Basis):
     """All products b_i(t_1) c_j(t_2) ... of functions of one variable each, on a `ProductGrid`.
 
@@ -146,8 +147,7 @@ class ProductBasis(Basis):
     (200, 15)
     """
 
-    def __init__(self, bases: Sequence[Basis | None]) -> None:
-        self.bases = bases
+    bases: Sequence[Basis | None]
 
     def _pairs(self, grid: Grid) -> list[tuple[Basis | None, Grid]]:
         if not isinstance(grid, ProductGrid) or len(grid.sides()) != len(self.bases):

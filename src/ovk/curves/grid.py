@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ class BadGrid(ValueError):
     """
 
 
+@dataclass(eq=False, repr=False)
 class Grid(Parameters):
     """Curves y(t) known at the points t_1 < ... < t_d, with the inner product <y, z> = sum_j w_j y(t_j) z(t_j).
 
@@ -48,10 +50,9 @@ class Grid(Parameters):
     1.0
     """
 
-    def __init__(self, points: Any, period: float | None = None, quadrature: Any = None) -> None:
-        self.points = points
-        self.period = period
-        self.quadrature = quadrature
+    points: Any
+    period: float | None = None
+    quadrature: Any = None
 
     @classmethod
     def regular(cls, d: int, start: float = 0.0, stop: float = 1.0) -> Self:

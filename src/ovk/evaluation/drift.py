@@ -13,7 +13,7 @@ import numpy as np
 
 from ovk.base import Array, Mask, Parameters, State, Times, positive
 from ovk.evaluation.running import RunningMoments
-from ovk.online import StageLearner
+from ovk.online import AutoStream, AutoStreamClassifier
 
 #: Most points of a trace: when there are as many, every other one goes, and the next ones are twice as far apart.
 POINTS = 240
@@ -238,11 +238,19 @@ class DriftRecord(State):
 
     def pieces(self, model: Any, start: int, stop: int) -> Iterator[slice]:
         """Rows in which a model is to learn: those of a learner of experts in pieces, to look at it in between."""
-        return self.experts.pieces(start, stop) if isinstance(model, StageLearner) else iter([slice(0, stop - start)])
+        return (
+            self.experts.pieces(start, stop)
+            if isinstance(model, (AutoStream, AutoStreamClassifier))
+            else iter([slice(0, stop - start)])
+        )
 
     def look(self, model: Any, rows: int) -> None:
         """Note what the experts of a model do after so many rows."""
-        if isinstance(model, StageLearner) and rows % self.experts.step == 0 and "mixture_" in vars(model):
+        if (
+            isinstance(model, (AutoStream, AutoStreamClassifier))
+            and rows % self.experts.step == 0
+            and "mixture_" in vars(model)
+        ):
             weights = model.expert_weights_
             self.names = list(weights)
             shares = np.array([weight.mean() for weight in weights.values()])

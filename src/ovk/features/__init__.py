@@ -12,9 +12,9 @@ from ovk.features.stream_features import (
     LinearFourier,
     Nystrom,
     OperatorFourier,
-    StreamFeatures,
     Taylor,
 )
+from ovk.features.stream_features import StreamFeatures as StreamFeatures
 from ovk.features.sums import ROUNDING as ROUNDING
 from ovk.features.sums import FeatureSums as FeatureSums
 from ovk.features.sums import MergeTree, merge_all
@@ -41,7 +41,6 @@ __all__ = [
     "OperatorNystromMap",
     "RPCholesky",
     "Selection",
-    "StreamFeatures",
     "Taylor",
     "TaylorMap",
     "Uniform",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -14,27 +14,6 @@ from ovk.features.dictionary import Dictionary, Selection, Uniform
 from ovk.features.fourier import FourierMap, LinearFourierMap, OperatorFourierMap, TaylorMap
 from ovk.kernels import Polynomial
 from ovk.ovkernels import OperatorKernel, Separable
-
-
-@runtime_checkable
-class StreamFeatures(Protocol):
-    """Features of a stream: `per` rows an input, (n per, m), that may grow in number while it goes on."""
-
-    per: int
-
-    @property
-    def m(self) -> int: ...
-
-    @property
-    def settled(self) -> bool: ...
-
-    def transform(self, X: Array) -> Array: ...
-
-    def prior(self, X: Array) -> Array: ...
-
-    def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]: ...
-
-    def same(self, other: Any) -> bool: ...
 
 
 @dataclass
@@ -75,6 +54,10 @@ class FixedFeatures(Registered):
     def same(self, other: Any) -> bool:
         """Whether two maps are one."""
         return isinstance(other, FixedFeatures) and self.m == other.m and equal(self.map, other.map)
+
+
+#: Features of a stream: `per` rows an input, (n per, m), that may grow in number while it goes on.
+StreamFeatures = FixedFeatures | Dictionary
 
 
 class FeaturePlan(Parameters, ABC):

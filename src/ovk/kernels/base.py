@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -148,12 +149,12 @@ def _contract_each(slopes: list[Slope], X: Array, Z: Array, W: Array) -> Array:
 # Sums, products and multiples.
 
 
+@dataclass(eq=False, repr=False)
 class OfTwo(ScalarKernel, saved=False):
     """A kernel made of two others."""
 
-    def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
-        self.left = left
-        self.right = right
+    left: ScalarKernel
+    right: ScalarKernel
 
     @staticmethod
     def _named(left: dict[str, Array], right: dict[str, Array]) -> dict[str, Array]:
@@ -244,6 +245,7 @@ class Product(OfTwo):
         ]
 
 
+@dataclass(eq=False, repr=False)
 class Scaled(ScalarKernel):
     """factor k(x, z), written ``factor * k``.
 
@@ -254,9 +256,8 @@ class Scaled(ScalarKernel):
     2.0 * Gaussian(1.0)
     """
 
-    def __init__(self, factor: float, kernel: ScalarKernel) -> None:
-        self.factor = factor
-        self.kernel = kernel
+    factor: float
+    kernel: ScalarKernel
 
     def _expression(self) -> tuple[str, int]:
         return f"{self.factor!r} * {part(self.kernel, ATOM)}", PRODUCT
@@ -304,6 +305,7 @@ rule("*", float, ScalarKernel)(Scaled)
 # Kernels of the inner product: polynomials of it, itself, and Tanimoto's part of the union; the constant kernel.
 
 
+@dataclass(eq=False, repr=False)
 class Polynomial(ScalarKernel):
     """k(x, z) = (gamma <x, z> + coef0)^degree.
 
@@ -322,10 +324,9 @@ class Polynomial(ScalarKernel):
            [ 9., 25.]])
     """
 
-    def __init__(self, degree: int = 2, gamma: float = 1.0, coef0: float = 1.0) -> None:
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
+    degree: int = 2
+    gamma: float = 1.0
+    coef0: float = 1.0
 
     def _checked(self) -> tuple[int, float, float]:
         degree = check_int(self.degree, "degree")
@@ -410,6 +411,7 @@ class Tanimoto(ScalarKernel):
         return [Slope(1.0 / safe + inner / safe**2, -2.0 * inner / safe**2, 1.0)]
 
 
+@dataclass(eq=False, repr=False)
 class Intercept(ScalarKernel):
     """k(x, z) = v: an intercept that is penalised, the less the larger v is.
 
@@ -429,8 +431,7 @@ class Intercept(ScalarKernel):
            [3., 3.]])
     """
 
-    def __init__(self, variance: float = 1.0) -> None:
-        self.variance = variance
+    variance: float = 1.0
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return np.full((X.shape[0], (X if Z is None else Z).shape[0]), positive(self.variance, "variance"))

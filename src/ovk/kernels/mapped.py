@@ -49,6 +49,7 @@ class OfCoordinates(ScalarKernel, saved=False):
         return prefixed("kernel", self.kernel.gradient_product(weights, self.coordinates(X)))
 
 
+@dataclass(eq=False, repr=False)
 class Mapped(OfCoordinates):
     """k(M'x, M'z): a kernel in another metric of the inputs, such as one that `ovk.GradientMetric` learned.
 
@@ -70,9 +71,8 @@ class Mapped(OfCoordinates):
            [0.6065, 0.6065, 1.    ]])
     """
 
-    def __init__(self, kernel: ScalarKernel, components: Any) -> None:
-        self.kernel = kernel
-        self.components = components
+    kernel: ScalarKernel
+    components: Any
 
     def _map(self, p: int) -> Array:
         M = np.asarray(self.components, dtype=np.float64)
@@ -92,6 +92,7 @@ class Mapped(OfCoordinates):
         return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]
 
 
+@dataclass(eq=False, repr=False)
 class OnColumns(OfCoordinates):
     """k(x_c, z_c): a kernel of some columns c of the inputs, for products and sums with kernels of the others.
 
@@ -112,9 +113,8 @@ class OnColumns(OfCoordinates):
            [0.3679, 1.    ]])
     """
 
-    def __init__(self, kernel: ScalarKernel, columns: Any) -> None:
-        self.kernel = kernel
-        self.columns = columns
+    kernel: ScalarKernel
+    columns: Any
 
     def _chosen(self, p: int) -> Indices:
         c = np.asarray(self.columns)
@@ -140,6 +140,7 @@ class OnColumns(OfCoordinates):
         return found
 
 
+@dataclass(eq=False, repr=False)
 class Periodic(OfCoordinates):
     """k(u(x), u(z)), u(x) = (P / 2 pi) (cos, sin)(2 pi x / P): a kernel of distances through a circle of length P.
 
@@ -160,9 +161,8 @@ class Periodic(OfCoordinates):
            [0.6165, 1.    ]])
     """
 
-    def __init__(self, kernel: ScalarKernel, period: float = 1.0) -> None:
-        self.kernel = kernel
-        self.period = period
+    kernel: ScalarKernel
+    period: float = 1.0
 
     def coordinates(self, X: Any) -> Array:
         """u(x) of every input, (n, 2 p)."""

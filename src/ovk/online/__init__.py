@@ -3,7 +3,6 @@
 from ovk.base import Diverged
 from ovk.online.experts.aggregation import BOA, MLPoly
 from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
-from ovk.online.experts.auto import StageLearner as StageLearner
 from ovk.online.feature_growth import add_features as add_features
 from ovk.online.first_order.movkl import OnlineMovKL
 from ovk.online.first_order.novelty import NoveltyDetector

@@ -118,6 +118,7 @@ class OutputOperator(Algebra, Parameters, ABC):
         return check_int(self.output_dim, "output_dim")
 
 
+@dataclass(eq=False, repr=False)
 class Identity(OutputOperator):
     """T = I: outputs that share the kernel and nothing else.
 
@@ -129,8 +130,7 @@ class Identity(OutputOperator):
            [0., 1.]])
     """
 
-    def __init__(self, output_dim: int | None = None) -> None:
-        self.output_dim = output_dim
+    output_dim: int | None = None
 
     def dense(self) -> Array:
         return np.eye(self.dim())
@@ -157,6 +157,7 @@ class KeptMatrix(OutputOperator, saved=False):
         return Y @ self._matrix()
 
 
+@dataclass(eq=False, repr=False)
 class Dense(KeptMatrix):
     """T = B, a symmetric positive semi-definite matrix.
 
@@ -171,8 +172,7 @@ class Dense(KeptMatrix):
     array([1., 3.])
     """
 
-    def __init__(self, B: Any) -> None:
-        self.B = B
+    B: Any
 
     @property
     def output_dim(self) -> int:  # type: ignore[override]
@@ -190,6 +190,7 @@ class Dense(KeptMatrix):
         return {"B": 0.5 * (one + one.swapaxes(2, 3))}
 
 
+@dataclass(eq=False, repr=False)
 class LowRank(OutputOperator):
     """T = W W' + diag(diag): a few common factors, and what is each output's own.
 
@@ -206,9 +207,8 @@ class LowRank(OutputOperator):
            [2. , 4.5]])
     """
 
-    def __init__(self, W: Any, diag: float | Array = 0.0) -> None:
-        self.W = W
-        self.diag = diag
+    W: Any
+    diag: float | Array = 0.0
 
     @classmethod
     def approximating(cls, T: Any, rank: int) -> Self:
@@ -301,6 +301,7 @@ class EvenlyCoupled(OutputOperator, saved=False):
         return Spectrum(values, np.ascontiguousarray(np.roll(helmert(d, full=True), -1, axis=0).T))
 
 
+@dataclass(eq=False, repr=False)
 class MixedEffect(EvenlyCoupled):
     """T = omega 11' + (1 - omega) I: every output is a common function plus one of its own.
 
@@ -324,9 +325,8 @@ class MixedEffect(EvenlyCoupled):
     array([0.5, 2. ])
     """
 
-    def __init__(self, omega: float = 0.5, output_dim: int | None = None) -> None:
-        self.omega = omega
-        self.output_dim = output_dim
+    omega: float = 0.5
+    output_dim: int | None = None
 
     def _parts(self) -> tuple[float, float]:
         omega = in_interval(self.omega, "omega", 0.0, 1.0)

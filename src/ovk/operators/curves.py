@@ -126,6 +126,7 @@ class CurveOperator(OutputOperator):
         """The matrix E, (d, m), that takes coordinates of y to the values of T y at other points or on a grid: y E."""
 
 
+@dataclass(eq=False, repr=False)
 class Multiplication(CurveOperator):
     """(T y)(t) = g(t) y(t): how much is learned at each time.
 
@@ -144,9 +145,8 @@ class Multiplication(CurveOperator):
     array([0.3679, 0.7788, 1.    ])
     """
 
-    def __init__(self, function: Any = None, grid: Any = None) -> None:
-        self.function = function
-        self.grid = grid
+    function: Any = None
+    grid: Any = None
 
     def _values(self, points: Array) -> Array | None:
         """g at any points; None when only its values on the grid are known."""

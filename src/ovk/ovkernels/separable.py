@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from ovk.ovkernels.base import OperatorKernel, Term, by_entry
 from ovk.ovkernels.grams import Gram, Kronecker
 
 
+@dataclass(eq=False, repr=False)
 class Separable(OperatorKernel):
     """K(x, z) = k(x, z) T, written ``k * T``: alike inputs give alike outputs, coupled by T (decomposable kernel).
 
@@ -32,9 +34,8 @@ class Separable(OperatorKernel):
            [0.3033, 0.6065]])
     """
 
-    def __init__(self, kernel: Any, operator: OutputOperator) -> None:
-        self.kernel = kernel
-        self.operator = operator
+    kernel: Any
+    operator: OutputOperator
 
     @property
     def output_dim(self) -> int | None:

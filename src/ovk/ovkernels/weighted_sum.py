@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from ovk.ovkernels.grams import DenseBlocks, Gram
 from ovk.ovkernels.separable import Separable
 
 
+@dataclass(eq=False, repr=False)
 class WeightedSum(PartsMixin, OperatorKernel):
     """sum_k w_k K_k(x, z), w_k >= 0, written ``K1 + 2.0 * K2``; also what multiple kernel learning ends in.
 
@@ -40,9 +42,8 @@ class WeightedSum(PartsMixin, OperatorKernel):
 
     _parts_name = "kernels"
 
-    def __init__(self, kernels: Sequence[OperatorKernel], weights: Any = None) -> None:
-        self.kernels = kernels
-        self.weights = weights
+    kernels: Sequence[OperatorKernel]
+    weights: Any = None
 
     def _checked(self) -> Array:
         if len(self.kernels) == 0:

@@ -131,13 +131,13 @@ class PairProfile(Profile):
 
 
 #: Proximal steps between two attempts at longer ones, and how much longer: curvature falls as T grows.
-ROUND, LONGER = 20, 8.0
+ROUND_STEPS, STEP_GROWTH = 20, 8.0
 #: A round that lowers the objective by less than this part of it has lowered nothing.
-ROUNDING = 1e-9
+MIN_DECREASE = 1e-9
 #: Block descent stops when a round lowers the objective by less than this part of it.
-STALLED = 1e-3
+MIN_BLOCK_DECREASE = 1e-3
 #: Smallest eigenvalue, beside the largest, that L-BFGS starts from.
-COLUMN = 1e-3
+MIN_EIGENVALUE = 1e-3
 #: Part of the mean eigenvalue added to each before block descent, which cannot leave the range of T.
 LIFT = 1e-2
 
@@ -203,13 +203,20 @@ def learn_operator(
     step, done = max(float(np.linalg.norm(T)), 1e-8) / scale, False
     while left > 0 and not done:
         T, info = proximal_gradient(
-            smooth, Weighted(penalty, alpha), T, step=step, scale=scale, tol=tol, max_iter=min(ROUND, left), warn=False
+            smooth,
+            Weighted(penalty, alpha),
+            T,
+            step=step,
+            scale=scale,
+            tol=tol,
+            max_iter=min(ROUND_STEPS, left),
+            warn=False,
         )
         log.append(info.objective)
-        step, left = LONGER * info.step, left - info.iterations
+        step, left = STEP_GROWTH * info.step, left - info.iterations
         # The gradient of h at the minimum is what counts, and at the start it can be far larger.
         scale = alpha * float(np.linalg.norm(profile.evaluate(T, alpha).moment))
-        done = info.gradient_mapping <= tol * scale or log[-2] - log[-1] <= ROUNDING * abs(log[-1])
+        done = info.gradient_mapping <= tol * scale or log[-2] - log[-1] <= MIN_DECREASE * abs(log[-1])
     return Learned(0.5 * (T + T.T), log, bool(done))
 
 
@@ -229,7 +236,7 @@ def _block_descent(
             break
         T = following
         log.append(total)
-        if log[-2] - log[-1] <= STALLED * abs(log[-1]):
+        if log[-2] - log[-1] <= MIN_BLOCK_DECREASE * abs(log[-1]):
             break
     return T, log
 
@@ -242,7 +249,7 @@ def _factor_descent(
     if max_iter <= 0 or values[-1] <= 0:
         return T, []
     # A column that is zero would stay so.
-    W = vectors * np.sqrt(np.maximum(values, COLUMN * values[-1]))
+    W = vectors * np.sqrt(np.maximum(values, MIN_EIGENVALUE * values[-1]))
     found = learn_low_rank(profile, penalty, alpha, W, tol=tol, max_iter=max_iter)
     log = [value for value in found.objective if value < reached]
     return (found.T, log) if log else (T, [])

@@ -18,7 +18,7 @@ from ovk.solvers.cholesky import CholeskyState, cholesky_factor, whitened_rows
 #: Distinct eigenvalues of the dominant operator up to which each has a factorisation of its own.
 MAX_FACTORED = 8
 #: Share of the outputs that must have been observed for the complete system to be a good guide.
-MOSTLY = 0.5
+MIN_OBSERVED_SHARE = 0.5
 
 
 @singledispatch
@@ -45,7 +45,7 @@ def _(gram: DenseBlocks, rank: int) -> Callable[[float], Map]:
 
 @preconditioner.register
 def _(gram: Observed, rank: int) -> Callable[[float], Map]:
-    mostly_seen = gram.shape[0] >= MOSTLY * gram.base.shape[0] * gram.base.output_dim
+    mostly_seen = gram.shape[0] >= MIN_OBSERVED_SHARE * gram.base.shape[0] * gram.base.output_dim
     if gram.base.terms() is None or not mostly_seen:
         return LowRankPreconditioner(pivoted_cholesky(gram, rank))
     complete = preconditioner(gram.base, rank)

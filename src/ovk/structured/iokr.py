@@ -188,29 +188,26 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             Weights between inputs, labelled ones first, or their Laplacian; near neighbours by default.
         """
         with self._fitting(X):
-            self._fit(X, y, unlabelled, graph)
+            X = self._check_inputs(X, reset=True)
+            alphas = check_alphas(np.atleast_1d(self.alpha), "alpha")
+            output_kernel, outputs, given = self._check_outputs(y, X)
+            problems, weights = self._problems(X, output_kernel, outputs, unlabelled, graph, alphas)
+            self.loo_errors_: Array | None = None
+            best = 0
+            if len(alphas) > 1:
+                shares = zip(problems, np.split(alphas, len(problems)), strict=True)
+                self.loo_errors_ = np.concatenate([one.left_out(some) for one, some in shares])
+                best = int(self.loo_errors_.argmin())
+            problem, self.kernel_weights_ = problems[min(best, len(problems) - 1)], weights[min(best, len(weights) - 1)]
+            self.alpha_ = float(alphas[best])
+            ridge = problem.solve(self.alpha_)
+            self.kernel_, self.operator_, self.coordinates_ = problem.kernel, problem.operator, problem.coordinates
+            self.output_kernel_, self.anchors_, self.train_outputs_ = output_kernel, problem.coordinates.anchors, given
+            self._keep(ridge.X_fit_, ridge.dual_coef_, ridge.intercept_)
+            # Sums that hold the penalty of one set of inputs are not those of rows alone, which could be merged.
+            self.landmarks_ = ridge.landmarks_ if problem.graph is None else None
+            self.stream_: PKAWV | None = None
         return self
-
-    def _fit(self, X: Any, y: Any, unlabelled: Any, graph: Any) -> None:
-        X = self._check_inputs(X, reset=True)
-        alphas = check_alphas(np.atleast_1d(self.alpha), "alpha")
-        output_kernel, outputs, given = self._check_outputs(y, X)
-        problems, weights = self._problems(X, output_kernel, outputs, unlabelled, graph, alphas)
-        self.loo_errors_: Array | None = None
-        best = 0
-        if len(alphas) > 1:
-            shares = zip(problems, np.split(alphas, len(problems)), strict=True)
-            self.loo_errors_ = np.concatenate([one.left_out(some) for one, some in shares])
-            best = int(self.loo_errors_.argmin())
-        problem, self.kernel_weights_ = problems[min(best, len(problems) - 1)], weights[min(best, len(weights) - 1)]
-        self.alpha_ = float(alphas[best])
-        ridge = problem.solve(self.alpha_)
-        self.kernel_, self.operator_, self.coordinates_ = problem.kernel, problem.operator, problem.coordinates
-        self.output_kernel_, self.anchors_, self.train_outputs_ = output_kernel, problem.coordinates.anchors, given
-        self._keep(ridge.X_fit_, ridge.dual_coef_, ridge.intercept_)
-        # Sums that hold the penalty of one set of inputs are not those of rows alone, which could be merged.
-        self.landmarks_ = ridge.landmarks_ if problem.graph is None else None
-        self.stream_: PKAWV | None = None
 
     def _problems(
         self, X: Any, output_kernel: ScalarKernel, outputs: Outputs, unlabelled: Any, graph: Any, alphas: Array

@@ -512,7 +512,7 @@ class RollingScores(State):
         unknown = np.full(best.Y.shape, np.nan)
         predicted = [unknown if outcome is None else outcome.F for outcome in outcomes]
         fresh = np.concatenate([self.fresh, np.stack([*predicted, *best], axis=1)])
-        new = self._with(fresh=fresh)
+        new = self._replace(fresh=fresh)
         return new if len(fresh) < min(self.step, SCORED_ROWS) else new.up_to_date()
 
     def up_to_date(self) -> RollingScores:

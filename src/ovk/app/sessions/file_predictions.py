@@ -22,19 +22,9 @@ MAX_WORDS_NAMED = 5
 
 
 class FilePredictions:
-    """The rows of an opened file with their predictions, batch by batch, once.
+    """The rows of an opened file with their predictions, batch by batch, once; `columns` say how they are written.
 
-    Parameters
-    ----------
-    model : what was learned from a table, a `LearnedTable`
-    records : the file
-    level : of the intervals, None for that of the model
-    max_bad : share of rows with unreadable cells above which the file is refused
-    keep : columns of the file that stand before the predictions
-
-    Attributes
-    ----------
-    columns : how the predictions are written
+    The `model` is a `LearnedTable`, the other arguments are those of its `predict_file`.
     """
 
     def __init__(

@@ -22,7 +22,6 @@ from ovk.app.sessions.summary import (
     BadRow,
     Summary,
     bad_rows_note,
-    column_warnings,
     interval_facts,
     kernel_in_words,
     score_summary,
@@ -127,8 +126,8 @@ class TableModel(LearnedTable, State, Registered):
             read += f", {missing:,} of them without a known target: {self.n_known:,} were learned"
         found.sentences = [
             read,
-            f"the model was learned from all rows; its errors are those of first fits without {self.tested}",
-            valid_for(settings),
+            f"the model was learned from all rows, and tested by first fits without {self.tested}",
+            *([] if settings.classify else [valid_for(settings)]),
             f"chosen: {self.chosen()}",
         ]
         found.facts |= {
@@ -140,7 +139,7 @@ class TableModel(LearnedTable, State, Registered):
         }
         found.settings = self._settings_shown()
         found.ordered, found.intervals = settings.in_time, self._intervals_in_words()
-        return self._described(found, self.n_rows, table=True)
+        return self._described(found, self.n_rows, table=not settings.classify)
 
     def _settings_shown(self) -> dict[str, Any]:
         """Settings that apply to this table; of the optional ones those that were asked for."""
@@ -387,7 +386,7 @@ def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: 
 def chosen_ridge(
     settings: Settings, X: Array, Y: Array, groups: Indices | None = None, *, metric: bool = True
 ) -> OVKRidgeCV:
-    """Kernel, alpha and coupling by leaving out rows, or groups (n,), on a part of the rows if there are many.
+    """Kernel, alpha and coupling by leaving out rows, or groups (n,), on some of the rows if there are many.
 
     A learned `metric` has seen the outputs of these rows: their left-out errors are then too small, and others must
     tell how good it is.
@@ -481,13 +480,13 @@ class RawRange(Part):
 
 def sample_range(some: RawRange, rows: int, seed: int) -> tuple[tuple[str, ...], list[Batch]]:
     """Names of the columns, and some rows from random places of a range."""
-    places = some.range.sample(np.random.default_rng(seed))
+    samples = some.range.sample(np.random.default_rng(seed))
     found: list[Batch] = []
     names: tuple[str, ...] = ()
-    for place in places:
-        with place.open() as records:
+    for sample in samples:
+        with sample.open() as records:
             names = records.names
-            found += [batch for batch in [next(records.batches(-(-rows // len(places))), None)] if batch is not None]
+            found += [batch for batch in [next(records.batches(-(-rows // len(samples))), None)] if batch is not None]
     return names, found
 
 
@@ -530,7 +529,7 @@ def fit_files(
     settings.refuse_groups("leave --landmarks, --scheduler and --workers out, or groups")
     if settings.lags:
         raise ValueError(
-            "files that are learned in parts have no rows before others: leave lags out, or use ovk stream"
+            "files that are learned range by range have no rows before others: leave lags out, or use ovk stream"
         )
     m = check_int(landmarks, "landmarks")
     engine = as_engine(client, n_jobs)
@@ -641,6 +640,6 @@ def fit_file(
     with open_records(path, form) as records:
         fitted = fit_table(records, chosen)
     bad = [bad_rows_note(fitted.n_bad, fitted.bad_rows)] if fitted.n_bad else []
-    for warning in (*bad, *column_warnings(fitted.preparation, fitted.columns(), table=True)):
+    for warning in (*bad, *fitted.summary().warnings):
         warnings.warn(f"{records.label}: {warning}", UserWarning, stacklevel=2)
     return fitted

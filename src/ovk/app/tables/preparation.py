@@ -147,6 +147,7 @@ def filled(A: Array) -> Array:
     return np.take_along_axis(A, np.maximum.accumulate(rows, axis=0), axis=0)
 
 
+@dataclass(eq=False, repr=False)
 class Lags(Parameters):
     """Each output as it was 1, 2, ... rows before; where it was missing then, its last value before that.
 
@@ -171,8 +172,7 @@ class Lags(Parameters):
     array([[3., 1.]])
     """
 
-    def __init__(self, lags: Sequence[int]) -> None:
-        self.lags = lags
+    lags: Sequence[int]
 
     def checked(self) -> list[int]:
         """The lags, if they are distinct whole numbers from 1 on."""

@@ -121,10 +121,8 @@ class MovKLClassifier(ClassifierMixin, Parameters):
         seen = np.isfinite(residuals)
         weight = np.ones(len(coded)) if self.model_.sample_weight_ is None else self.model_.sample_weight_
         weights = np.broadcast_to(weight[:, None], coded.shape)[seen]
-        scores, numbers = (coded - residuals)[seen], (coded[seen] > 0).astype(np.intp)
-        if len(self.classes_) > 2 and not self.label_sets_:
-            return Calibration.from_counts(scores, weights * numbers, weights * (1 - numbers))
-        return Calibration.fit(two_sided(scores), numbers, weights)
+        several = len(self.classes_) > 2 and not self.label_sets_
+        return Calibration.from_signs((coded - residuals)[seen], coded[seen], weights, per_class=several)
 
     def predict(self, X: Any, *, grid: Any = None) -> Any:
         """Labels, (n, d) or (n,), or n sets of them."""

@@ -196,7 +196,7 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
 # Which points are landmarks, in all the forms that a user may pass.
 
 #: Rows from which length scales are learned before landmarks are chosen.
-RESOLVING = 2000
+RESOLVING_ROWS = 2000
 
 
 def choose_landmarks(landmarks: Any, X: Any, random_state: Any, resolved: Callable[[Any], Any]) -> Any:
@@ -206,7 +206,7 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: Any, resolved: Callab
     """
     selection = as_rpcholesky(landmarks)
     if selection is not None:
-        rows = X[:: max(1, X.shape[0] // RESOLVING)]
+        rows = X[:: max(1, X.shape[0] // RESOLVING_ROWS)]
         return selection.points(resolved(rows), X, new_generator(random_state))
     if isinstance(landmarks, (int, np.integer)) and not isinstance(landmarks, bool):
         m = min(check_int(landmarks, "landmarks"), X.shape[0])
@@ -247,7 +247,7 @@ def rows_to_choose_from(landmarks: Any, parts: Iterator[tuple[Any, Targets]]) ->
 #: Unknowns up to which a system with missing outputs is factored densely.
 DENSE_LIMIT = 4000
 #: Relative residual at which the iteration for a larger one stops, and iterations after which it gives up.
-TOLERANCE, MOST_ITERATIONS = 1e-12, 5000
+RESIDUAL_TOLERANCE, MAX_ITERATIONS = 1e-12, 5000
 
 
 @dataclass
@@ -357,9 +357,9 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
             top = (Q @ ((Q.T @ W @ R) / denominator) @ R.T).reshape(-1)
             return np.concatenate([top, x[m * s :] / counts]) if intercept else top
 
-        found = conjugate_gradient(apply, right, precondition, None, TOLERANCE, MOST_ITERATIONS)
+        found = conjugate_gradient(apply, right, precondition, None, RESIDUAL_TOLERANCE, MAX_ITERATIONS)
         info = SolverInfo("Landmarks", iterations=found.iterations, residual=found.residual)
-        info.warn_above(TOLERANCE, "raise alpha or use fewer landmarks")
+        info.warn_above(RESIDUAL_TOLERANCE, "raise alpha or use fewer landmarks")
         return found.X, info
 
     def beyond(self, X: Any) -> Array:

@@ -211,8 +211,17 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """Whether a constant for each output is learned that is not penalised."""
         return self.fit_intercept
 
+    def _learn(
+        self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any, points: Any
+    ) -> None:
+        """Fit with a resolved kernel in all rows, or in the landmarks `points`, and keep the expansion."""
+        if points is None:
+            self._solve(kernel, alpha, X, targets, solver)
+        else:
+            self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
+
     def _solve(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any) -> None:
-        """Fit with a resolved kernel and keep the result."""
+        """Fit with a resolved kernel in all rows and keep the expansion."""
         how: dict[str, Any] = {"intercept": self._free_intercept, "loss": self.loss}
         how["single"] = self._is_single(solver)
         self._store(kernel, alpha, solve_ridge(kernel, alpha, X, targets, solver=solver, **how))
@@ -708,7 +717,11 @@ class OVKRidge(OVKRegressor):
             elif y is None and is_stream(X):
                 self._fit_stream(X)
             else:
-                self._fit_arrays(X, y, sample_weight, task)
+                X, targets = self._check(X, y, sample_weight, task, stream=self.landmarks is not None)
+                alpha = check_alpha(self.alpha, targets.d)
+                points = self._landmarks(X, targets.d, self.random_state)
+                kernel = self._resolved(X if points is None else points, targets.d)
+                self._learn(kernel, alpha, X, targets, self.solver, points)
         return self
 
     def merge(self, other: OVKRidge) -> Self:
@@ -730,16 +743,6 @@ class OVKRidge(OVKRegressor):
             self.landmarks_ = sums
         return self
 
-    def _fit_arrays(self, X: Any, y: Any, sample_weight: Any, task: Any) -> None:
-        X, targets = self._check(X, y, sample_weight, task, stream=self.landmarks is not None)
-        alpha = check_alpha(self.alpha, targets.d)
-        if self.landmarks is None:
-            self._solve(self._resolved(X, targets.d), alpha, X, targets, self.solver)
-        else:
-            points = self._landmarks(X, targets.d, self.random_state)
-            kernel = self._resolved(points, targets.d)
-            self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
-
     def _fit_manifold(self, X: Any, y: Any, sample_weight: Any, task: Any, unlabelled: Any, graph: Any) -> None:
         check_manifold(self.kernel, self.loss, streamed=y is None and is_stream(X))
         self._is_single()
@@ -750,7 +753,7 @@ class OVKRidge(OVKRegressor):
             X = with_unlabelled(X, self._check_inputs(unlabelled, reset=False))
             targets = targets.followed_by_gaps(X.shape[0])
         X, targets, graph = weighted_inputs(X, targets, graph)
-        points = None if self.landmarks is None else self._landmarks(X, targets.d, self.random_state)
+        points = self._landmarks(X, targets.d, self.random_state)
         kernel = self._resolved(X if points is None else points, targets.d)
         separable = kernel.as_separable()
         weights = graph_of_inputs(graph, None if separable is None else separable.scalar, X, self.n_neighbors)
@@ -775,6 +778,9 @@ class OVKRidge(OVKRegressor):
             )
 
     def _landmarks(self, X: Any, d: int, random_state: Any) -> Any:
+        """The landmarks, or None where there are none."""
+        if self.landmarks is None:
+            return None
         return choose_landmarks(self.landmarks, X, random_state, lambda rows: self._resolved(rows, d))
 
     def _fit_stream(self, stream: Iterable[Any]) -> None:

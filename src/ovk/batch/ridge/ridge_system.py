@@ -325,7 +325,7 @@ def merge_same_inputs(X: Any, targets: Targets, groups: Indices) -> tuple[Any, T
 #: Relative residual at which the iteration stops, and iterations after which it gives up.
 RESIDUAL_TOLERANCE, MAX_REFINEMENTS = 1e-12, 500
 #: Entries of the kernel's matrix that are held in double precision at a time: 2 MiB.
-ENTRIES = 1 << 18
+MAX_ENTRIES = 1 << 18
 #: What is added to the diagonal of a factor that rounding has made indefinite, in turn, over sqrt(n) times rounding.
 JITTERS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
@@ -419,7 +419,7 @@ class SinglePrecisionSystem:
         """The lower triangle of A / unit, (n, n) in single precision."""
         n = len(self._roots)
         A = np.zeros((n, n), dtype=np.float32)
-        for rows in row_slices(n, n, ENTRIES):
+        for rows in row_slices(n, n, MAX_ENTRIES):
             before = slice(0, rows.stop)
             values = self._kernel(self._X[rows], self._X[before])
             A[rows, before] = values * (self._roots[rows, None] * (self._t / self._unit)) * self._roots[before]
@@ -431,7 +431,7 @@ class SinglePrecisionSystem:
         result: Array = self._ridge * B
         if self._t > 0:
             scaled = B * self._roots[:, None]
-            for rows in row_slices(len(B), len(B), ENTRIES):
+            for rows in row_slices(len(B), len(B), MAX_ENTRIES):
                 result[rows] += (self._t * self._roots[rows, None]) * (self._kernel(self._X[rows], self._X) @ scaled)
         return result
 
@@ -454,11 +454,11 @@ class SinglePrecisionSystem:
 # normal number exceeds 1.345, whatever the number of outputs.
 
 #: How often a normal number is beyond 1.345, where Huber's loss costs 5% of efficiency on normal data.
-BEYOND = 2.0 * float(norm.sf(1.345))
+HUBER_TAIL = 2.0 * float(norm.sf(1.345))
 #: Change of the weights at which the iteration stops, and steps at most.
 WEIGHT_TOLERANCE, MAX_REWEIGHTINGS = 1e-4, 100
 #: The smallest scale of residuals, as a part of the deviation of the outputs.
-LEAST = 1e-6
+MIN_SCALE = 1e-6
 
 
 def huber_weights(R: Array, spread: Array) -> Array:
@@ -467,9 +467,9 @@ def huber_weights(R: Array, spread: Array) -> Array:
     `spread` (d,), the outputs' deviations, keeps scales away from zero.
     """
     seen = ~np.isnan(R)
-    scale = np.maximum(1.4826 * np.nanmedian(np.abs(R), axis=0), LEAST * np.where(spread > 0, spread, 1.0))
+    scale = np.maximum(1.4826 * np.nanmedian(np.abs(R), axis=0), MIN_SCALE * np.where(spread > 0, spread, 1.0))
     length = np.sqrt(np.where(seen, (R / scale) ** 2, 0.0).sum(axis=1))
-    most = np.sqrt(chi2.isf(BEYOND, np.maximum(seen.sum(axis=1), 1)))
+    most = np.sqrt(chi2.isf(HUBER_TAIL, np.maximum(seen.sum(axis=1), 1)))
     return np.asarray(np.minimum(1.0, most / np.maximum(length, 1e-300)))
 
 

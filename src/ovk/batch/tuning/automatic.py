@@ -36,7 +36,7 @@ from ovk.base import Array, Indices, Registered, Targets, one_blas_thread, progr
 from ovk.batch.tuning.gradient_metric import MIN_ROWS, halves, metric_kernels
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
 from ovk.operators import Spectrum
-from ovk.solvers import Eigenpairs, PairwisePath, SeparablePath, eigenpairs
+from ovk.solvers import Eigenpairs, KnownEigen, PairwisePath, SeparablePath, eigenpairs
 
 # Residuals of rows that were not learned from, for a whole path of alphas: rows, groups, or the time to come.
 #
@@ -45,7 +45,7 @@ from ovk.solvers import Eigenpairs, PairwisePath, SeparablePath, eigenpairs
 # intercept b = o_<'e_< / o_<'o_< of the rows before, the residuals are C_BB (e_B - o_B b).
 
 #: Parts of a series in time: the first only to learn from, each other predicted from those before it.
-PARTS = 6
+TIME_PARTS = 6
 
 
 def residual_path(
@@ -91,7 +91,7 @@ def residual_path(
 def _forward(G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
     n = len(Y)
     result = np.full((len(alphas), *Y.shape), np.nan)
-    edges = np.linspace(0, n, PARTS + 1).round().astype(int)
+    edges = np.linspace(0, n, TIME_PARTS + 1).round().astype(int)
     for a, alpha in enumerate(alphas):
         C = np.linalg.cholesky(G + alpha * np.eye(n))
         white = solve_triangular(C, np.column_stack([Y, np.zeros(n) if u is None else u]), lower=True)
@@ -165,6 +165,10 @@ class Comparison(NamedTuple):
         k, o, a = np.unravel_index(int(np.argmin(self.mean)), self.errors.shape[:3])
         return int(k), int(o), int(a)
 
+    def solver(self) -> Any:
+        """The solver for the best candidate."""
+        return "auto" if self.known is None else KnownEigen(self.known)
+
     def attributes(self) -> dict[str, Any]:
         """What an estimator keeps of it."""
         errors = self.mean
@@ -214,15 +218,15 @@ ALPHAS = np.logspace(-5.0, 3.0, 17)
 #: Rows by which widths and alphas are chosen, at most.
 WIDTH_ROWS, ALPHA_ROWS = 400, 1000
 #: Candidates in a sum, at most.
-SUMMED = 6
+MAX_SUMMED = 6
 #: Above `WIDTH_ROWS` rows a sum has to have a left-out error below this part of the best single kernel's.
 WORTH_A_SUM = 0.99
 #: In the choice of an output's alpha the errors of all outputs count as much as so many rows of its own.
 COMMON_ROWS = 30.0
 #: Different alphas of many outputs above `ALPHA_ROWS` rows, at most: each costs a factorisation.
-DISTINCT_ALPHAS = 3
+MAX_DISTINCT_ALPHAS = 3
 #: Threshold of the robust sum, in medians of the linear candidate's residuals.
-MEDIANS = 4.0
+THRESHOLD_MEDIANS = 4.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -315,7 +319,7 @@ def automatic_choice(
     if metric and some.units >= MIN_ROWS:
         candidates += some.scored(some.cross_fitted(ridge), threshold)
         candidates.sort(key=lambda candidate: candidate.error)
-    mixed = averaged(candidates[:SUMMED], some.units)
+    mixed = averaged(candidates[:MAX_SUMMED], some.units)
     if mixed is not None:
         (average,) = some.scored({mixed[0]: mixed[1]}, threshold)
         # A sum takes as much time as its terms together.
@@ -330,7 +334,7 @@ def automatic_choice(
             kernels |= many.cross_fitted(ridge)
         errors = many.errors(weighted_sum(kernels, chosen.terms), threshold)[1]
         errors = pooled(errors, many.units)
-        alphas = few_alphas(errors, DISTINCT_ALPHAS) if n > ALPHA_ROWS else ALPHAS[best_alphas(errors)]
+        alphas = few_alphas(errors, MAX_DISTINCT_ALPHAS) if n > ALPHA_ROWS else ALPHAS[best_alphas(errors)]
     every = dict(plain)
     if not chosen.terms.keys() <= plain.keys():
         every |= metric_kernels(many.X, many.Y, ridge)
@@ -482,7 +486,7 @@ class _Rows:
         known = ~np.isnan(best).all(axis=0)
         middle = np.zeros(len(known))
         middle[known] = np.nanmedian(best[:, known], axis=0)
-        return np.maximum(MEDIANS * middle, np.sqrt(self.variance))
+        return np.maximum(THRESHOLD_MEDIANS * middle, np.sqrt(self.variance))
 
     def _robust(self, R: Array, threshold: Array) -> Array:
         errors: Array = mean_loss(R, threshold, self.weight) / self.variance

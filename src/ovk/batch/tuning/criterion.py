@@ -30,10 +30,10 @@ from ovk.solvers import (
 #: Parameters in [0, 1]; the end is left out where an operator becomes singular.
 INTERVALS = {"omega", "within", "between"}
 #: Parameters of any sign, and parameters that are not tuned.
-ANY_SIGN, GIVEN = {"W"}, {"B"}
+ANY_SIGN, NOT_TUNED = {"W"}, {"B"}
 #: How far a positive parameter may go down and up from where it starts, as factors: weights of terms, which may vanish,
 #: widths, and others.
-FAR = {"weights": (1e-6, 1e4), "length_scale": (1e-2, 1e2), "": (1e-4, 1e4)}
+REACH = {"weights": (1e-6, 1e4), "length_scale": (1e-2, 1e2), "": (1e-4, 1e4)}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def parameters(kernel: OperatorKernel, X: Any) -> list[Parameter]:
     for name in gradient_names(kernel, X):
         value = np.asarray(values[name], dtype=np.float64)
         last = name.split("__")[-1]
-        if last in GIVEN or (last not in ANY_SIGN | INTERVALS and not (value > 0).all()):
+        if last in NOT_TUNED or (last not in ANY_SIGN | INTERVALS and not (value > 0).all()):
             continue
         found.append(Parameter(name, value.shape, last not in ANY_SIGN | INTERVALS))
     return found
@@ -125,7 +125,7 @@ def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> lis
         owner, _, last = one.name.rpartition("__")
         for value in part:
             if one.logarithm:
-                down, up = np.log(FAR.get(last, FAR[""]))
+                down, up = np.log(REACH.get(last, REACH[""]))
                 limits.append((float(value) + down, float(value) + up))
             elif last in ("within", "between"):
                 # Each on its side of the middle, so that what is shared between clusters stays below what is within.
@@ -139,7 +139,7 @@ def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> lis
 #: Observed values above which a criterion that needs their whole matrix is refused (a matrix of 288 MB).
 DENSE_LIMIT = 6000
 #: The same for the comparison of what was tuned with the start.
-LEAVING_OUT_LIMIT = 4000
+LEAVE_OUT_LIMIT = 4000
 
 
 class TuningCriterion:
@@ -205,7 +205,7 @@ class TuningCriterion:
     def can_leave_out(self, kernel: OperatorKernel) -> bool:
         """Whether rows can be left out in closed form at a bearable price."""
         complete = len(self.pairs) == self.n * self.d and kernel.as_separable() is not None
-        return complete or len(self.pairs) <= LEAVING_OUT_LIMIT
+        return complete or len(self.pairs) <= LEAVE_OUT_LIMIT
 
     def covariance(self) -> Array:
         """(d, d) of the outputs, from the rows where both were observed; where there are none, zero."""

@@ -40,7 +40,7 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
         0 leaves the inputs as they are; 1 follows the gradients wholly, and may shrink a direction to nothing that a
         few rows happened to say nothing about.
     diagonal : bool
-        Keep the axes and only stretch or shrink each of them, by the diagonal of A: for kernels that go by the axes,
+        Keep the axes and only stretch or shrink each of them, by the diagonal of A: for axis-aligned kernels,
         such as a Laplacian.
     landmarks : int or (m, p) array, optional
         As in `OVKRidge`, for many rows.

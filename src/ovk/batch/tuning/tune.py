@@ -23,13 +23,13 @@ from ovk.solvers import SingularSystem
 Model = TypeVar("Model", bound=OVKRegressor)
 
 #: The noise variance of an output lies between these parts of the variance of the output.
-NOISE = 1e-7, 10.0
+NOISE_RANGE = 1e-7, 10.0
 #: The same in parts of the mean squared left-out residuals at the start: zeros that repeat would have none.
-LEAST_NOISE = 1e-4
+MIN_NOISE = 1e-4
 #: The criterion where there is none: finite, so that a line search comes back from it.
-HUGE = 1e30
+NO_VALUE = 1e30
 #: How far restarts spread: standard deviation of the logarithms.
-SPREAD = 1.0
+RESTART_SPREAD = 1.0
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def tune(
         before = np.zeros(targets.d)
         if compared:
             before = left_out_errors(fitted.set_params(**search.parameters_at(search.start)).fit(X, Y, task=task))
-            search.raise_noise_floor(LEAST_NOISE * before)
+            search.raise_noise_floor(MIN_NOISE * before)
         starts = search.random_starts(check_int(restarts, "restarts"), new_generator(random_state))
         best, info = search.run(starts, check_int(max_iter, "max_iter"))
         if not info.converged:
@@ -164,8 +164,8 @@ def tune(
                 info = replace(info, kept="start")
                 fitted.set_params(**search.parameters_at(search.start)).fit(X, Y, task=task)
                 warnings.warn(
-                    f"what was tuned has larger left-out errors ({info.left_out[1]:.3g} of the variance) than the "
-                    f"start ({info.left_out[0]:.3g}), which is kept: try criterion='loo'",
+                    f"tuning increased the leave-one-out error from {info.left_out[0]:.3g} to {info.left_out[1]:.3g} "
+                    "of the variance; the initial settings were kept. Try criterion='loo'",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -209,7 +209,7 @@ class Search:
         start = np.clip(np.broadcast_to(given, variance.shape), 0.01 * variance, 0.3 * variance)
         self.start = np.concatenate([read(kernel, self.tuned), np.log(start)])
         self.bounds = bounds(kernel, self.tuned, self.start[: self._kernel_size]) + [
-            (float(np.log(NOISE[0] * v)), float(np.log(NOISE[1] * v))) for v in variance
+            (float(np.log(NOISE_RANGE[0] * v)), float(np.log(NOISE_RANGE[1] * v))) for v in variance
         ]
 
     def raise_noise_floor(self, least: Array) -> None:
@@ -244,7 +244,7 @@ class Search:
         try:
             value, slopes, by_noise = self.criterion.evaluate(kernel, np.broadcast_to(noise, (self.criterion.d,)))
         except (SingularSystem, np.linalg.LinAlgError):
-            return HUGE, np.zeros_like(vector)
+            return NO_VALUE, np.zeros_like(vector)
         by_kernel = chain(self.tuned, vector[: self._kernel_size], slopes)
         if self._fixed is not None:
             return value, by_kernel
@@ -260,7 +260,7 @@ class Search:
         """
         first = self.objective(starts[0])[0]
         if scale is None:
-            scale = abs(first) if first not in (0.0, HUGE) else 1.0
+            scale = abs(first) if first not in (0.0, NO_VALUE) else 1.0
         found = []
         with ProgressBar("tuning", total=len(starts) * max_iter) as bar:
             for start in starts:
@@ -275,7 +275,7 @@ class Search:
                 )
                 found.append(result)
         best = min(found, key=lambda result: float(result.fun))
-        if best.fun * scale >= HUGE:
+        if best.fun * scale >= NO_VALUE:
             raise SingularSystem("no start could be factored: use a larger alpha, or remove duplicated inputs")
         names, values = [one.name for one in self.tuned], [float(result.fun) * scale for result in found]
         value, steps = float(best.fun) * scale, int(best.nit)
@@ -298,7 +298,7 @@ class Search:
         return np.clip(vector, low, high)
 
     def _drawn(self, rng: np.random.Generator) -> Array:
-        drawn = self.start + SPREAD * rng.standard_normal(len(self.start))
+        drawn = self.start + RESTART_SPREAD * rng.standard_normal(len(self.start))
         place = 0
         for one in self.tuned:
             part = slice(place, place + one.size)

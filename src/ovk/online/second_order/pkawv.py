@@ -491,7 +491,7 @@ class PKAWV(SecondOrder):
         ridge, values, H = before.after_row(self.features_.transform(X)[0], y if len(y) == 1 else y @ V)
         z = self._row_forecast(values, H, V)
         error = y - z
-        learned = self._with(
+        learned = self._replace(
             ridges_=[ridge],
             _left=self._left - 1,
             t_=self.t_ + 1,
