@@ -193,7 +193,7 @@ def test_a_window_that_shrinks_is_told():
 def test_a_report_shows_the_level_that_was_asked_for(tmp_path):
     result, *_ = evaluated()
     text = report(result, tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "in 80% interval" in text
+    assert "in 80% interval</th>" in text
 
 
 @pytest.mark.long

@@ -71,11 +71,10 @@ class FilePredictions:
         unknown = ~np.isfinite(recent.widths(level))
         if unknown.any():
             names = ", ".join(repr(str(name)) for name in np.asarray(self._preparation.targets)[unknown])
-            least = rows_needed(level)
             of = "errors of rows that were not learned yet" if settings.groups is None else "groups"
             yield (
-                f"Intervals of {100 * level:g}% need at least {least:,} {of}, and there are fewer for {names}: "
-                "their bounds are empty. Learn more rows, or ask for a lower level (level, --level)."
+                f"Intervals of {100 * level:g}% need at least {rows_needed(level):,} {of}, and there are fewer for "
+                f"{names}: their bounds are empty. Learn more rows, or ask for a lower level (level, --level)."
             )
 
 
