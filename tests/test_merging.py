@@ -10,7 +10,7 @@ import ovk
 from ovk import IOKR, PKAWV, OVKRidge, PKAWVClassifier
 from ovk.app.tables import chunks
 from ovk.evaluation import Evaluator, LastValue, RunningMean
-from ovk.evaluation.running import RunningMoments, Standardised, Unscaled
+from ovk.evaluation.running import RunningMoments, Scaling, Standardised
 from ovk.features import Fourier, Given, MergeTree, Nystrom, merge_all
 from ovk.features.sums import OutputSums
 from ovk.kernels import Gaussian
@@ -209,7 +209,7 @@ def evaluated(rows, scaling):
     return evaluator
 
 
-@pytest.mark.parametrize("scaling", [Unscaled, lambda: Standardised(running=True)], ids=["as they are", "running"])
+@pytest.mark.parametrize("scaling", [Scaling, lambda: Standardised(running=True)], ids=["as they are", "running"])
 def test_running_errors_of_two_streams_add_up(scaling, tmp_path):
     one, two = (evaluated(rows, scaling()) for rows in (slice(0, 80), slice(80, 180)))
     apart = [one.result(), two.result()]
@@ -235,7 +235,7 @@ def test_streams_that_cannot_be_merged():
     before = one.n_rows
     with pytest.raises(ValueError, match="warm-ups of their own"):
         one.merge(two)
-    other = evaluated(slice(0, 80), Unscaled())
+    other = evaluated(slice(0, 80), Scaling())
     other.outputs = ("a", "b", "c")
     with pytest.raises(ValueError, match="same inputs and outputs"):
         one.merge(other)

@@ -13,7 +13,7 @@ import ovk
 import reference
 from ovk import OLOK, progressive
 from ovk.evaluation import ACI, ConformalPID, RollingConformal, StronglyAdaptive, WithIntervals
-from ovk.evaluation.conformal.base import ResidualMoments
+from ovk.evaluation.conformal import JointScore
 from ovk.plotting import IntervalDisplay, RecentDisplay
 
 ADAPTIVE = [ACI, ConformalPID, StronglyAdaptive]
@@ -143,7 +143,7 @@ def test_joint_scores_equal_their_twin(form, memory):
     found = []
     for r in R:
         found.append(score.score(r, np.ones(3, dtype=bool)))
-        score.learn(r, np.ones(3, dtype=bool))
+        score.add(r, np.ones(3, dtype=bool))
     assert_allclose(found, reference.joint_scores(R, form, decay), rtol=1e-9)
 
 
@@ -426,7 +426,7 @@ def test_errors_name_what_is_wrong():
 
 
 def test_correlations_over_different_rows_stay_positive_definite():
-    moments = ResidualMoments(3, 1.0)
+    moments = JointScore(3, 1.0, ellipsoid=True)
     for seen, r in (([1, 1, 0], [1.0, 1.0, 0.0]), ([0, 1, 1], [0.0, 1.0, 1.0]), ([1, 0, 1], [1.0, 0.0, -1.0])):
         for _ in range(1000):
             moments.add(np.array(r), np.array(seen, dtype=bool))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,45 +42,41 @@ class Table(ABC):
         )
 
 
-class ArrayTable(Table):
-    """A two-dimensional array, memory-mapped perhaps; its columns are called x0, x1, ... or y0, y1, ..."""
+class MemoryTable(Table):
+    """A two-dimensional array, memory-mapped perhaps, or a data frame of any library that narwhals knows.
 
-    def __init__(self, array: Any, label: str) -> None:
-        self.array, self.label, self.n_rows = array, label, len(array)
-        self.names = tuple(f"{label.lower()}{j}" for j in range(array.shape[1]))
+    The columns of an array are called x0, x1, ... or y0, y1, ...
+    """
+
+    def __init__(self, data: Any, label: str) -> None:
+        self.data, self.label, self.n_rows = data, label, len(data)
+        plain = isinstance(data, np.ndarray)
+        names = [f"{label.lower()}{j}" for j in range(data.shape[1])] if plain else data.columns
+        self.names = tuple(map(str, names))
 
     def blocks(self, columns: list[int], size: int) -> Iterator[Array]:
-        for start in range(0, len(self.array), size):
-            part = self.array[start : start + size]
-            if columns != list(range(part.shape[1])):
-                part = part[:, columns]
-            if part.dtype.kind in "biuf":
-                yield np.asarray(part, dtype=np.float64)
+        for start in range(0, len(self.data), size):
+            part = self.data[start : start + size]
+            if isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
+                whole = columns == list(range(part.shape[1]))
+                yield np.asarray(part if whole else part[:, columns], dtype=np.float64)
             else:
-                yield self._numbers((column.tolist() for column in part.T), columns, _row_after(start))
+                cells = [_cells(part, j) for j in columns]
+                yield self._numbers(cells, columns, partial(_row, start))
 
 
-class FrameTable(Table):
-    """A data frame of any library that narwhals knows."""
+def _row(start: int, i: int) -> str:
+    return f"row {start + i}"
 
-    def __init__(self, frame: Any, label: str) -> None:
-        self.frame, self.label, self.n_rows = frame, label, len(frame)
-        self.names = tuple(map(str, frame.columns))
 
-    def blocks(self, columns: list[int], size: int) -> Iterator[Array]:
+def _cells(part: Any, j: int) -> Any:
+    """The cells of a column, as an array of numbers where it has a type of numbers."""
+    column = part[:, j]
+    if not isinstance(part, np.ndarray) and (column.dtype.is_float() or column.dtype.is_integer()):
         import narwhals as nw
 
-        for start in range(0, len(self.frame), size):
-            part = self.frame[start : start + size]
-            cells = []
-            for series in (part[:, j] for j in columns):
-                plain = series.dtype.is_float() or series.dtype.is_integer()
-                cells.append(series.cast(nw.Float64).to_numpy() if plain else series.to_list())
-            yield self._numbers(cells, columns, _row_after(start))
-
-
-def _row_after(start: int) -> Callable[[int], str]:
-    return lambda i: f"row {start + i}"
+        return column.cast(nw.Float64).to_numpy()
+    return column.tolist() if isinstance(part, np.ndarray) else column.to_list()
 
 
 def is_frame(data: Any) -> bool:
@@ -93,7 +90,7 @@ def as_table(data: Any, label: str) -> tuple[Table, bool]:
     if is_frame(data):
         frame = _narwhals(data, label)
         single = len(frame.shape) == 1
-        return FrameTable(frame.alias(frame.name or "y0").to_frame() if single else frame, label), single
+        return MemoryTable(frame.alias(frame.name or "y0").to_frame() if single else frame, label), single
     array = data if isinstance(data, np.ndarray) else np.asarray(data)
     single = array.ndim == 1 and label == "Y"
     if single:
@@ -104,7 +101,7 @@ def as_table(data: Any, label: str) -> tuple[Table, bool]:
             f"{label} must have {allowed}, got shape {array.shape} of {type(data).__name__}: reshape it (one row is "
             f"{label}[None, :]), and make sparse matrices dense"
         )
-    return ArrayTable(array, label), single
+    return MemoryTable(array, label), single
 
 
 def _narwhals(data: Any, label: str) -> Any:

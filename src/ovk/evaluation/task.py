@@ -12,11 +12,13 @@ from sklearn.base import ClassifierMixin
 
 from ovk.base import Array, Labels, Mask, State, Times
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
-from ovk.evaluation.learners import Incremental, OnlineClassifier, OnlineLearner
-from ovk.evaluation.running import RunningSum
+from ovk.evaluation.delayed import Incremental, OnlineClassifier, OnlineLearner
 from ovk.online import CodedClassifier
 
-# Scores of one learner.
+# Scores of one learner, noted at checkpoints of the stream.
+
+#: Checkpoints in each doubling of the number of rows: a curve has 160 points after a million rows.
+PER_DOUBLING = 8
 
 #: Probabilities are counted in so many bins for the area under the curve.
 BINS = 4096
@@ -25,6 +27,45 @@ BINS = 4096
 MIN_PROBABILITY = 1e-15
 
 NO_MARKS: Times = np.empty(0, dtype=np.int64)
+
+
+def checkpoints(start: int, stop: int) -> Times:
+    """Checkpoints t with start < t <= stop: the whole numbers next above 2^(k/8), so more and more apart.
+
+    >>> checkpoints(10, 40)
+    array([11, 12, 13, 14, 15, 16, 18, 20, 21, 23, 25, 27, 30, 32, 35, 39])
+    """
+    k = np.arange(PER_DOUBLING * int(max(stop, 1)).bit_length() + 1)
+    t = np.unique(np.ceil(2.0 ** (k / PER_DOUBLING)).astype(np.int64))
+    return t[(t > start) & (t <= stop)]
+
+
+@dataclass
+class RunningSum(State):
+    """Sums of rows (d,) along the stream: `total` (d,) so far, and `points` (checkpoints, d) noted.
+
+    Rows are added one after the other, so chunks of any sizes give the same bits.
+    """
+
+    total: Array
+    points: Array
+
+    @classmethod
+    def empty(cls, d: int) -> RunningSum:
+        return cls(np.zeros(d), np.empty((0, d)))
+
+    def add(self, values: Array, marks: Times) -> None:
+        """Add the rows of `values`, and note the sum after the first m of them for each m in `marks`."""
+        sums = np.cumsum(np.vstack([self.total, values]), axis=0)
+        self.total = sums[-1].copy()
+        if len(marks):
+            self.points = np.concatenate([self.points, sums[marks]])
+
+    def note(self) -> None:
+        self.points = np.vstack([self.points, self.total])
+
+    def merge(self, other: RunningSum) -> None:
+        self.total, self.points = self.total + other.total, self.points[:0]
 
 
 @dataclass
@@ -64,7 +105,7 @@ class RegressionScores(Scores, kind="regression"):
     Attributes
     ----------
     name, seconds : what it is called in tables and plots, and the time it took
-    counts, squares, absolute : sums of rows, of squared errors and of absolute errors
+    sums : (3 d) numbers of rows, sums of squared errors and of absolute errors
 
     Examples
     --------
@@ -76,55 +117,58 @@ class RegressionScores(Scores, kind="regression"):
     (array([5.]), array([2.]))
     """
 
-    counts: RunningSum
-    squares: RunningSum
-    absolute: RunningSum
+    sums: RunningSum
 
-    _state_classes = {"counts": RunningSum, "squares": RunningSum, "absolute": RunningSum}
+    _state_classes = {"sums": RunningSum}
 
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
         # An error of 1e200 squares to infinity, and so does its mean: that is the right answer.
         with np.errstate(over="ignore", invalid="ignore"):
             errors = np.where(counted, F - Y, 0.0)
-            self.squares.add(errors**2, marks)
-            self.absolute.add(np.abs(errors), marks)
-        self.counts.add(counted.astype(np.float64), marks)
+            self.sums.add(np.hstack([counted, errors**2, np.abs(errors)]), marks)
 
     def fresh(self) -> RegressionScores:
-        return REGRESSION.scores(self.name, len(self.counts.total))
+        return RegressionScores(self.name, RunningSum.empty(len(self.sums.total)))
 
     def note(self) -> None:
-        for total in (self.counts, self.squares, self.absolute):
-            total.note()
+        self.sums.note()
 
     def merge(self, other: RegressionScores) -> None:
-        self.counts.merge(other.counts)
-        self.squares.merge(other.squares)
-        self.absolute.merge(other.absolute)
+        self.sums.merge(other.sums)
         self.seconds += other.seconds
 
     @property
     def mse(self) -> Array:
         """(d,) mean squared error of each output."""
-        return _mean(self.squares.total, self.counts.total)
+        return self._mean(self.sums.total, 1)
 
     @property
     def mae(self) -> Array:
         """(d,) mean absolute error of each output."""
-        return _mean(self.absolute.total, self.counts.total)
+        return self._mean(self.sums.total, 2)
+
+    @property
+    def counts(self) -> Array:
+        """(checkpoints, d) predictions of each output that were tested by then."""
+        return np.split(self.sums.points, 3, axis=-1)[0]
 
     @property
     def mse_curve(self) -> Array:
         """(checkpoints, d) mean squared error of all predictions so far."""
-        return _mean(self.squares.points, self.counts.points)
+        return self._mean(self.sums.points, 1)
 
     @property
     def mae_curve(self) -> Array:
         """(checkpoints, d) mean absolute error of all predictions so far."""
-        return _mean(self.absolute.points, self.counts.points)
+        return self._mean(self.sums.points, 2)
+
+    def _mean(self, sums: Array, which: int) -> Array:
+        parts = np.split(sums, 3, axis=-1)
+        return ratio(parts[which], parts[0])
 
 
-def _mean(sums: Array, counts: Array) -> Array:
+def ratio(sums: Array, counts: Array) -> Array:
+    """Means from sums, nan where there is nothing."""
     return sums / np.where(counts > 0, counts, np.nan)
 
 
@@ -204,7 +248,7 @@ class ClassScores(Scores, kind="classification"):
     @property
     def recall(self) -> Array:
         """(K,) of the rows of each class the share that was predicted as such; nan for one that never came."""
-        return _mean(np.diagonal(self.confusion), self.confusion.sum(axis=1))
+        return ratio(np.diagonal(self.confusion), self.confusion.sum(axis=1))
 
     @property
     def balanced_accuracy(self) -> float:
@@ -238,15 +282,10 @@ class ClassScores(Scores, kind="classification"):
 
 
 class ScoreTable(NamedTuple):
-    """Scores to show.
+    """Values (rows, columns) to show, nan where unknown.
 
-    Attributes
-    ----------
-    title : what the values are
-    rows, columns : names
-    values : (rows, columns), nan where unknown
-    largest : for each row, whether the largest value is the best; empty where none is
-    relative : a further row for several outputs: its name, and a value for each column
+    `largest`: for each row, whether the largest value is the best; empty where none is. `relative`: a further row for
+    several outputs, its name and a value for each column.
     """
 
     title: str
@@ -258,6 +297,7 @@ class ScoreTable(NamedTuple):
 
 
 # Tasks.
+
 
 S = TypeVar("S", bound=Scores)
 
@@ -288,7 +328,7 @@ class Task(State, ABC, Generic[S]):
     ----------
     name : "regression" or "classification"
     numeric : whether outputs are numbers, which are scaled and can have intervals and forecasts
-    baselines : baselines by short name; those without "ridge" are the default ones
+    baselines, default_baselines : baselines by short name, and those that are used where none are named
     error_name : what `DriftResult.losses` are, for an axis
     figures : what there is to draw of a result: "errors", "intervals", "growth", "accuracy", "confusion"
 
@@ -331,17 +371,17 @@ class Task(State, ABC, Generic[S]):
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         """(n, d) outputs, from numbers (n,) or (n, d), or from codes of labels (n,) or (n, 1), nan where missing."""
 
-    @abstractmethod
     def targets(self, y: Array, classes: Any = ()) -> Any:
         """What a model learns from: the numbers, or labels (n,), None where missing."""
+        return y
 
-    @abstractmethod
     def decided(self, F: Array, classes: Any = ()) -> Any:
         """What users call predictions: F itself, or the most probable labels (n,), None in rows not predicted."""
+        return F
 
-    @abstractmethod
     def compact(self, F: Array) -> Array:
         """What is kept of predictions where only `decided` will be asked for."""
+        return F
 
     @abstractmethod
     def skipped(self, X: Array, Y: Array, F: Array) -> Mask:
@@ -365,10 +405,6 @@ class Task(State, ABC, Generic[S]):
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
         """Predictions F of a model, which does not learn."""
 
-    @abstractmethod
-    def first_guess(self, d: int) -> Array:
-        """(d,) the prediction before anything was learned."""
-
     # Scores ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -376,15 +412,15 @@ class Task(State, ABC, Generic[S]):
         """Scores of a learner before the first row; `probabilities`: whether a classifier tells them."""
 
     @abstractmethod
-    def tables(self, learners: Sequence[S], names: Sequence[str]) -> list[ScoreTable]:
+    def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         """The scores of the learners, the model first."""
 
     @abstractmethod
-    def conclusion(self, learners: Sequence[S], names: Sequence[str]) -> str:
+    def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         """One sentence: how the model, the first of the learners, compares with its best baseline."""
 
     @abstractmethod
-    def against_best_baseline(self, learners: Sequence[S]) -> tuple[str, float] | None:
+    def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         """Name of the best baseline, and the ratio of the model's error to that of it; None if nothing was tested."""
 
 
@@ -407,15 +443,6 @@ class Regression(Task[RegressionScores], kind="regression"):
 
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         return y[:, None] if y.ndim == 1 else y
-
-    def targets(self, y: Array, classes: Any = ()) -> Any:
-        return y
-
-    def decided(self, F: Array, classes: Any = ()) -> Any:
-        return F
-
-    def compact(self, F: Array) -> Array:
-        return F
 
     def skipped(self, X: Array, Y: Array, F: Array) -> Mask:
         # A prediction that is nan although its row was fine is an error of the model, and must show in its mean.
@@ -447,13 +474,10 @@ class Regression(Task[RegressionScores], kind="regression"):
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(len(X), -1)
 
-    def first_guess(self, d: int) -> Array:
-        return np.zeros(d)
-
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> RegressionScores:
-        return RegressionScores(name, *(RunningSum.empty(d) for _ in range(3)))
+        return RegressionScores(name, RunningSum.empty(3 * d))
 
-    def tables(self, learners: Sequence[RegressionScores], names: Sequence[str]) -> list[ScoreTable]:
+    def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         columns, found = tuple(one.name for one in learners), []
         for title, error in (("mean squared error", "mse"), ("mean absolute error", "mae")):
             values = np.array([getattr(one, error) for one in learners]).T
@@ -462,11 +486,11 @@ class Regression(Task[RegressionScores], kind="regression"):
             found.append(ScoreTable(title, tuple(names), columns, values, (False,) * len(names), last))
         return found
 
-    def against_best_baseline(self, learners: Sequence[RegressionScores]) -> tuple[str, float] | None:
+    def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         compared = _relative(learners, "mse")
         return None if compared is None or not np.isfinite(compared[1][0]) else (compared[0], float(compared[1][0]))
 
-    def conclusion(self, learners: Sequence[RegressionScores], names: Sequence[str]) -> str:
+    def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         compared = self.against_best_baseline(learners)
         if compared is None:
             return "Nothing can be said of the model yet: no row was tested beside a baseline."
@@ -479,7 +503,7 @@ class Regression(Task[RegressionScores], kind="regression"):
         return f"{said}{_but(learners, best, names)}."
 
 
-def _relative(learners: Sequence[RegressionScores], error: str) -> tuple[str, Array] | None:
+def _relative(learners: Sequence[Any], error: str) -> tuple[str, Array] | None:
     """Name of the best baseline, and for each learner the geometric mean over outputs of its error over that."""
     E = np.array([getattr(one, error) for one in learners])
     # An output that was never seen, or that a baseline knows exactly, has no ratio.
@@ -492,7 +516,7 @@ def _relative(learners: Sequence[RegressionScores], error: str) -> tuple[str, Ar
     return learners[best].name, np.exp(logs - logs[best])
 
 
-def _but(learners: Sequence[RegressionScores], best: str, names: Sequence[str]) -> str:
+def _but(learners: Sequence[Any], best: str, names: Sequence[str]) -> str:
     """The outputs for which a baseline is better, by squared or by absolute error; empty if there are none."""
     model, *baselines = learners
     other = next(one for one in baselines if one.name == best)
@@ -592,14 +616,10 @@ class Classification(Task[ClassScores], kind="classification"):
         found: Array = np.eye(len(classes))[[place[one] for one in np.asarray(model.predict(X)).tolist()]]
         return found
 
-    def first_guess(self, d: int) -> Array:
-        guess: Array = np.eye(1, d)[0]
-        return guess
-
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> ClassScores:
         return ClassScores(name, np.zeros((d, d)), np.zeros((d, 2, BINS)), 0.0 if probabilities else np.nan)
 
-    def tables(self, learners: Sequence[ClassScores], names: Sequence[str]) -> list[ScoreTable]:
+    def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         values = np.array([[getattr(one, attribute) for one in learners] for _, attribute, _ in CLASS_SCORES])
         titles, largest = tuple(name for name, _, _ in CLASS_SCORES), tuple(best for _, _, best in CLASS_SCORES)
         counts = learners[0].confusion.sum(axis=1)
@@ -609,14 +629,14 @@ class Classification(Task[ClassScores], kind="classification"):
             ScoreTable("classes", tuple(map(str, names)), ("rows", "share", "recall"), each),
         ]
 
-    def against_best_baseline(self, learners: Sequence[ClassScores]) -> tuple[str, float] | None:
+    def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         model, *baselines = learners
         best = max(baselines, key=lambda one: one.accuracy, default=None)
         if best is None or best.accuracy == 1.0 or not model.confusion.any():
             return None
         return best.name, (1.0 - model.accuracy) / (1.0 - best.accuracy)
 
-    def conclusion(self, learners: Sequence[ClassScores], names: Sequence[str]) -> str:
+    def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         model, *baselines = learners
         counts = model.confusion.sum(axis=1)
         if not counts.sum():

@@ -1,11 +1,9 @@
 """Finite feature maps that stand in for a kernel."""
 
-from ovk.features.dictionary import ALD, KORS, Given, Uniform
+from ovk.features.dictionary import ALD, KORS, Given, Nystrom, Uniform
 from ovk.features.dictionary import Dictionary as Dictionary
-from ovk.features.dictionary import Selection as Selection
+from ovk.features.fourier import Fourier, LinearFourier, OperatorFourier, Taylor
 from ovk.features.fourier import FourierMap as FourierMap
-from ovk.features.fourier import FourierTerm as FourierTerm
-from ovk.features.fourier import LinearFourierMap as LinearFourierMap
 from ovk.features.fourier import OperatorFourierMap as OperatorFourierMap
 from ovk.features.fourier import TaylorMap as TaylorMap
 from ovk.features.nystrom import NystromMap as NystromMap
@@ -14,8 +12,6 @@ from ovk.features.nystrom import RPCholesky
 from ovk.features.nystrom import as_rpcholesky as as_rpcholesky
 from ovk.features.nystrom import independent as independent
 from ovk.features.stream_features import FeaturePlan as FeaturePlan
-from ovk.features.stream_features import FixedFeatures as FixedFeatures
-from ovk.features.stream_features import Fourier, LinearFourier, Nystrom, OperatorFourier, Taylor
 from ovk.features.stream_features import StreamFeatures as StreamFeatures
 from ovk.features.sums import ROUNDING as ROUNDING
 from ovk.features.sums import FeatureSums as FeatureSums

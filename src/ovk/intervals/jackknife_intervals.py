@@ -22,11 +22,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import chi2, norm
 
 from ovk.base import Array, Indices, Mask, check_int, check_level
-from ovk.intervals.regions import Regions, masses, upper_quantile
+from ovk.intervals.regions import Regions, masses, shrunk, upper_quantile
 from ovk.solvers import LeaveOneOut
 
-#: Smallest eigenvalue of a correlation matrix that is left as it is.
-DEFINITE = 1e-8
 #: Relative error of predictions by rounding.
 ROUNDING = 1e-12
 #: Blocks of rows up to which each is really left out of the measure of spread, and operations that this may take.
@@ -105,7 +103,6 @@ def _around(F: Array, half: Array, radius: Array, scatter: Array | None = None) 
 
 
 def _quantile(scores: Array, groups: Indices | None, level: float) -> float:
-    """Quantile of scores (n,), nan where there is none."""
     seen = ~np.isnan(scores)
     return float(upper_quantile(np.where(seen, scores, np.inf), masses(seen, groups), level))
 
@@ -154,15 +151,7 @@ def shrunk_correlation(z: Array) -> Array:
     known = np.where(seen, z, 0.0)
     together = seen.T.astype(np.float64) @ seen
     moments = np.divide(known.T @ known, together, out=np.zeros((d, d)), where=together > 0)
-    C: Array = moments * n / (n + d)
-    np.fill_diagonal(C, 1.0)
-    if seen.all():
-        return C
-    smallest = float(np.linalg.eigvalsh(C)[0])
-    if smallest < DEFINITE:
-        # Moments over different rows need not be positive together.
-        C = (C + (DEFINITE - smallest) * np.eye(d)) / (1.0 + DEFINITE - smallest)
-    return C
+    return shrunk(moments, n, complete=bool(seen.all()))
 
 
 def _left_out_distances(scores: Array, z: Array, C: Array, block: Indices) -> Array:

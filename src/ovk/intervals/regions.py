@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,25 @@ def concatenate(parts: Sequence[Regions]) -> Regions:
 # The quantile that a new score stays below with a given probability, when it is exchangeable with the known ones.
 
 
+def conformal_rank(n: int, level: float) -> int:
+    """The conformal quantile of n scores is the k-th smallest of them, k = ceil((n + 1) level); infinite where k > n.
+
+    >>> conformal_rank(9, 0.9), conformal_rank(8, 0.9)
+    (9, 9)
+    """
+    # (n + 1) level may miss a whole number by rounding.
+    return ceil((n + 1) * level - 1e-9)
+
+
+def rows_needed(level: float) -> int:
+    """The least number n of scores with a finite conformal quantile, conformal_rank(n, level) <= n.
+
+    >>> rows_needed(0.9), rows_needed(0.9999)
+    (9, 9999)
+    """
+    return ceil((level - 1e-9) / (1.0 - level))
+
+
 def masses(seen: Array, groups: Indices | None) -> Array:
     """The probability (n,) that each known score has among those of a new one.
 
@@ -169,3 +189,19 @@ def upper_quantile(values: Array, mass: Array, level: float) -> Array:
     first = np.take_along_axis(order, reached.argmax(axis=-1)[..., None], axis=-1)
     found = np.take_along_axis(values, first, axis=-1)[..., 0]
     return np.where(reached[..., -1], found, np.inf)
+
+
+#: Smallest eigenvalue of a correlation matrix that is left as it is.
+DEFINITE = 1e-8
+
+
+def shrunk(C: Array, n: float, *, complete: bool = False) -> Array:
+    """Correlations C (d, d) from n rows, drawn to 0 by the factor n / (n + d), and made positive definite.
+
+    Moments over different rows need not be positive together; `complete`: all were seen in the same rows.
+    """
+    d = len(C)
+    C = C * (n / (n + d))
+    np.fill_diagonal(C, 1.0)
+    smallest = 1.0 if complete else float(np.linalg.eigvalsh(C)[0])
+    return C if smallest >= DEFINITE else (C + (DEFINITE - smallest) * np.eye(d)) / (1.0 + DEFINITE - smallest)

@@ -50,7 +50,8 @@ from ovk.solvers.evidence import Criterion, DenseCriterion, decomposed, solved
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.
 BATCH = 1 << 22
-#: Rows left out together from which on the products of their eigenvectors' entries would take too much memory.
+#: Rows left out together above which the products of their eigenvectors' entries would take too much memory. With few
+#: filters these products are not worth their time either.
 MAX_PRODUCT_ROWS = 30
 
 
@@ -151,7 +152,7 @@ class InverseBlocks:
         for rows in self._blocks.sets:
             count, size = rows.shape
             result = np.empty((count, size, size, columns))
-            if size > MAX_PRODUCT_ROWS:
+            if size > min(MAX_PRODUCT_ROWS, 8 * columns):
                 for number, own in enumerate(rows):
                     for a, one in enumerate(filters.T):
                         result[number, :, :, a] = (Q[own] * one) @ Q[own].T

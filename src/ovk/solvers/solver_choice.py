@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import singledispatch
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -168,18 +169,18 @@ def _shared_column(solve: Callable[[Array], Array], rotated: Rotated | None, u: 
 def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
     """K(x, X) (K + alpha I)^-1 K(X, x) for each new point, (m, d, d).
 
-    Parameters
-    ----------
-    solver, state : a solver and what its `factor` made of the training points' gram
-    cross : gram of the new points against the training points
+    `state` is what the solver's `factor` made of the training points' gram, `cross` the gram of the new points against
+    these.
     """
+    (m, n), d = cross.shape, cross.output_dim
     if not isinstance(solver, Cholesky):
-        return _by_solving(solver, state, cross, alpha)
+        one, every, outputs = np.arange(d), np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
+        rows = (cross.entries(np.full(d, i), one, every, outputs).reshape(d, n, d) for i in range(m))
+        return _by_solving(solver, state, chain.from_iterable(rows), m, d, alpha)
     rotated, terms = state.decoupled.rotation(), cross.terms()
     if rotated is not None and terms is not None:
         return _rotated(state, rotated.like([G for G, _ in terms]), alpha)
     (factor,) = state.triangles(alpha)
-    m, d = cross.shape[0], cross.output_dim
     return inner_blocks(factor.whiten(cross.dense().T), m, d)
 
 
@@ -200,34 +201,26 @@ def _rotated(state: CholeskyState, cross: Rotated, alpha: float) -> Array:
     return total
 
 
-def _by_solving(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
-    """One solve for every output of every new point: for solvers that offer nothing better."""
-    m, n = cross.shape
-    d = cross.output_dim
+def _by_solving(solver: Solver, state: Any, columns: Iterator[Array], m: int, d: int, alpha: float) -> Array:
+    """B'A^-1 B of blocks of d columns B: one solve for each, for solvers that offer nothing better."""
     total = np.empty((m, d, d))
-    every, outputs = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
     for i in track(range(m), "posterior covariance"):
-        right = cross.entries(np.full(d, i), np.arange(d), every, outputs).reshape(d, n, d)
-        solved = np.stack([solver.solve(state, right[q], alpha).C for q in range(d)])
-        total[i] = np.einsum("pnk,qnk->pq", right, solved)
+        right = [next(columns) for _ in range(d)]
+        solved = [solver.solve(state, column, alpha).C for column in right]
+        total[i] = [[np.vdot(one, other) for other in solved] for one in right]
     return total
 
 
 def explained_by_pairs(solver: Solver, state: Any, cross: Array, alpha: float, d: int) -> Array:
     """`explained_covariance` when the training data are N pairs of a point and an output.
 
-    Parameters
-    ----------
-    cross : (N, m d), training pairs against all outputs of the new points
+    `cross`, (N, m d), has the training pairs against all outputs of the new points.
     """
     m = cross.shape[1] // d
-    if isinstance(solver, Cholesky):
-        total = np.zeros((m, d, d))
-        for factor, part in zip(state.triangles(alpha), state.decoupled.split(cross), strict=True):
-            if factor is not None:
-                total += inner_blocks(factor.whiten(part), m, d)
-        return total
-    columns = track(range(m * d), "posterior covariance")
-    solved = np.column_stack([solver.solve(state, cross[:, j : j + 1], alpha).C[:, 0] for j in columns])
-    total = np.einsum("kip,kiq->ipq", cross.reshape(-1, m, d), solved.reshape(-1, m, d), optimize=True)
-    return np.asarray(total)
+    if not isinstance(solver, Cholesky):
+        return _by_solving(solver, state, iter(cross.T[:, :, None]), m, d, alpha)
+    total = np.zeros((m, d, d))
+    for factor, part in zip(state.triangles(alpha), state.decoupled.split(cross), strict=True):
+        if factor is not None:
+            total += inner_blocks(factor.whiten(part), m, d)
+    return total

@@ -34,7 +34,7 @@ RETRIES = 2
 WORKER_TIMEOUT = 120.0
 
 #: Seconds between two looks at the workers while no result comes.
-CHECK = 0.5
+WORKER_CHECK_SECONDS = 0.5
 
 #: By number of a part, the arguments of `perform`.
 Calls = dict[int, tuple[Any, ...]]
@@ -181,7 +181,9 @@ class DaskEngine(Engine):
     def _done(self, under_way: Collection[Collected]) -> set[Collected]:
         """Those that arrived, at least one."""
         seen = time.monotonic()
-        while not (done := concurrent.futures.wait(under_way, CHECK, concurrent.futures.FIRST_COMPLETED).done):
+        while not (
+            done := concurrent.futures.wait(under_way, WORKER_CHECK_SECONDS, concurrent.futures.FIRST_COMPLETED).done
+        ):
             workers = 0
             with suppress(OSError):  # the scheduler does not answer
                 workers = len(self.client.ncores())
@@ -279,7 +281,7 @@ KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 #: Every process of a cluster watches itself, a hundred times a second; with as many workers as processors that is time
 #: taken from the work.
-QUIET = {
+QUIET_CONFIG = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
@@ -300,7 +302,7 @@ def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
     """
     with required("clusters", "dask"):
         distributed: Any = import_module("distributed")
-    with import_module("dask.config").set(QUIET):
+    with import_module("dask.config").set(QUIET_CONFIG):
         cluster = distributed.LocalCluster(
             n_workers=workers,
             processes=processes,

@@ -27,7 +27,7 @@ ROWS_PER_LANDMARK = 10
 
 #: Rows whose features are made at a time: with a thousand landmarks they stay in the caches, of which the workers of a
 #: machine share one.
-BLOCK = 512
+BLOCK_ROWS = 512
 
 
 def fit(
@@ -233,14 +233,6 @@ class RidgeParts(NamedTuple):
     n_rows: int
     n_bad: int
 
-    def __add__(self, other: Any) -> RidgeParts:
-        return RidgeParts(
-            self.sums + other.sums,
-            self.observed | other.observed,
-            self.n_rows + other.n_rows,
-            self.n_bad + other.n_bad,
-        )
-
 
 class RidgeLearner(PartwiseLearner):
     """`OVKRidge` on landmarks.
@@ -279,8 +271,10 @@ class RidgeLearner(PartwiseLearner):
         # Made from the points, once on every worker, with the same bits: its triangle need not travel.
         return landmark_ridge(self.kernel, self.points, self.shape.d)
 
-    def _empty(self) -> LandmarkRidge:
-        return replace(self._no_rows, sums=OutputSums.zeros(*self._no_rows.sums.common.B.shape))
+    def _ridge(self, sums: OutputSums | None = None) -> LandmarkRidge:
+        """The ridge of these sums, by default of no rows."""
+        none = OutputSums.zeros(*self._no_rows.sums.common.B.shape)
+        return replace(self._no_rows, sums=none if sums is None else copy.deepcopy(sums))
 
     def _rows(self, part: Part) -> Any:
         """Checked chunks; the number of inputs is that of the sample."""
@@ -290,29 +284,25 @@ class RidgeLearner(PartwiseLearner):
                     f"it has {X.shape[1]} inputs and {targets.d} outputs, but the first part had "
                     f"{self.points.shape[1]} and {self.shape.d}"
                 )
-            for start in range(0, X.shape[0], BLOCK):
-                rows = slice(start, start + BLOCK)
+            for start in range(0, X.shape[0], BLOCK_ROWS):
+                rows = slice(start, start + BLOCK_ROWS)
                 yield X[rows], targets.rows(rows)
 
     def learn(self, part: Part) -> RidgeParts:
-        sums, rows = self._empty(), 0
+        ridge, rows = self._ridge(), 0
         observed = np.zeros(self.shape.d, dtype=bool)
         for X, targets in self._rows(part):
             if targets.task is None:
-                sums.add(X, targets.Y, targets.weight)
+                ridge.add(X, targets.Y, targets.weight)
             else:
-                sums.add_pairs(X, targets.task, targets.Y[:, 0], targets.weight)
+                ridge.add_pairs(X, targets.task, targets.Y[:, 0], targets.weight)
             observed |= targets.observed_outputs()
             rows += X.shape[0]
-        return RidgeParts(sums.sums, observed, rows, part.n_bad)
+        return RidgeParts(ridge.sums, observed, rows, part.n_bad)
 
     def merge(self, one: RidgeParts, two: RidgeParts) -> RidgeParts:
-        return one + two
-
-    def _with(self, total: RidgeParts) -> LandmarkRidge:
-        ridge = self._empty()
-        ridge.sums = copy.deepcopy(total.sums)
-        return ridge
+        # The sum of two masks is where either holds.
+        return RidgeParts(*map(operator.add, one, two))
 
     def finish(self, total: RidgeParts, alpha: Any) -> OVKRidge:
         model: OVKRidge = copy.copy(self.model)
@@ -320,14 +310,14 @@ class RidgeLearner(PartwiseLearner):
         model._finish_landmarks(
             self.kernel,
             self.alpha if alpha is None else check_alpha(alpha, self.shape.d),
-            self._with(total),
+            self._ridge(total.sums),
             total.observed,
             self.shape,
         )
         return model
 
     def left_out(self, part: Part, total: RidgeParts) -> Array:
-        ridge, path = self._with(total), self.alphas
+        ridge, path = self._ridge(total.sums), self.alphas
         assert path is not None
         intercept = bool(self.model.fit_intercept)
         alphas = [check_alpha(alpha, self.shape.d) for alpha in path]

@@ -1,4 +1,4 @@
-"""What a model in service is after so many records of its log."""
+"""The state of a model in service after a number of records of its log."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ REFUSALS = (ValueError, TypeError, ArithmeticError, RequestRefused)
 
 @dataclass
 class Checkpoint(State, Registered):
-    """A model in service with its shadows: which one answers, how well they do, and how much of the log they know.
+    """A model in service with its shadows: which one answers, their scores, and how much of the log they have learned.
 
-    It is never changed: `after` gives the next one. So predictions read it while the next rows are learned, and the
-    same log leads to the same bytes, whenever the process was killed in between.
+    It never changes: `after` returns the next one. So predictions read it while the next rows are learned, and the same
+    log leads to the same bytes, whenever the process was killed in between.
 
     Attributes
     ----------
@@ -111,13 +111,12 @@ class Checkpoint(State, Registered):
 
 
 def learn_log(start: Checkpoint | PathLike, folder: PathLike) -> Checkpoint:
-    """Learn a log from its files, without a server: the state that the service would come to, to the byte.
+    """Learn a log from its files, without a server: the same state as that of the service, byte for byte.
 
     Parameters
     ----------
     start : a checkpoint, or the file of one or of a model
-    folder : where the segments of the log are; of a service that keeps them all (``--keep-log``) the log begins with
-        the first request
+    folder : folder with the segments of the log; a service keeps all of them with ``--keep-log``
 
     Examples
     --------

@@ -109,11 +109,12 @@ class ServiceMetrics(Collector):
         """All of them in Prometheus's format."""
         return generate_latest(self._registry)
 
-    def describe(self) -> list[Metric]:
-        """Nothing: models are not open yet when the metrics are made."""
-        return []
-
     def collect(self) -> Iterator[Metric]:
+        families = {name: kind(name, text, labels=labels) for name, (kind, text, labels) in METRICS.items()}
+        for model, service in self.services.items():
+            for name, labels, value in _samples(service):
+                families[name].add_metric([model, *labels], value)
+        yield from families.values()
         took = HistogramMetricFamily("ovk_request_seconds", "Time of a request.", labels=["route"])
         for route, counts in self._buckets.items():
             bounds = [*map(str, BUCKETS), "+Inf"]
@@ -122,11 +123,6 @@ class ServiceMetrics(Collector):
         for (route, status), count in self._statuses.items():
             answered.add_metric([route, str(status)], count)
         yield from (took, answered)
-        families = {name: kind(name, text, labels=labels) for name, (kind, text, labels) in METRICS.items()}
-        for model, service in self.services.items():
-            for name, labels, value in _samples(service):
-                families[name].add_metric([model, *labels], value)
-        yield from families.values()
 
 
 # The page.

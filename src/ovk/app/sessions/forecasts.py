@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from ovk.app.sessions.predictions import Predictions, RowPredictor
 from ovk.app.tables import Batch, Preparation, Records, filled
 from ovk.base import Array, State, as_dates, calendar, check_int, following, in_interval, quoted, snapshot_of
+from ovk.intervals import conformal_rank
 
 # Forecasts several rows ahead, and their errors, measured while a stream is learned.
 #
@@ -84,7 +84,7 @@ def quantiles(errors: Array, level: float) -> Array:
     """
     sizes = np.sort(np.abs(errors), axis=0)  # nan last
     count = np.isfinite(sizes).sum(axis=0)
-    k = np.array([[ceil((m + 1) * level - 1e-9) for m in row] for row in count.tolist()]).reshape(count.shape)
+    k = np.array([[conformal_rank(m, level) for m in row] for row in count.tolist()]).reshape(count.shape)
     padded = np.concatenate([sizes, np.full((1, *count.shape), np.inf)])
     found: Array = np.take_along_axis(padded, np.where(k <= count, k - 1, len(sizes))[None], axis=0)[0]
     return found

@@ -277,7 +277,8 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
     @reads_snapshot
     def predict_proba(self, X: Any) -> Array:
         """(n, k) probabilities of `classes_`, as if each row came next; nothing is learned."""
-        return self._probabilities(self.mixture_.predict(_new_inputs(self, X)))
+        X = _new_inputs(self, X)
+        return self._probabilities(self.mixture_.predict(X))
 
     @reads_snapshot
     def predict(self, X: Any) -> Labels:

@@ -28,14 +28,12 @@ from typing import Any
 import numpy as np
 
 from ovk.base import Array, State, check_int, in_interval, positive
-from ovk.evaluation.conformal.base import Conformal, ScoreWindow, Tracker
+from ovk.evaluation.conformal import Conformal, ScoreWindow, Tracker
 from ovk.intervals import Regions
 
 
 @dataclass
 class ACITracker(Tracker, kind="adaptive"):
-    """The state of adaptive conformal inference."""
-
     miss: float
     rate: float
     window: int
@@ -83,10 +81,6 @@ class ACI(Conformal):
         Where more than the last scores would be needed, the radius is this many times the largest of them; None for
         infinite intervals, as published.
 
-    Attributes
-    ----------
-    score_, trackers_ : see `Conformal`; a tracker keeps the level a_t and the last scores
-
     Examples
     --------
     >>> import numpy as np
@@ -121,8 +115,7 @@ class ACI(Conformal):
 #     derivative    g_t     = the 1 - a quantile of scores one, two, ... seasons ago, a forecast of the next score
 #
 # The tangent is infinite from x = h(t) = pi/2 saturation (t + 1) / log(t + 1) on: then everything is covered (or
-# nothing,
-# from -h(t) on), and so
+# nothing, from -h(t) on), and so
 #
 #     | mean of miss_1 .. miss_T - a | <= (h(T) + 1) / T          for any scores whatever.
 
@@ -162,8 +155,6 @@ class Seasons(State):
 
 @dataclass
 class PIDTracker(Tracker, kind="PID"):
-    """The state of conformal PID control."""
-
     miss: float
     rate: float
     gain: float
@@ -251,10 +242,6 @@ class ConformalPID(Conformal):
         Rows in a season, such as 24 for hours of the day; the radius then begins from scores at the same place of the
         seasons before.
 
-    Attributes
-    ----------
-    score_, trackers_ : see `Conformal`; a tracker keeps the parts of the radius and the last scores
-
     Examples
     --------
     >>> import numpy as np
@@ -294,9 +281,8 @@ class ConformalPID(Conformal):
 # Strongly adaptive online conformal prediction (Bhatnagar, Wang, Xiong and Bai, 2023).
 #
 # At every row t begins an expert that lives for g 2^j rows, 2^j the largest power of 2 that divides t. Each moves its
-# own
-# radius r by gradients of the quantile (pinball) loss, loss(r, s) = max((1 - a)(s - r), a (r - s)), over the root of
-# their sum of squares,
+# own radius r by gradients of the quantile (pinball) loss, loss(r, s) = max((1 - a)(s - r), a (r - s)), over the root
+# of their sum of squares,
 #
 #     r <- r - D / sqrt(3) grad_t / sqrt(sum grad^2),     grad_t = a - miss_t
 #
@@ -306,9 +292,8 @@ class ConformalPID(Conformal):
 #     w_{t+1} = (sum of gains) (1 + sum of w gain) / (rows it has seen + 1)
 #
 # So on *every* stretch of k rows the loss is at most of the order D sqrt(k log T) above that of the best fixed radius
-# for
-# that stretch (the authors' constant: 15 D sqrt(k (log T + 1))). D bounds the scores; where one exceeds it, D becomes
-# twice that score and the experts begin anew from the present radius.
+# for that stretch (the authors' constant: 15 D sqrt(k (log T + 1))). D bounds the scores; where one exceeds it, D
+# becomes twice that score and the experts begin anew from the present radius.
 
 #: Scores before there is a radius.
 SAOCP_MIN_SCORES = 10
@@ -318,9 +303,7 @@ ROUNDING = 1e-12
 
 @dataclass
 class SATracker(Tracker, kind="strongly adaptive"):
-    """The state of strongly adaptive online conformal prediction.
-
-    `experts` has a column for each: when it began, its last row, its radius, sum of squared gradients, sum of gains,
+    """`experts` has a column for each: when it began, its last row, its radius, sum of squared gradients, sum of gains,
     sum of weights times gains, weight.
     """
 
@@ -422,10 +405,6 @@ class StronglyAdaptive(Conformal):
     coverage, region, memory, bounds : see `Conformal`
     lifetime : int
         Rows that the shortest-lived experts live.
-
-    Attributes
-    ----------
-    score_, trackers_ : see `Conformal`; a tracker keeps the experts, with their radii and weights
 
     Examples
     --------
