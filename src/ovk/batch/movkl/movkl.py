@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from ovk.base import Array, Targets, check_alphas, check_int, in_interval, positive
+from ovk.base import Array, Parameters, Targets, check_alphas, check_int, in_interval, positive
 from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
 from ovk.batch.movkl.kernel_grid import kernel_grid
@@ -17,6 +17,21 @@ from ovk.batch.ridge.ridge_system import RidgeSolution, check_two_inputs, same_i
 from ovk.curves import Grid
 from ovk.operators import Identity, Integral
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
+
+
+@dataclass(eq=False, repr=False)
+class MovKLParameters(Parameters, saved=False):
+    """Those of `MovKL` and of `MovKLClassifier`."""
+
+    kernels: Any = None
+    alpha: float = 1.0
+    r: float = 2.0
+    _: KW_ONLY
+    grid: Any = None
+    solver: Any = "auto"
+    fit_intercept: Any = None
+    tol: float = 1e-4
+    max_iter: int = 200
 
 
 class KernelCombination(CurveOutputs, saved=False):
@@ -83,8 +98,7 @@ def _with_eigenfunctions(kernel: OperatorKernel, count: int) -> OperatorKernel:
     return changed
 
 
-@dataclass(eq=False, repr=False)
-class MovKL(KernelCombination):
+class MovKL(KernelCombination, MovKLParameters):
     """Multiple operator-valued kernel learning: f = sum_k f_k and the weights d of  K = sum_k d_k K_k.
 
     Minimises over f_k and d
@@ -146,16 +160,6 @@ class MovKL(KernelCombination):
     >>> model.weights_.argmax(), model.shares(X).shape
     (np.int64(1), (3, 60, 3))
     """
-
-    kernels: Any = None
-    alpha: float = 1.0
-    r: float = 2.0
-    _: KW_ONLY
-    grid: Any = None
-    solver: Any = "auto"
-    fit_intercept: Any = None
-    tol: float = 1e-4
-    max_iter: int = 200
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Learn from inputs and outputs.
