@@ -129,14 +129,10 @@ class TrainingData:
 
 
 def repeated_spread(same: Indices, Y: Array, weight: Array | None) -> Array | None:
-    """(d,) variances of outputs at the same inputs, of rows of weight 1; None where too few are repeated.
+    """(d,) variances of outputs Y at the same inputs, of rows of weight 1; None where too few are repeated.
 
     sum_i w_i (y_i - mean of its group)^2 / sum over groups of (rows - 1); 0 for an output that is repeated too rarely.
-
-    Parameters
-    ----------
-    same : (n,) rows with the same inputs have the same number
-    Y : (n, d) outputs, nan where one was not observed
+    Rows with the same inputs have the same number in `same` (n,).
     """
     count = int(same.max()) + 1
     if len(same) - count < MIN_REPEATED:
