@@ -164,17 +164,19 @@ class InverseBlocks:
             yield rows, result
 
 
+def _batches(alphas: Array, size: int) -> list[Array]:
+    """The alphas in batches whose products have at most `BATCH` numbers, where one alpha has `size`."""
+    step = max(1, BATCH // max(size, 1))
+    return [alphas[start : start + step] for start in range(0, len(alphas), step)]
+
+
 class RotatedSolution(NamedTuple):
-    """The separable form at one alpha, in the m distinct eigenvalues of the operator.
+    """The separable form at one alpha, in the m distinct eigenvalues of the operator."""
 
-    `C` (n, d) are the coefficients in its eigenvectors, `P` the blocks (blocks, size, size, m) of each set, `Z` (n, m)
-    the solutions A^-1 u of the intercept and `totals` (m,) its u'A^-1 u, both None without one.
-    """
-
-    C: Array
-    P: list[Array]
-    Z: Array | None
-    totals: Array | None
+    C: Array  # (n, d) coefficients in its eigenvectors
+    P: list[Array]  # blocks (blocks, size, size, m) of each set
+    Z: Array | None  # (n, m) solutions A^-1 u of the intercept
+    totals: Array | None  # (m,) u'A^-1 u
 
 
 class SeparablePath:
@@ -220,10 +222,8 @@ class SeparablePath:
 
         Products with Q cost the reading of Q, so many alphas share them.
         """
-        size = max(self._Y.size, self._inverses.size * len(operator.groups), 1)
-        step = max(1, BATCH // size)
-        for start in range(0, len(alphas), step):
-            yield from self._batch(operator, alphas[start : start + step])
+        for some in _batches(alphas, max(self._Y.size, self._inverses.size * len(operator.groups))):
+            yield from self._batch(operator, some)
 
     def _batch(self, operator: Spectrum, alphas: Array) -> Iterator[RotatedSolution]:
         pairs, V, sizes = self._pairs, operator.vectors, _sizes(operator)
@@ -325,9 +325,8 @@ class PairwisePath:
 
     def path(self, alphas: Array) -> Iterator[Array]:
         """Residuals (N,) at each of `alphas` in turn; many of them share the products with the eigenvectors."""
-        step = max(1, BATCH // max(self._inverses.size + self._y.size + self._E.size, 1))
-        for start in range(0, len(alphas), step):
-            yield from self._batch(alphas[start : start + step])
+        for some in _batches(alphas, self._inverses.size + self._y.size + self._E.size):
+            yield from self._batch(some)
 
     def _batch(self, alphas: Array) -> Iterator[Array]:
         Q, g, full = self._pairs
