@@ -20,13 +20,4 @@ from ovk.ovkernels.separable import Separable as Separable
 from ovk.ovkernels.separable import as_operator_kernel as as_operator_kernel
 from ovk.ovkernels.weighted_sum import WeightedSum
 
-__all__ = [
-    "CurlFree",
-    "Diagonal",
-    "DivFree",
-    "Expansion",
-    "Hadamard",
-    "OperatorKernel",
-    "Transformable",
-    "WeightedSum",
-]
+__all__ = ["CurlFree", "Diagonal", "DivFree", "Expansion", "Hadamard", "OperatorKernel", "Transformable", "WeightedSum"]
