@@ -125,6 +125,7 @@ class FeatureSpaceRidge:
     """
 
     kernel: ScalarKernel
+    weights: Array | None  # (M,) of the kernels whose sum it is
     X: Any
     coordinates: Coordinates
     outputs: Outputs
