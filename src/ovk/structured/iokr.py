@@ -33,7 +33,6 @@ from ovk.ovkernels import Expansion, row_slices
 from ovk.structured.feature_ridge import (
     Coordinates,
     FeatureSpaceRidge,
-    coefficients_of_anchors,
     coordinates_for,
     dense,
     landmarks_among,
@@ -248,8 +247,10 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         ]
 
     def _keep(self, X: Any, C: Array, b: Array | None) -> None:
-        self.X_fit_ = X
-        self.dual_coef_, self.intercept_ = coefficients_of_anchors(self.coordinates_, self.operator_, C, b)
+        """Coefficients of the anchors and their intercept, from those of the kernel k T in coordinates."""
+        to_anchors = self.coordinates_.to_anchors
+        self.X_fit_, self.dual_coef_ = X, to_anchors(C if self.operator_ is None else self.operator_.apply(C))
+        self.intercept_ = None if b is None else to_anchors(b[None, :])[0]
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
