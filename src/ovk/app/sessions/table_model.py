@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.app.parallel import CHUNK, Part, PartError, PartsFit, RidgeLearner, as_engine
+from ovk.app.parallel import CHUNK, Partition, PartitionedFit, PartitionError, RidgeLearner, as_engine
 from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
@@ -446,7 +446,7 @@ MIN_SAMPLE_ROWS, ROWS_PER_LANDMARK = 5000, 10
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
 
 
-class PreparedRange(Part):
+class PreparedRange(Partition):
     """Rows of a range of a file, made inputs and outputs, and scaled."""
 
     def __init__(self, some: FileRange, preparation: Preparation, scaling: Standardised) -> None:
@@ -466,7 +466,7 @@ class PreparedRange(Part):
                     yield scaled.X, scaled.Y
 
 
-class RawRange(Part):
+class RawRange(Partition):
     """Rows of a range of a file as they stand there."""
 
     def __init__(self, some: FileRange) -> None:
@@ -540,7 +540,9 @@ def fit_files(
         names, label = found[0][0], ranges[0].label
         for (other, _), one in zip(found, ranges, strict=True):
             if other != names:
-                raise PartError(f"{one.label} has other columns than {label}: {list(other)} instead of {list(names)}")
+                raise PartitionError(
+                    f"{one.label} has other columns than {label}: {list(other)} instead of {list(names)}"
+                )
         whole = concatenate([batch for _, some in found for batch in some], len(names))
         settings.check()
         what = settings.targets, settings.features, settings.time
@@ -557,7 +559,7 @@ def fit_files(
         ridge = OVKRidge(chosen.kernel_, chosen.alpha_, fit_intercept=True, landmarks=m, random_state=seed)
         learner = RidgeLearner(ridge, seed, np.multiply.outer(ALPHAS, chosen.alpha_))
         prepared = [PreparedRange(one, preparation, scaling) for one in ranges]
-        estimator = PartsFit(learner, prepared, seed, sample=[(scaled.X, scaled.Y)]).run(engine)
+        estimator = PartitionedFit(learner, prepared, seed, sample=[(scaled.X, scaled.Y)]).run(engine)
     total = learner.n_rows
     bad_rows = rows.bad[:MAX_BAD_ROWS_KEPT]
     if learner.n_bad:
