@@ -5,6 +5,7 @@ and widths come from a sample of all partitions, one pass makes the sums, a fixe
 solved.
 """
 
+from ovk.app.parallel.engines import Pass as Pass
 from ovk.app.parallel.engines import WorkersLost
 from ovk.app.parallel.engines import as_engine as as_engine
 from ovk.app.parallel.engines import local_cluster as local_cluster

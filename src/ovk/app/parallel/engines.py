@@ -1,8 +1,8 @@
 """Who does the work: a Dask cluster (futures only), or processes of this machine (joblib).
 
-Work is a function of values that all partitions share, and of one partition. `Engine.map` gives its results in the
-order of the partitions. `Pass` merges them in a fixed binary tree. Results come to this process as soon as they are
-ready, so that a worker that dies takes nothing with it but the partition it was working on.
+Work is a function of values that all partitions share, and of one partition. `Pass` merges its results in a fixed
+binary tree. They come to this process as soon as they are ready, so that a worker that dies takes nothing with it but
+the partition it was working on.
 """
 
 from __future__ import annotations
@@ -78,36 +78,8 @@ class Engine(ABC):
         return value
 
     @abstractmethod
-    def _arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+    def arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         """Number and result of each call, as they arrive; `early` are those that wait for their turn."""
-
-    def map(
-        self,
-        work: Callable[..., Any],
-        partitions: Sequence[Any],
-        *shared: Any,
-        label: str,
-        start: int = 0,
-        early: dict[int, Any] | None = None,
-    ) -> Iterator[Any]:
-        """The results of ``work(*shared, partition)``, in the order of the partitions.
-
-        It begins with number `start`. `early` has results that are there before their turn, by number; it is kept up
-        to date, to continue with. `label` says what is done, for a progress bar.
-        """
-        early = {} if early is None else early
-        total = len(partitions)
-        calls = {n: (work, n, partitions[n], *shared) for n in range(start, total) if n not in early}
-        with ProgressBar(label, total) as bar, closing(self._arriving(calls, early)) as arriving:
-            bar.update(start + len(early))
-            for wanted in range(start, total):
-                try:
-                    while wanted not in early:
-                        number, early[number] = next(arriving)
-                        bar.update()
-                except _Lost as error:
-                    raise WorkersLost(f"{error} while {label}", wanted + len(early), total) from error.__cause__
-                yield early.pop(wanted)
 
 
 class ProcessEngine(Engine):
@@ -116,7 +88,7 @@ class ProcessEngine(Engine):
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
 
-    def _arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+    def arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         from joblib import Parallel, delayed
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -142,7 +114,7 @@ class DaskEngine(Engine):
         with config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
             return self.client.submit(partial(identity, value), pure=False)
 
-    def _arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+    def arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         waiting, under_way = deque(calls), dict[Collected, tuple[int, Any]]()
         # Partitions under way at a time: enough to keep all workers busy, few enough to bound the memory here.
         ahead = max(8, 3 * sum(self.client.ncores().values()))
@@ -213,22 +185,35 @@ def _label(partition: Any) -> str:
 class Pass:
     """One pass over the partitions. After an error it can be run again: what it has is not made again.
 
-    `merge` makes one result of two neighbours, the earlier one first.
+    `merge` makes one result of two neighbours, the earlier one first. `label` is shown beside a progress bar.
     """
 
     def __init__(self, work: Callable[..., Any], merge: Callable[[Any, Any], Any], label: str = "learning") -> None:
         self._work, self._label = work, label
         self._tree = MergeTree(merge)
         self._merged = 0
+        #: Results that are there before their turn, by number.
         self._early: dict[int, Any] = {}
         self._result: Any = None
 
     def run(self, engine: Engine, partitions: Sequence[Any], *shared: Any) -> Any:
+        """The results of ``work(*shared, partition)``, merged in the order of the partitions."""
         if self._result is None:
-            options: dict[str, Any] = {"label": self._label, "start": self._merged, "early": self._early}
-            for result in engine.map(self._work, partitions, *shared, **options):
-                self._tree.add(result)
-                self._merged += 1
+            total, early = len(partitions), self._early
+            missing = [n for n in range(self._merged, total) if n not in early]
+            calls = {n: (self._work, n, partitions[n], *shared) for n in missing}
+            with ProgressBar(self._label, total) as bar, closing(engine.arriving(calls, early)) as arriving:
+                bar.update(total - len(missing))
+                while self._merged < total:
+                    try:
+                        while self._merged not in early:
+                            number, early[number] = next(arriving)
+                            bar.update()
+                    except _Lost as error:
+                        finished = self._merged + len(early)
+                        raise WorkersLost(f"{error} while {self._label}", finished, total) from error.__cause__
+                    self._tree.add(early.pop(self._merged))
+                    self._merged += 1
             self._result = self._tree.result()
         return self._result
 

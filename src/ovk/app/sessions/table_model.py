@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.app.parallel import CHUNK, Partition, PartitionedFit, PartitionError, RidgeLearner, as_engine
+from ovk.app.parallel import CHUNK, Partition, PartitionedFit, PartitionError, Pass, RidgeLearner, as_engine
 from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
@@ -478,7 +479,7 @@ class RawRange(Partition):
                 yield records.names, batch
 
 
-def sample_range(some: RawRange, rows: int, seed: int) -> tuple[tuple[str, ...], list[Batch]]:
+def sample_range(some: RawRange, rows: int, seed: int) -> list[tuple[tuple[str, ...], list[Batch]]]:
     """Names of the columns, and some rows from random places of a range."""
     samples = some.range.sample(np.random.default_rng(seed))
     found: list[Batch] = []
@@ -487,7 +488,7 @@ def sample_range(some: RawRange, rows: int, seed: int) -> tuple[tuple[str, ...],
         with sample.open() as records:
             names = records.names
             found += [batch for batch in [next(records.batches(-(-rows // len(samples))), None)] if batch is not None]
-    return names, found
+    return [(names, found)]
 
 
 def fit_files(
@@ -535,8 +536,8 @@ def fit_files(
     engine = as_engine(client, n_jobs)
     with one_blas_thread(tiles=1):
         each = -(-max(MIN_SAMPLE_ROWS, ROWS_PER_LANDMARK * m) // len(ranges))
-        work = partial(sample_range, rows=max(each, 2), seed=seed)
-        found = list(engine.map(work, [RawRange(one) for one in ranges], label="sampling"))
+        sampling = Pass(partial(sample_range, rows=max(each, 2), seed=seed), operator.add, "sampling")
+        found = sampling.run(engine, [RawRange(one) for one in ranges])
         names, label = found[0][0], ranges[0].label
         for (other, _), one in zip(found, ranges, strict=True):
             if other != names:
