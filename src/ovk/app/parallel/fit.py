@@ -249,8 +249,7 @@ class RidgeLearner(PartitionLearner):
 
     def _ridge(self, sums: OutputSums | None = None) -> LandmarkRidge:
         """The ridge of these sums, by default of no rows."""
-        none = OutputSums.zeros(*self._no_rows.sums.common.B.shape)
-        return replace(self._no_rows, sums=none if sums is None else copy.deepcopy(sums))
+        return replace(self._no_rows, sums=copy.deepcopy(self._no_rows.sums if sums is None else sums))
 
     def _rows(self, partition: Partition) -> Any:
         """Checked chunks; the number of inputs is that of the sample."""

@@ -285,24 +285,17 @@ class Entry:
         return blake2b(b"\n".join([about, b"" if self.label_of else rows, targets]), digest_size=8).hexdigest()
 
     def encode(self) -> bytes:
-        if self.expired is not None:
-            return json.dumps({"expired": self.expired}).encode() + b"\n"
-        if self.rows is None or self.targets is None:
-            return json.dumps({"id": self.id, "promote": self.promote}).encode() + b"\n"
         rows, targets = self._contents
-        head: dict[str, Any] = {"id": self.id, "rows": len(rows)}
-        if self.label_of is not None:
-            head |= {"label_of": self.label_of, "partial": self.partial}
+        head: dict[str, Any] = {"id": self.id, "promote": self.promote, "expired": self.expired}
+        head |= {"label_of": self.label_of, "partial": self.partial, "rows": len(rows)}
         return json.dumps(head).encode() + b"\n" + rows + targets
 
     @classmethod
     def decode(cls, content: bytes) -> Entry:
         start = content.index(b"\n") + 1
         head: dict[str, Any] = json.loads(content[:start])
-        if "expired" in head:
-            return cls(None, expired=head["expired"])
-        if "promote" in head:
-            return cls(head["id"], promote=head["promote"])
-        middle = start + head["rows"]
-        rows, targets = RequestRows.decode(content[start:middle]), RequestRows.decode(content[middle:])
-        return cls(head["id"], rows, targets, label_of=head.get("label_of"), partial=head.get("partial", False))
+        middle = start + head.pop("rows")
+        rows, targets = (
+            RequestRows.decode(some) if some else None for some in (content[start:middle], content[middle:])
+        )
+        return cls(rows=rows, targets=targets, **head)
