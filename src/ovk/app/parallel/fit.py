@@ -267,10 +267,7 @@ class RidgeLearner(PartitionLearner):
         ridge, rows = self._ridge(), 0
         observed = np.zeros(self.shape.d, dtype=bool)
         for X, targets in self._rows(partition):
-            if targets.task is None:
-                ridge.add(X, targets.Y, targets.weight)
-            else:
-                ridge.add_pairs(X, targets.task, targets.Y[:, 0], targets.weight)
+            ridge.add(X, targets)
             observed |= targets.observed_outputs()
             rows += X.shape[0]
         return RidgeTotals(ridge.sums, observed, rows, partition.n_bad)
