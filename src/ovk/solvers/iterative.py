@@ -223,28 +223,9 @@ class GaussSeidel(Solver):
 
 @dataclass(eq=False, repr=False)
 class MissingOutputs(Solver):
-    """Conjugate gradient for a separable kernel with missing outputs, preconditioned by the complete problem.
+    """Conjugate gradient for a separable kernel with missing outputs, preconditioned by the complete problem."""
 
-    Parameters
-    ----------
-    tol : float > 0
-        Relative residual of the dual system at which to stop.
-    max_iter : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker, Observed
-    >>> from ovk.operators import MixedEffect
-    >>> from ovk.solvers import MissingOutputs
-    >>> gram = Observed(Kronecker(np.eye(3), MixedEffect(0.5, 2)), np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1]))
-    >>> solver = MissingOutputs()
-    >>> C, info = solver.solve(solver.factor(gram), np.ones((4, 1)), alpha=0.1)
-    >>> np.allclose(gram.matmat(C) + 0.1 * C, 1.0)
-    True
-    """
-
-    tol: float = 1e-10
+    tol: float = 1e-10  # relative residual of the dual system at which to stop
     max_iter: int = 1000
 
     def factor(self, gram: Gram) -> tuple[Observed, Eigenpairs, OutputOperator]:

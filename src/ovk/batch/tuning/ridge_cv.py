@@ -120,7 +120,8 @@ class OVKRidgeCV(OVKRegressor):
 
     Attributes
     ----------
-    choice_ : `AutomaticChoice`, or None where a kernel was given
+    choice_ : what was chosen, with the `names` of all candidates, the chosen one first, and their robust left-out
+        `errors`, (candidates, alphas, d); printing it shows them. None where a kernel was given
     alpha_ : chosen alpha; (d,) without a kernel, and with `alpha_per_target`
     alphas_ : (alphas,) all of them
     kernel_ : chosen kernel, with everything learned from the inputs filled in
