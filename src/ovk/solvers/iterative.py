@@ -91,10 +91,8 @@ def _limits(solver: ConjugateGradient | GaussSeidel | MissingOutputs, alpha: flo
 
 
 class GradientState(NamedTuple):
-    """A gram and the means to precondition it at any alpha."""
-
     gram: Gram
-    preconditioner: Callable[[float], Map]
+    preconditioner: Callable[[float], Map]  # at any alpha
 
 
 @dataclass(eq=False, repr=False)
@@ -191,7 +189,7 @@ class GaussSeidel(Solver):
         for block in blocks:
             key = block.tobytes()
             if key not in seen:
-                seen[key] = cholesky_factor(lambda block=block: block.copy(), alpha)  # type: ignore[misc]
+                seen[key] = cholesky_factor(block.copy, alpha)
             factors.append(seen[key])
         C = np.zeros_like(Y) if start is None else start.copy()
         norm = max(float(np.linalg.norm(Y)), 1e-300)
