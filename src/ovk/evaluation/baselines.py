@@ -35,16 +35,7 @@ class Baseline(CopyOnWrite, Parameters, ABC):
 
 
 class LastValue(Baseline):
-    """Each output's last observed value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import LastValue
-    >>> Y = np.array([[1.0], [np.nan], [5.0], [7.0]])
-    >>> LastValue().predict_then_learn(np.zeros((4, 2)), Y).ravel()
-    array([0., 1., 1., 5.])
-    """
+    """Each output's last observed value."""
 
     name = "last value"
 
@@ -65,16 +56,7 @@ class LastValue(Baseline):
 
 
 class RunningMean(Baseline):
-    """Each output's mean so far.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import RunningMean
-    >>> Y = np.array([[1.0], [np.nan], [5.0], [7.0]])
-    >>> RunningMean().predict_then_learn(np.zeros((4, 2)), Y).ravel()
-    array([0., 1., 1., 3.])
-    """
+    """Each output's mean so far."""
 
     name = "running mean"
 
@@ -210,15 +192,7 @@ class _LabelCounts(Baseline, saved=False):
 
 
 class NoChange(_LabelCounts):
-    """The last label; a small probability is left to the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import NoChange
-    >>> NoChange().predict_then_learn(np.zeros((3, 1)), np.eye(2)[[1, 1, 0]]).argmax(axis=1)
-    array([0, 1, 1])
-    """
+    """The last label; a small probability is left to the others."""
 
     name = "no change"
 
@@ -234,17 +208,7 @@ class NoChange(_LabelCounts):
 
 
 class Majority(_LabelCounts):
-    """How often each label came; one that never came has a share like one that came once, since there may be another.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import Majority
-    >>> Majority().predict_then_learn(np.zeros((3, 1)), np.eye(2)[[1, 1, 0]])
-    array([[1.        , 1.        ],
-           [0.33333333, 0.66666667],
-           [0.25      , 0.75      ]])
-    """
+    """How often each label came; one that never came has a share like one that came once."""
 
     name = "majority"
 

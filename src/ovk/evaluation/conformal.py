@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, nan
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -396,12 +396,6 @@ class Conformal(Transactional, Parameters, ABC):
         if known != d:
             raise ValueError(f"{type(self).__name__} has seen {known} outputs, got {d}: use a new one")
         return self.score_
-
-    def forget(self) -> Self:
-        """Drop the state: the next rows are the first ones."""
-        for name in ("score_", "trackers_"):
-            self.__dict__.pop(name, None)
-        return self
 
 
 def _tell_outside(outside: Mask, Y: Array, low: Array, high: Array) -> None:
