@@ -638,17 +638,6 @@ def one_kernel(kernel, y, z):
     return kernel(wrap(y), wrap(z))[0, 0]
 
 
-def mismatch(y, z, k, m, alphabet):
-    """Over all words: pieces of y within m letters times pieces of z within m letters."""
-    from itertools import product
-
-    def near(text, word):
-        pieces = [text[i : i + k] for i in range(len(text) - k + 1)]
-        return sum(sum(a != b for a, b in zip(piece, word, strict=True)) <= m for piece in pieces)
-
-    return sum(near(y, word) * near(z, word) for word in product(alphabet, repeat=k))
-
-
 def min_max(y, z):
     """Sum of minima over sum of maxima of two weighted sets."""
     parts = set(y) | set(z)

@@ -39,12 +39,12 @@ PUBLIC = [(name, thing) for name, thing in public_names() if inspect.isclass(thi
 #: Contracts and records: there is nothing to run before somebody implements or returns one.
 WITHOUT_EXAMPLE = {
     "Baseline", "Basis", "Batch", "BrokerRecords", "ByOutput", "Candidates", "ChangedClass", "Chunk", "Chunks",
-    "Contents", "CurveOperator", "Decoder", "Decoupled", "Dictionary",
-    "Display", "ErrorBound", "FeaturePlan", "FixedFeatures", "Gram",
-    "Loss", "Minimum", "NewerFormat", "NodeKernel", "NotDifferentiable", "ObjectKernel",
+    "Contents", "CurveOperator", "Decoupled",
+    "Display", "ErrorBound", "Gram",
+    "Loss", "Minimum", "NewerFormat", "NotDifferentiable",
     "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Predictions", "Prepared", "ProximalInfo",
-    "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SessionProgress", "SingularSystem", "Solution",
-    "Solver", "SolverInfo", "Spectral", "Spectrum", "Stacked", "Stationary", "StoredArray", "StoredObject",
+    "Records", "Rotated", "ScalarKernel", "SessionProgress", "SingularSystem", "Solution",
+    "Solver", "SolverInfo", "Spectrum", "Stacked", "Stationary", "StoredArray", "StoredObject",
     "TableModel", "Truncation", "TruncationWarning", "UnknownClass",
 }  # fmt: skip
 

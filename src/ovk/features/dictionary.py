@@ -13,10 +13,11 @@ from scipy.linalg import lapack
 from scipy.linalg.blas import dtrmm
 from sklearn.base import clone
 
-from ovk.base import Array, Indices, Mask, Parameters, Registered, State, check_int, equal, positive
+from ovk.base import Array, Indices, Mask, Parameters, State, check_int, equal, positive
 from ovk.features.nystrom import RPCholesky
+from ovk.features.stream_features import FeaturePlan, StreamFeatures
 from ovk.kernels import ScalarKernel
-from ovk.ovkernels import as_operator_kernel
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers import solve_lower, whitened_rows
 
 
@@ -76,7 +77,7 @@ class SelectionBlock:
         self._c = self._c - row**2
 
 
-class Selection(Parameters, ABC):
+class Selection(Parameters, ABC, saved=False):
     """Decides, row after row, which inputs join the dictionary: each before its own label is seen."""
 
     @abstractmethod
@@ -305,34 +306,23 @@ DEPENDENT_POINT = 1e-6
 
 
 @dataclass
-class Dictionary(Registered, State):
+class Dictionary(StreamFeatures, kind="dictionary"):
     """Points chosen from a stream, and their whitened features.
 
     With a scalar kernel a point gives one feature; with an operator-valued one up to d, for d rows an input: row
     i d + q belongs to output q of input i, and the points are chosen by the scalar kernel tr K(x, z) / d.
-
-    Attributes
-    ----------
-    kernel : scalar kernel, or operator-valued kernel
-    per : rows an input: 1, or the number of outputs d
-    points : (N, p) the points chosen
-    keep : (m,) the entries i per + q of the points' gram that are independent (to 1e-6) of those before
-    L : (m, m) Cholesky factor of the gram of those
-    selection : says which inputs join; None for points that are given
-    memory : what the selection remembers of the stream
-    budget : most points, None for no limit
     """
 
     _state_classes = {"memory": SelectionState}
 
     kernel: Any
     per: int
-    points: Array
-    keep: Indices
-    L: Array
-    selection: Selection | None
+    points: Array  # (N, p)
+    keep: Indices  # (m,) the entries i per + q of the points' gram that are independent (to 1e-6) of those before
+    L: Array  # (m, m) Cholesky factor of the gram of those
+    selection: Selection | None  # says which inputs join; None for points that are given
     memory: SelectionState
-    budget: int | None = None
+    budget: int | None = None  # most points
     _inverse: Array | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
@@ -347,16 +337,14 @@ class Dictionary(Registered, State):
 
     @property
     def m(self) -> int:
-        """Number of features."""
         return len(self.L)
 
-    def transform(self, X: Array) -> Array:
-        """Features, (n per, m)."""
-        return self._features(self._gram(X, self.points))
+    @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self.memory.left == 0 or (self.budget is not None and len(self.points) >= self.budget)
 
-    def prior(self, X: Array) -> Array:
-        """K(x, x), (n, per, per)."""
-        return np.asarray(self.kernel.diagonal_blocks(X))
+    def transform(self, X: Array) -> Array:
+        return self._features(self._gram(X, self.points))
 
     def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
         """Go through a block of inputs, each of which may join before its own features are made.
@@ -379,7 +367,6 @@ class Dictionary(Registered, State):
             done = start + 1
 
     def same(self, other: Any) -> bool:
-        """Whether two dictionaries give the same features."""
         return (
             isinstance(other, Dictionary)
             and equal(self.kernel, other.kernel)
@@ -405,11 +392,6 @@ class Dictionary(Registered, State):
             self._inverse = lapack.dtrtri(self.L.T, lower=0)[0]
         phi: Array = dtrmm(1.0, self._inverse, kept.T, side=0, lower=0, trans_a=1).T
         return phi
-
-    @property
-    def settled(self) -> bool:
-        """Whether the features stay as they are."""
-        return self.memory.left == 0 or (self.budget is not None and len(self.points) >= self.budget)
 
     def _add_all(self, points: Array) -> None:
         gram = self._gram(points, points)
@@ -498,3 +480,48 @@ class _DictionaryBlock:
             d._extend(number * per + q, l, delta)
         if self.selection.accept(self.block, j, d.m > m):
             d.points = np.concatenate([d.points, self.X[j : j + 1]])
+
+
+@dataclass(eq=False, repr=False)
+class Nystrom(FeaturePlan):
+    """Nystrom features of points chosen along the stream; a row may join before it is predicted.
+
+    Parameters
+    ----------
+    selection : `KORS`, `Uniform`, `ALD` or `Given`; default ``Uniform(size=100)``
+    past : "projected" or "exact"
+        What rows seen before a point joined say about its feature: nothing (memory does not grow with the stream), or
+        all they would have said, for which their inputs and outputs are kept.
+    budget : int, optional
+        Most points. When it is reached the dictionary stops growing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import PKAWV
+    >>> from ovk.features import KORS, Nystrom
+    >>> from ovk.kernels import Gaussian
+    >>> X = np.linspace(0, 6, 300)[:, None]
+    >>> model = PKAWV(Gaussian(1.0), alpha=0.1, features=Nystrom(KORS(mu=0.01), budget=50), random_state=0)
+    >>> model = model.fit(X, np.sin(X[:, 0]))
+    >>> len(model.support_) <= 50
+    True
+    """
+
+    selection: Selection | None = None
+    past: str = "projected"
+    budget: int | None = None
+
+    def keeps_past(self) -> bool:
+        if self.past not in ("projected", "exact"):
+            raise ValueError(f"past must be 'projected' or 'exact', got {self.past!r}")
+        return self.past == "exact"
+
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+        selection = Uniform(size=100) if self.selection is None else self.selection
+        if not isinstance(selection, Selection):
+            raise ValueError(f"selection must be KORS, Uniform, ALD or Given, got {selection!r}")
+        budget = None if self.budget is None else check_int(self.budget, "budget")
+        self.keeps_past()
+        scalar = kernel.scalar if isinstance(kernel, Separable) else kernel
+        return Dictionary.start(scalar, selection, p, 1 if isinstance(kernel, Separable) else d, budget)

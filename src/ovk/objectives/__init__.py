@@ -15,14 +15,18 @@ from ovk.objectives.losses import (
     Pinball,
     SimplexHinge,
     Squared,
-    as_loss,
-    simplex_code,
 )
 from ovk.objectives.losses import MarginLoss as MarginLoss
 from ovk.objectives.losses import ThresholdLoss as ThresholdLoss
-from ovk.objectives.metrics import lcr, r2_observed, rsse
-from ovk.objectives.penalties import L1, L1L2, Frobenius, Penalty, PSDCone, Spectral, Trace
-from ovk.objectives.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt, Schedule, as_schedule
+from ovk.objectives.losses import as_loss as as_loss
+from ovk.objectives.losses import simplex_code as simplex_code
+from ovk.objectives.metrics import lcr, rsse
+from ovk.objectives.metrics import r2_observed as r2_observed
+from ovk.objectives.penalties import L1, L1L2, Frobenius, Penalty, PSDCone, Trace
+from ovk.objectives.penalties import Spectral as Spectral
+from ovk.objectives.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt
+from ovk.objectives.schedules import Schedule as Schedule
+from ovk.objectives.schedules import as_schedule as as_schedule
 
 __all__ = [
     "L1",
@@ -43,15 +47,9 @@ __all__ = [
     "PSDCone",
     "Penalty",
     "Pinball",
-    "Schedule",
     "SimplexHinge",
-    "Spectral",
     "Squared",
     "Trace",
-    "as_loss",
-    "as_schedule",
     "lcr",
-    "r2_observed",
     "rsse",
-    "simplex_code",
 ]

@@ -149,16 +149,16 @@ class Hinge(MarginLoss):
 class SimplexHinge(Loss):
     """Multi-class hinge loss with simplex coding: sum over the wrong classes l of max(0, 1/(K-1) + <c_l, f>).
 
-    Targets are rows of `simplex_code(K)`, the corners of a regular simplex in K - 1 dimensions; the predicted class is
-    the corner nearest to f.
+    Targets are the corners of a regular simplex in K - 1 dimensions, unit vectors with <c_k, c_l> = -1/(K-1); the
+    predicted class is the corner nearest to f. `OLOKClassifier` codes labels in this way.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives import SimplexHinge, simplex_code
-    >>> code = simplex_code(3)
-    >>> SimplexHinge().value(code[:1], code[:1]).round(6)
-    array([0.])
+    >>> from ovk.objectives import SimplexHinge
+    >>> corner, f = np.array([[1.0, 0.0]]), np.array([[0.8, 0.3]])
+    >>> SimplexHinge().value(corner, f).round(3)
+    array([0.36])
     """
 
     def _wrong(self, Y: Array, F: Array) -> tuple[Array, Array]:
@@ -199,12 +199,7 @@ class SimplexHinge(Loss):
 
 @lru_cache(maxsize=64)
 def simplex_code(classes: int) -> Array:
-    """Corners of a regular simplex, (K, K-1): unit vectors with <c_k, c_l> = -1/(K-1).
-
-    >>> simplex_code(2)
-    array([[ 1.],
-           [-1.]])
-    """
+    """Corners of a regular simplex, (K, K-1): unit vectors with <c_k, c_l> = -1/(K-1)."""
     if classes < 2:
         raise ValueError(f"classes must be at least 2, got {classes}")
     code = np.zeros((classes, classes - 1))
@@ -566,12 +561,6 @@ _NAMES: dict[str, type[Loss]] = {
 
 
 def as_loss(loss: Any) -> Loss:
-    """Turn what a user may pass as a loss, an object or a name, into a loss.
-
-    >>> from ovk.objectives import as_loss
-    >>> as_loss("huber")
-    Huber()
-    """
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str) and loss in _NAMES:

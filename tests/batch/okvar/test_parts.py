@@ -115,3 +115,11 @@ def test_degrees_of_freedom_are_the_trace_of_the_smoother(make):
     W = regression.W.toarray()
     K = np.kron(W @ G @ W.T, B)
     np.testing.assert_allclose(found, np.trace(K @ np.linalg.inv(K + 0.5 * np.eye(len(K)))), rtol=1e-8)
+
+
+def test_after_a_gap_the_low_pass_begins_with_what_is_seen():
+    times, x = np.arange(6.0), np.array([1.0, 3.0, np.nan, 2.0, 5.0, 4.0])
+    found = low_passed(TimeSeries(x[:, None], times), 2.0).values[:, 0]
+    after = low_passed(TimeSeries(x[3:, None], times[3:]), 2.0).values[:, 0]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(x))
+    np.testing.assert_allclose(found[3:], after)

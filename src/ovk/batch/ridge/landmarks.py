@@ -142,6 +142,8 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
     A ridge of its own for each output scales its rows, so each output keeps its own sums.
     """
 
+    _state_classes = {"features": OperatorNystromMap}
+
     features: OperatorNystromMap
 
     def _transform(self, X: Any) -> Array:
@@ -253,6 +255,8 @@ RESIDUAL_TOLERANCE, MAX_ITERATIONS = 1e-12, 5000
 @dataclass
 class SeparableLandmarks(LandmarkRidge, kind="separable"):
     """Separable kernels k(x, z) T."""
+
+    _state_classes = {"features": NystromMap}
 
     features: NystromMap
     operator: OutputOperator
