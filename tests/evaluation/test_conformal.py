@@ -425,7 +425,7 @@ def test_errors_name_what_is_wrong():
 
 
 def test_correlations_over_different_rows_stay_positive_definite():
-    moments = JointScore(3, 1.0, ellipsoid=True)
+    moments = JointScore(1.0, True, *np.zeros((2, 3, 3)))
     for seen, r in (([1, 1, 0], [1.0, 1.0, 0.0]), ([0, 1, 1], [0.0, 1.0, 1.0]), ([1, 0, 1], [1.0, 0.0, -1.0])):
         for _ in range(1000):
             moments.add(np.array(r), np.array(seen, dtype=bool))
