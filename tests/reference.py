@@ -612,9 +612,6 @@ def _(kernel: kernels.OnCurves, x, z):
         curve = np.array(u, dtype=float)
         for _ in range(kernel.derivative):
             curve = np.gradient(curve, kernel.grid.points, edge_order=2)
-        if kernel.basis is not None:
-            values = kernel.basis.values(kernel.grid)
-            curve = values @ np.linalg.lstsq(roots[:, None] * values, roots * curve, rcond=None)[0]
         seen.append(roots * curve)
     return scalar(kernel.kernel, *seen)
 

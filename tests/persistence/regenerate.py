@@ -168,7 +168,7 @@ def parts() -> list[Any]:
     refitted.predict_then_learn(X, Y)
     return [
         *plain,
-        *(grid, curves.ProductGrid([curves.Components(2), grid]), curves.ProductBasis([curves.FourierBasis(1), None])),
+        *(grid, curves.ProductGrid([curves.Components(2), grid])),
         *(2.0 * (k + Linear()) * Matern(1.5, 2.0), kernels.SklearnKernel(RBF(0.9)), kernels.Mapped(k, np.eye(2))),
         *(kernels.OnColumns(k, [1, 0]), kernels.Periodic(k), kernels.OnCurves(k, grid)),
         *(operators.Dense(np.eye(2)), operators.LowRank([[1.0], [0.5]], 0.1), operators.TensorProduct([Identity(2)])),

@@ -2,13 +2,10 @@
 
 from ovk.evaluation.adaptive import ACI, ConformalPID, StronglyAdaptive
 from ovk.evaluation.baselines import Baseline as Baseline
-from ovk.evaluation.baselines import LastValue as LastValue
-from ovk.evaluation.baselines import Majority as Majority
-from ovk.evaluation.baselines import NoChange as NoChange
-from ovk.evaluation.baselines import RefittedRidge
-from ovk.evaluation.baselines import RunningMean as RunningMean
+from ovk.evaluation.baselines import LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.conformal import LEVEL as LEVEL
-from ovk.evaluation.conformal import Conformal, RecentErrors, RollingConformal
+from ovk.evaluation.conformal import Conformal as Conformal
+from ovk.evaluation.conformal import RecentErrors, RollingConformal
 from ovk.evaluation.delayed import Mergeable as Mergeable
 from ovk.evaluation.delayed import OnlineLearner as OnlineLearner
 from ovk.evaluation.evaluator import Evaluator as Evaluator
@@ -35,11 +32,13 @@ from ovk.intervals import rows_needed as rows_needed
 
 __all__ = [
     "ACI",
-    "Conformal",
     "ConformalPID",
     "DelayedLabels",
     "DriftResult",
     "IntervalResult",
+    "LastValue",
+    "Majority",
+    "NoChange",
     "PageHinkley",
     "ProgressiveResult",
     "RecentErrors",
@@ -47,6 +46,7 @@ __all__ = [
     "Regions",
     "Regret",
     "RollingConformal",
+    "RunningMean",
     "StronglyAdaptive",
     "WithIntervals",
     "chunks",

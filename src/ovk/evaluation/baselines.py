@@ -35,7 +35,16 @@ class Baseline(CopyOnWrite, Parameters, ABC):
 
 
 class LastValue(Baseline):
-    """Each output's last observed value."""
+    """Each output's last observed value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import LastValue
+    >>> Y = np.array([[1.0], [np.nan], [5.0], [7.0]])
+    >>> LastValue().predict_then_learn(np.zeros((4, 2)), Y).ravel()
+    array([0., 1., 1., 5.])
+    """
 
     name = "last value"
 
@@ -56,7 +65,16 @@ class LastValue(Baseline):
 
 
 class RunningMean(Baseline):
-    """Each output's mean so far."""
+    """Each output's mean so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import RunningMean
+    >>> Y = np.array([[1.0], [np.nan], [5.0], [7.0]])
+    >>> RunningMean().predict_then_learn(np.zeros((4, 2)), Y).ravel()
+    array([0., 1., 1., 3.])
+    """
 
     name = "running mean"
 
@@ -192,7 +210,15 @@ class _LabelCounts(Baseline, saved=False):
 
 
 class NoChange(_LabelCounts):
-    """The last label; a small probability is left to the others."""
+    """The last label; a small probability is left to the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import NoChange
+    >>> NoChange().predict_then_learn(np.zeros((3, 1)), np.eye(2)[[1, 1, 0]]).argmax(axis=1)
+    array([0, 1, 1])
+    """
 
     name = "no change"
 
@@ -208,7 +234,17 @@ class NoChange(_LabelCounts):
 
 
 class Majority(_LabelCounts):
-    """How often each label came; one that never came has a share like one that came once."""
+    """How often each label came; one that never came has a share like one that came once, since there may be another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import Majority
+    >>> Majority().predict_then_learn(np.zeros((3, 1)), np.eye(2)[[1, 1, 0]])
+    array([[1.        , 1.        ],
+           [0.33333333, 0.66666667],
+           [0.25      , 0.75      ]])
+    """
 
     name = "majority"
 

@@ -2,9 +2,10 @@
 
 from ovk.features.dictionary import ALD, KORS, Given, Nystrom, Uniform
 from ovk.features.dictionary import Dictionary as Dictionary
-from ovk.features.fourier import Fourier, LinearFourier, OperatorFourier, Taylor, TaylorMap
+from ovk.features.fourier import Fourier, LinearFourier, OperatorFourier, Taylor
 from ovk.features.fourier import FourierMap as FourierMap
 from ovk.features.fourier import OperatorFourierMap as OperatorFourierMap
+from ovk.features.fourier import TaylorMap as TaylorMap
 from ovk.features.nystrom import NystromMap as NystromMap
 from ovk.features.nystrom import OperatorNystromMap as OperatorNystromMap
 from ovk.features.nystrom import RPCholesky
@@ -29,7 +30,6 @@ __all__ = [
     "OperatorFourier",
     "RPCholesky",
     "Taylor",
-    "TaylorMap",
     "Uniform",
     "merge_all",
 ]

@@ -8,7 +8,6 @@ from ovk.objectives.losses import (
     Hinge,
     Huber,
     Logistic,
-    Loss,
     Novelty,
     NuHinge,
     NuInsensitive,
@@ -16,13 +15,16 @@ from ovk.objectives.losses import (
     SimplexHinge,
     Squared,
 )
+from ovk.objectives.losses import Loss as Loss
 from ovk.objectives.losses import MarginLoss as MarginLoss
 from ovk.objectives.losses import ThresholdLoss as ThresholdLoss
 from ovk.objectives.losses import as_loss as as_loss
 from ovk.objectives.losses import simplex_code as simplex_code
-from ovk.objectives.metrics import lcr, rsse
+from ovk.objectives.metrics import lcr as lcr
 from ovk.objectives.metrics import r2_observed as r2_observed
-from ovk.objectives.penalties import L1, L1L2, Frobenius, Penalty, PSDCone, Trace
+from ovk.objectives.metrics import rsse
+from ovk.objectives.penalties import L1, L1L2, Frobenius, PSDCone, Trace
+from ovk.objectives.penalties import Penalty as Penalty
 from ovk.objectives.penalties import Spectral as Spectral
 from ovk.objectives.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt
 from ovk.objectives.schedules import Schedule as Schedule
@@ -40,16 +42,13 @@ __all__ = [
     "Inverse",
     "InverseSqrt",
     "Logistic",
-    "Loss",
     "Novelty",
     "NuHinge",
     "NuInsensitive",
     "PSDCone",
-    "Penalty",
     "Pinball",
     "SimplexHinge",
     "Squared",
     "Trace",
-    "lcr",
     "rsse",
 ]

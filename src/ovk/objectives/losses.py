@@ -64,8 +64,7 @@ def residuals(Y: Array, F: Array) -> Array:
 def change_at_kinks(distance: Array, Y: Array, radius: Array) -> Array:
     """Largest change within `radius` (n,) of a gradient whose entries jump by 1 at kinks `distance` (n, d) away."""
     crossed = (distance <= radius[:, None]) & ~np.isnan(Y)
-    result: Array = np.sqrt(crossed.sum(axis=1))
-    return result
+    return np.asarray(np.sqrt(crossed.sum(axis=1)))
 
 
 # Losses of signs: logistic and hinge, one for each output.
@@ -100,8 +99,7 @@ class Logistic(MarginLoss):
     smoothness = 0.25
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = np.where(np.isnan(Y), 0.0, np.logaddexp(0.0, -np.nan_to_num(Y) * F)).sum(axis=1)
-        return values
+        return np.asarray(np.where(np.isnan(Y), 0.0, np.logaddexp(0.0, -np.nan_to_num(Y) * F)).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         labels = np.nan_to_num(Y)
@@ -128,8 +126,7 @@ class Hinge(MarginLoss):
     margin: Any = 1.0
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = np.where(np.isnan(Y), 0.0, np.maximum(self.margin - np.nan_to_num(Y) * F, 0.0)).sum(axis=1)
-        return values
+        return np.asarray(np.where(np.isnan(Y), 0.0, np.maximum(self.margin - np.nan_to_num(Y) * F, 0.0)).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         labels = np.nan_to_num(Y)
@@ -230,8 +227,7 @@ class Squared(Loss):
     smoothness = 1.0
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = 0.5 * np.square(residuals(Y, F)).sum(axis=1)
-        return values
+        return np.asarray(0.5 * np.square(residuals(Y, F)).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         return residuals(Y, F)
@@ -262,8 +258,7 @@ class Huber(Loss):
 
     def value(self, Y: Array, F: Array) -> Array:
         delta, size = self._delta(), np.abs(residuals(Y, F))
-        values: Array = (0.5 * np.minimum(size, delta) ** 2 + delta * np.maximum(size - delta, 0.0)).sum(axis=1)
-        return values
+        return np.asarray((0.5 * np.minimum(size, delta) ** 2 + delta * np.maximum(size - delta, 0.0)).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         delta = self._delta()
@@ -300,8 +295,7 @@ class EpsilonInsensitive(Loss):
         residual = residuals(Y, F)
         size = np.hypot.reduce(residual, axis=1, keepdims=True) if self.joint else np.abs(residual)
         # A missing output has residual 0, and with it no loss.
-        values: Array = np.maximum(size - self._epsilon(), 0.0).sum(axis=1)
-        return values
+        return np.asarray(np.maximum(size - self._epsilon(), 0.0).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         residual = residuals(Y, F)
@@ -320,8 +314,7 @@ class EpsilonInsensitive(Loss):
             within = radius[:, None]
             near = (np.abs(residual - epsilon) <= within) & ~np.isnan(Y)
             far = near & (residual > epsilon) & (residual + epsilon <= within)
-            result: Array = np.sqrt((near + 3.0 * far).sum(axis=1))
-            return result
+            return np.asarray(np.sqrt((near + 3.0 * far).sum(axis=1)))
         size = np.hypot.reduce(residual, axis=1)
         # Inside the ball the gradient is zero; outside, a unit vector that turns by radius / (size - radius) at most.
         outside = size - radius > epsilon
@@ -360,8 +353,7 @@ class Pinball(Loss):
 
     def value(self, Y: Array, F: Array) -> Array:
         tau, residual = self._tau(F.shape[1]), -residuals(Y, F)
-        values: Array = np.maximum(tau * residual, (tau - 1.0) * residual).sum(axis=1)
-        return values
+        return np.asarray(np.maximum(tau * residual, (tau - 1.0) * residual).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         tau, residual = self._tau(F.shape[1]), -residuals(Y, F)
@@ -433,8 +425,7 @@ class Novelty(ThresholdLoss):
         return theta[:, None], self
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = (np.maximum(Y - F, 0.0) - self._nu() * Y).sum(axis=1)
-        return values
+        return np.asarray((np.maximum(Y - F, 0.0) - self._nu() * Y).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         return np.where(F < Y, -1.0, 0.0)
@@ -482,8 +473,7 @@ class NuHinge(ThresholdLoss, Hinge):
         return Y, NuHinge(self.nu, theta[:, None])
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = super().value(Y, F) - np.where(np.isnan(Y), 0.0, self._nu() * self.margin).sum(axis=1)
-        return values
+        return np.asarray(super().value(Y, F) - np.where(np.isnan(Y), 0.0, self._nu() * self.margin).sum(axis=1))
 
     def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
         value, gradient = super().of_row(y, f)
@@ -535,8 +525,7 @@ class NuInsensitive(ThresholdLoss, EpsilonInsensitive):
 
     def value(self, Y: Array, F: Array) -> Array:
         widths = np.where(np.isnan(Y), 0.0, self._nu() * self.epsilon).sum(axis=1)
-        values: Array = super().value(Y, F) + widths
-        return values
+        return np.asarray(super().value(Y, F) + widths)
 
     def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
         outside = np.abs(residuals(np.asarray(y), np.asarray(f))) > theta

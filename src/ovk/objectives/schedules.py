@@ -50,8 +50,7 @@ class InverseSqrt(Schedule):
     scaled: bool = False
 
     def rate(self, t: Times) -> Array:
-        rates: Array = positive(self.eta, "eta") / np.sqrt(t + (check_int(self.start, "start") - 1.0))
-        return rates
+        return np.asarray(positive(self.eta, "eta") / np.sqrt(t + (check_int(self.start, "start") - 1.0)))
 
 
 @dataclass(eq=False, repr=False)
