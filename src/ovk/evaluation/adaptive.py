@@ -61,12 +61,24 @@ class ACITracker(Tracker, kind="adaptive"):
 class ACI(Conformal):
     """Intervals by adaptive conformal inference: a quantile of recent scores, its level moved by every hit and miss.
 
+    Whatever the model, and without any assumption on the data: the region of a row depends on the rows before it alone.
     After T rows the share of misses is within (1 + rate) / (rate T) of what was asked for: on any data if `widest` is
     None, and otherwise unless scores grow by that factor again and again.
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `Conformal`
+    coverage : float in (0, 1)
+        How often the region should hold the output.
+    region : "each", "box" or "ellipsoid"
+        For several outputs, an interval for each with that coverage, or one region that holds all outputs at once: a
+        box with sides in proportion to the residuals' spread, or an ellipsoid from their running covariance. Where some
+        outputs of a row are missing, what counts is whether the others lie in the region's shadow on them.
+    memory : int or None
+        Rows over which the spread and the covariance of residuals fade, for streams that drift; None weighs all alike.
+    bounds : (low, high), or such a pair for each output; None where there is none
+        What outputs cannot be below or above, such as ``(0, None)`` for a power. Predictions are drawn in to the
+        bounds, and the ends of intervals and boxes are cut off there (and so is the box around an ellipsoid): coverage
+        stays as it is. An outcome outside is a miss, with a warning, however wide its region was.
     rate : float > 0
         How fast the level moves: larger follows shifts sooner, and lets the width vary more.
     window : int
@@ -191,7 +203,7 @@ class ConformalPID(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `Conformal`
+    coverage, region, memory, bounds : see `ACI`
     rate : float > 0
         Step of the radius at each miss, as part of the largest of the last `window` scores.
     gain : float >= 0
@@ -358,7 +370,7 @@ class StronglyAdaptive(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `Conformal`
+    coverage, region, memory, bounds : see `ACI`
     lifetime : int
         Rows that the shortest-lived experts live.
 

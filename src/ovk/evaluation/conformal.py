@@ -213,35 +213,8 @@ class Conformal(Transactional, Parameters, ABC):
     """Regions around predictions of a stream, with the coverage that was asked for in the long run.
 
     Whatever the model, and without any assumption on the data: the regions look at how often they missed. They never
-    look ahead: the region of a row depends on the rows before it alone.
-
-    Parameters
-    ----------
-    coverage : float in (0, 1)
-        How often the region should hold the output.
-    region : "each", "box" or "ellipsoid"
-        For several outputs, an interval for each with that coverage, or one region that holds all outputs at once: a
-        box with sides in proportion to the residuals' spread, or an ellipsoid from their running covariance. Where some
-        outputs of a row are missing, what counts is whether the others lie in the region's shadow on them.
-    memory : int or None
-        Rows over which the spread and the covariance of residuals fade, for streams that drift; None weighs all alike.
-    bounds : (low, high), or such a pair for each output; None where there is none
-        What outputs cannot be below or above, such as ``(0, None)`` for a power. Predictions are drawn in to the
-        bounds, and the ends of intervals and boxes are cut off there (and so is the box around an ellipsoid): coverage
-        stays as it is. An outcome outside is a miss, with a warning, however wide its region was.
-
-    Attributes
-    ----------
-    score_, trackers_ : the state, made at the first rows; there is a score for a region of all outputs alone
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import ACI
-    >>> y = np.random.default_rng(0).exponential(size=2000)
-    >>> regions = ACI(0.9, bounds=(0, None)).regions_then_learn(np.ones(2000), y)
-    >>> float(regions.lower.min()), bool(abs(np.mean(regions.covered) - 0.9) < 0.01)
-    (0.0, True)
+    look ahead: the region of a row depends on the rows before it alone. `ACI` describes the parameters. The state is
+    made at the first rows: a tracker for each output, or for a region of all outputs one, and its score.
     """
 
     coverage: float = 0.9
@@ -551,7 +524,7 @@ class RollingConformal(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `Conformal`
+    coverage, region, memory, bounds : see `ACI`
     window : int
         Number of last scores whose quantile is taken.
     step : int

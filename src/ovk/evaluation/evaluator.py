@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +33,6 @@ from ovk.evaluation.task import (
 from ovk.intervals import Regions, concatenate
 
 
-@runtime_checkable
-class _WithSupport(Protocol):
-    support_: Any
-
-
 @dataclass
 class IntervalRecord(State):
     """Regions on their way through a stream. `sums` are those of `interval_counts`; what is kept is not saved."""
@@ -45,7 +40,7 @@ class IntervalRecord(State):
     method: Conformal
     sums: RunningSum
     keep: bool = False
-    queue: LabelQueue[tuple[Regions, Array]] | None = field(default=None, init=False)
+    queue: LabelQueue[tuple[Regions, Array]] = field(default_factory=lambda: LabelQueue(0), init=False)
     _kept: list[Regions] = field(default_factory=list, init=False)
 
     _state_classes = {"sums": RunningSum}
@@ -54,17 +49,17 @@ class IntervalRecord(State):
     def start(cls, method: Conformal, d: int, *, keep: bool, waiting: int | Times = 0) -> IntervalRecord:
         k = d if method.region == "each" else 1
         record = cls(method, RunningSum.empty(2 * k + 2 * d), keep)
-        record.queue = None if isinstance(waiting, int) and waiting == 0 else LabelQueue(waiting)
+        record.queue = LabelQueue(waiting)
         return record
 
     def update(self, F: Array, Y: Array, marks: Times) -> None:
         """Make regions for the rows that have a prediction, count how often they hold the outputs, and learn."""
-        regions = self.method.regions_then_learn(F, Y) if self.queue is None else self._regions_late(self.queue, F, Y)
+        regions = self.method.regions_then_learn(F, Y) if self.queue.at_once else self._regions_late(F, Y)
         self.sums.add(np.hstack(interval_counts(regions, Y)), marks)
         if self.keep:
             self._kept.append(regions)
 
-    def _regions_late(self, queue: LabelQueue[tuple[Regions, Array]], F: Array, Y: Array) -> Regions:
+    def _regions_late(self, F: Array, Y: Array) -> Regions:
         """The region of each row, from the outputs that have come by then."""
         made: list[Regions] = []
 
@@ -74,9 +69,9 @@ class IntervalRecord(State):
 
         def learn(rows: list[tuple[Regions, Array]]) -> None:
             for i, (regions, y) in enumerate(rows, 1):
-                self.method.learn(regions, y, len(rows) - i + len(queue))
+                self.method.learn(regions, y, len(rows) - i + len(self.queue))
 
-        queue.replay(len(F), predict, learn)
+        self.queue.replay(len(F), predict, learn)
         return self.method.with_outcomes(concatenate(made), Y)
 
     def result(self, rows: Times) -> IntervalResult:
@@ -288,7 +283,8 @@ class Evaluator(State, Registered):
         return found
 
     def _support_now(self) -> list[tuple[int, int]]:
-        return [(self.n_rows, len(self.model.support_))] if isinstance(self.model, _WithSupport) else []
+        support = getattr(self.model, "support_", None)
+        return [] if support is None else [(self.n_rows, len(support))]
 
     def merge(self, other: Evaluator) -> None:
         """Go on as if the rows of the other had been predicted and learned here.
