@@ -28,13 +28,9 @@ from ovk.evaluation.sources import chunks
 from ovk.evaluation.task import ALIKE as ALIKE
 from ovk.evaluation.task import CLASSIFICATION as CLASSIFICATION
 from ovk.evaluation.task import REGRESSION as REGRESSION
-from ovk.evaluation.task import ClassScores as ClassScores
-from ovk.evaluation.task import RegressionScores as RegressionScores
 from ovk.evaluation.task import Scores as Scores
 from ovk.evaluation.task import ScoreTable as ScoreTable
 from ovk.evaluation.task import Task as Task
-from ovk.evaluation.task import by_label as by_label
-from ovk.evaluation.task import task_of as task_of
 from ovk.intervals import Regions
 from ovk.intervals import rows_needed as rows_needed
 
