@@ -257,6 +257,15 @@ def test_few_alphas_are_the_best_few():
     assert_allclose(few_alphas(errors, 4), ALPHAS[[2, 2, 8, 9, 15]])
 
 
+def test_a_choice_prints_its_candidates():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    choice = automatic_choice(X, (X @ [1.0, 2.0] + 0.1 * rng.standard_normal(60))[:, None], rng)
+    head, first, *_ = repr(choice).splitlines()
+    assert head.startswith("linear, alpha 1e-05; left-out errors")
+    assert first.split()[0] == "linear"
+
+
 def test_many_rows_have_few_alphas():
     rng = np.random.default_rng(10)
     X, Y = wave(1100, rng, d=6, noise=1.0)

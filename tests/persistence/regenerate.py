@@ -38,7 +38,7 @@ from ovk.online.experts.mixture import ExpertMixture
 from ovk.operators import Identity, Integral, MixedEffect
 from ovk.ovkernels import Expansion
 from ovk.persistence import save
-from ovk.solvers import PenaltySum, ProximalInfo
+from ovk.solvers import PenaltySum
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -179,7 +179,7 @@ def parts() -> list[Any]:
         ),
         *(field + 0.5 * ovkernels.DivFree(k, 2), two & two, ovkernels.Diagonal([k, Linear()])),
         *(ovkernels.Transformable(k, [np.eye(2)]), PenaltySum([L1(), Trace()])),
-        *(ProximalInfo(3, 0.5, 1e-9, 1e-8, True, 0.1), TuningInfo("evidence", 1.0, 2.0, [1.0], 5, ["alpha"])),
+        TuningInfo("evidence", 1.0, 2.0, [1.0], 5, ["alpha"]),
         *(features.Given(X[:2]), Expansion(field, X[:2], Y[:2]), ovk.OKVAR().fit([X]).network(top_k=1)),
         *(structured.Hierarchy({"cat": "pet", "pet": "all"}), structured.Diffusion(nodes)),
         *(structured.RegularisedLaplacian(nodes), GroupErrors.of(0 * Y, Y, np.arange(30) // 3), refitted),

@@ -304,23 +304,14 @@ def masked_as_nan(A: Any, name: str) -> Any:
 
 @dataclass(frozen=True)
 class ObservedPairs:
-    """The N pairs of a point and an output that were observed.
+    """The N pairs of a point and an output that were observed."""
 
-    Attributes
-    ----------
-    points, outputs : (N,) the pairs, in the order of the points
-    values : (N,) what was observed
-    weights : (N,) sample weights of the pairs; ones when none were given
-    groups : (N,) pairs of the same number are left out together
-    shape : (n, d) number of points, number of outputs
-    """
-
-    points: Indices
-    outputs: Indices
-    values: Array
-    weights: Array
-    groups: Indices
-    shape: tuple[int, int]
+    points: Indices  # (N,), ascending
+    outputs: Indices  # (N,)
+    values: Array  # (N,) what was observed
+    weights: Array  # (N,) sample weights of the pairs; ones when none were given
+    groups: Indices  # (N,) pairs of the same number are left out together
+    shape: tuple[int, int]  # (n, d) number of points, number of outputs
 
     def __len__(self) -> int:
         return len(self.points)
@@ -360,22 +351,13 @@ class ObservedPairs:
 
 @dataclass(frozen=True)
 class Targets:
-    """Checked outputs.
+    """Checked outputs."""
 
-    Attributes
-    ----------
-    Y : (n, d) with nan where nothing was observed, or (n, 1) in long form
-    d : number of outputs
-    single : y was one-dimensional, and so will predictions be
-    task : (n,) output of each row in long form, else None
-    weight : (n,) sample weights, or None
-    """
-
-    Y: Array
-    d: int
-    single: bool
-    task: Indices | None
-    weight: Array | None
+    Y: Array  # (n, d) with nan where nothing was observed, or (n, 1) in long form
+    d: int  # number of outputs
+    single: bool  # y was one-dimensional, and so will predictions be
+    task: Indices | None  # (n,) output of each row in long form, else None
+    weight: Array | None  # (n,) sample weights, or None
 
     @property
     def complete(self) -> bool:

@@ -8,10 +8,4 @@ from ovk.datasets.stream import make_stream
 from ovk.datasets.vector_field import BumpField as BumpField
 from ovk.datasets.vector_field import make_vector_field
 
-__all__ = [
-    "load_us_economy",
-    "make_burgers",
-    "make_navier_stokes",
-    "make_stream",
-    "make_vector_field",
-]
+__all__ = ["load_us_economy", "make_burgers", "make_navier_stokes", "make_stream", "make_vector_field"]

@@ -2,7 +2,11 @@
 
 from ovk.evaluation.adaptive import ACI, ConformalPID, StronglyAdaptive
 from ovk.evaluation.baselines import Baseline as Baseline
-from ovk.evaluation.baselines import LastValue, Majority, NoChange, RefittedRidge, RunningMean
+from ovk.evaluation.baselines import LastValue as LastValue
+from ovk.evaluation.baselines import Majority as Majority
+from ovk.evaluation.baselines import NoChange as NoChange
+from ovk.evaluation.baselines import RefittedRidge
+from ovk.evaluation.baselines import RunningMean as RunningMean
 from ovk.evaluation.conformal import LEVEL as LEVEL
 from ovk.evaluation.conformal import Conformal as Conformal
 from ovk.evaluation.conformal import RecentErrors, RollingConformal
@@ -36,9 +40,6 @@ __all__ = [
     "DelayedLabels",
     "DriftResult",
     "IntervalResult",
-    "LastValue",
-    "Majority",
-    "NoChange",
     "PageHinkley",
     "ProgressiveResult",
     "RecentErrors",
@@ -46,7 +47,6 @@ __all__ = [
     "Regions",
     "Regret",
     "RollingConformal",
-    "RunningMean",
     "StronglyAdaptive",
     "WithIntervals",
     "chunks",

@@ -6,7 +6,8 @@ from ovk.kernels.base import Scaled as Scaled
 from ovk.kernels.base import Sum as Sum
 from ovk.kernels.base import contract as contract
 from ovk.kernels.base import product_window as product_window
-from ovk.kernels.foreign import Function, Precomputed, SklearnKernel
+from ovk.kernels.foreign import Function, Precomputed
+from ovk.kernels.foreign import SklearnKernel as SklearnKernel
 from ovk.kernels.foreign import as_kernel as as_kernel
 from ovk.kernels.foreign import as_ours as as_ours
 from ovk.kernels.foreign import numbers_of_objects as numbers_of_objects
@@ -32,6 +33,5 @@ __all__ = [
     "Precomputed",
     "RationalQuadratic",
     "ScalarKernel",
-    "SklearnKernel",
     "Tanimoto",
 ]

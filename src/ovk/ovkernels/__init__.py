@@ -16,18 +16,8 @@ from ovk.ovkernels.grams import Rotated as Rotated
 from ovk.ovkernels.grams import Stacked as Stacked
 from ovk.ovkernels.grams import common_eigenvectors as common_eigenvectors
 from ovk.ovkernels.grams import distinct as distinct
-from ovk.ovkernels.separable import Separable
+from ovk.ovkernels.separable import Separable as Separable
 from ovk.ovkernels.separable import as_operator_kernel as as_operator_kernel
 from ovk.ovkernels.weighted_sum import WeightedSum
 
-__all__ = [
-    "CurlFree",
-    "Diagonal",
-    "DivFree",
-    "Expansion",
-    "Hadamard",
-    "OperatorKernel",
-    "Separable",
-    "Transformable",
-    "WeightedSum",
-]
+__all__ = ["CurlFree", "Diagonal", "DivFree", "Expansion", "Hadamard", "OperatorKernel", "Transformable", "WeightedSum"]

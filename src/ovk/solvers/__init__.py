@@ -20,9 +20,10 @@ from ovk.solvers.evidence import Criterion as Criterion
 from ovk.solvers.evidence import dense_evidence as dense_evidence
 from ovk.solvers.evidence import separable_evidence as separable_evidence
 from ovk.solvers.evidence import split_among_terms as split_among_terms
-from ovk.solvers.iterative import ConjugateGradient, GaussSeidel, MissingOutputs
+from ovk.solvers.iterative import ConjugateGradient, GaussSeidel
 from ovk.solvers.iterative import GradientState as GradientState
 from ovk.solvers.iterative import Iterate as Iterate
+from ovk.solvers.iterative import MissingOutputs as MissingOutputs
 from ovk.solvers.iterative import conjugate_gradient as conjugate_gradient
 from ovk.solvers.iterative import conjugate_gradients as conjugate_gradients
 from ovk.solvers.leave_one_out import LeaveOneOut as LeaveOneOut
@@ -67,6 +68,5 @@ __all__ = [
     "ConjugateGradient",
     "Eigen",
     "GaussSeidel",
-    "MissingOutputs",
     "SingularSystem",
 ]

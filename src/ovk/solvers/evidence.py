@@ -101,14 +101,9 @@ def split_among_terms(
     of_output = sparse.csr_array((np.ones(N), (outputs, np.arange(N))), shape=(d, N))
     grams, operators = [], []
     for G, T in terms:
-        grams.append(_summed(at_point, omega * T[np.ix_(outputs, outputs)]))
-        operators.append(_summed(of_output, omega * G[np.ix_(points, points)]))
+        grams.append((at_point @ (at_point @ (omega * T[np.ix_(outputs, outputs)])).T).T)
+        operators.append((of_output @ (of_output @ (omega * G[np.ix_(points, points)])).T).T)
     return grams, operators
-
-
-def _summed(member: sparse.csr_array, M: Array) -> Array:
-    """Sums of M, (N, N), over the members of each pair of groups."""
-    return np.asarray(member @ (member @ M).T).T
 
 
 def _inverse(L: Array) -> Array:

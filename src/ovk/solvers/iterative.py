@@ -91,10 +91,8 @@ def _limits(solver: ConjugateGradient | GaussSeidel | MissingOutputs, alpha: flo
 
 
 class GradientState(NamedTuple):
-    """A gram and the means to precondition it at any alpha."""
-
     gram: Gram
-    preconditioner: Callable[[float], Map]
+    preconditioner: Callable[[float], Map]  # at any alpha
 
 
 @dataclass(eq=False, repr=False)
@@ -191,7 +189,7 @@ class GaussSeidel(Solver):
         for block in blocks:
             key = block.tobytes()
             if key not in seen:
-                seen[key] = cholesky_factor(lambda block=block: block.copy(), alpha)  # type: ignore[misc]
+                seen[key] = cholesky_factor(block.copy, alpha)
             factors.append(seen[key])
         C = np.zeros_like(Y) if start is None else start.copy()
         norm = max(float(np.linalg.norm(Y)), 1e-300)
@@ -223,28 +221,9 @@ class GaussSeidel(Solver):
 
 @dataclass(eq=False, repr=False)
 class MissingOutputs(Solver):
-    """Conjugate gradient for a separable kernel with missing outputs, preconditioned by the complete problem.
+    """Conjugate gradient for a separable kernel with missing outputs, preconditioned by the complete problem."""
 
-    Parameters
-    ----------
-    tol : float > 0
-        Relative residual of the dual system at which to stop.
-    max_iter : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker, Observed
-    >>> from ovk.operators import MixedEffect
-    >>> from ovk.solvers import MissingOutputs
-    >>> gram = Observed(Kronecker(np.eye(3), MixedEffect(0.5, 2)), np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1]))
-    >>> solver = MissingOutputs()
-    >>> C, info = solver.solve(solver.factor(gram), np.ones((4, 1)), alpha=0.1)
-    >>> np.allclose(gram.matmat(C) + 0.1 * C, 1.0)
-    True
-    """
-
-    tol: float = 1e-10
+    tol: float = 1e-10  # relative residual of the dual system at which to stop
     max_iter: int = 1000
 
     def factor(self, gram: Gram) -> tuple[Observed, Eigenpairs, OutputOperator]:

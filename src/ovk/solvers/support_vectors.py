@@ -591,7 +591,7 @@ class _Search:
         return True
 
     def _dual(self, b: Array, values: Array) -> float:
-        """The value to be minimised, for function values Kb."""
+        """The dual's value, for function values Kb."""
         return float(0.5 * b @ values - self.problem.q @ b) + self.problem.epsilon * float(np.abs(b).sum())
 
     def step_all(self, tol: float) -> bool:

@@ -15,7 +15,6 @@ from ovk._extras import required
 from ovk.app.serve.access import Limits, LogDamaged, Tokens
 from ovk.app.serve.access import is_loopback as is_loopback
 from ovk.app.serve.checkpoint import Checkpoint as Checkpoint
-from ovk.app.serve.checkpoint import learn_log as learn_log
 from ovk.app.serve.service import ModelService
 from ovk.base import PathLike
 

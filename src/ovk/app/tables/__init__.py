@@ -1,7 +1,7 @@
 """Rows from arrays, data frames, iterators of chunks and files larger than memory, all as the same chunks (X, Y).
 
-`chunks` reads numbers and refuses everything else; `open_records` and `Preparation` read files as they come, with
-words, dates, gaps and faulty rows, and `read_table` gives such a file as two arrays.
+`chunks` reads numbers and refuses everything else; `open_records` reads files as they come, with words, dates, gaps and
+faulty rows, and `read_table` gives such a file as two arrays.
 """
 
 from ovk.app.tables.brokers import BrokerError, StreamLost, open_broker

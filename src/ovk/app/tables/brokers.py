@@ -293,12 +293,8 @@ class Gap(StreamLost):
 class BrokerRecords(Records):
     """The rows of a broker's stream, from where a session left it, to the last one there is or on and on.
 
-    Made by `open_broker`, with the parameters described there.
-
-    Attributes
-    ----------
-    n_repeated : rows dropped because their id was seen before
-    n_lost : messages that were gone before they could be read
+    Made by `open_broker`, with the parameters described there. `n_repeated` rows were dropped because their id was seen
+    before, and `n_lost` messages were gone before they could be read.
     """
 
     def __init__(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -54,23 +53,6 @@ class Splitting:
     #: E'E and E'Y V.
     EE: Array
     EY: Array
-
-    @classmethod
-    def in_eigenvectors(cls, pairs: Eigenpairs, b: Array, V: Array, Y: Array, E: Array, alpha: float) -> Self:
-        """W = I, any B = V b V': the curvature is 2 (a^2 + alpha a), a = g b."""
-        a = np.multiply.outer(pairs.g, b)
-        Y = Y @ V
-        pulled = 2.0 * a[:, None, :] * (pairs.Q.T @ E)[:, :, None]
-        return cls(pairs.Q, V, 2.0 * (a**2 + alpha * a), 2.0 * a * (pairs.Q.T @ Y), pulled, E.T @ E, E.T @ Y)
-
-    @classmethod
-    def of_integrals(cls, G: Array, W: Any, b: float, Y: Array, E: Array, alpha: float) -> Self:
-        """Any W, B = b I: the eigenvectors are those of 2 b^2 G W'W G + 2 alpha b G."""
-        A = b * np.asarray(W @ G)
-        values, Q = np.linalg.eigh(2.0 * (A.T @ A + alpha * b * G))
-        pull = 2.0 * (A @ Q).T
-        curvature = np.maximum(values, 0.0)[:, None]
-        return cls(Q, np.eye(Y.shape[1]), curvature, pull @ Y, (pull @ E)[:, :, None], E.T @ E, E.T @ Y)
 
     def minimise(self, penalty: Penalty, start: Array) -> Array:
         curvature = self.curvature
@@ -182,11 +164,20 @@ class ClosedFormCoefficients:
         Y, E, W, decaying = self.regression.Y, self.regression.E, self.regression.W, self.regression.decaying
         Y = Y if decaying is None else Y + decay * decaying
         if W is None:
-            return Splitting.in_eigenvectors(*self._spectra(B, alpha), Y, E, alpha)
-        if not _is_multiple_of_identity(B) or B[0, 0] == 0:
+            # Any B = V b V': the curvature is 2 (a^2 + alpha a), a = g b.
+            pairs, values, V = self._spectra(B, alpha)
+            a, Y = np.multiply.outer(pairs.g, values), Y @ V
+            pulled_Y, pulled_E = 2.0 * a * (pairs.Q.T @ Y), 2.0 * a[:, None, :] * (pairs.Q.T @ E)[:, :, None]
+            return Splitting(pairs.Q, V, 2.0 * (a**2 + alpha * a), pulled_Y, pulled_E, E.T @ E, E.T @ Y)
+        b = float(B[0, 0])
+        if not _is_multiple_of_identity(B) or b == 0:
             return None
+        # B = b I, any W: the eigenvectors are those of 2 b^2 G W'W G + 2 alpha b G.
         assert isinstance(self.coupling, Decomposable)
-        return Splitting.of_integrals(self.coupling.G, W, float(B[0, 0]), Y, E, alpha)
+        A = b * np.asarray(W @ self.coupling.G)
+        eigenvalues, Q = np.linalg.eigh(2.0 * (A.T @ A + alpha * b * self.coupling.G))
+        pull, curvature = 2.0 * (A @ Q).T, np.maximum(eigenvalues, 0.0)[:, None]
+        return Splitting(Q, np.eye(len(B)), curvature, pull @ Y, (pull @ E)[:, :, None], E.T @ E, E.T @ Y)
 
     def freedom(self, B: Array, alpha: float) -> float:
         """How many parameters h is worth: the trace of the map from Y to the fit, constants and decay apart."""
@@ -209,12 +200,10 @@ class ClosedFormCoefficients:
         columns = np.column_stack([E, Y] if own is None else [E, Y, -own])
         solved = pairs.solve(columns, float(t[0]), alpha) if shared else np.empty(0)
         for q in range(d):
-            if not shared:
-                used = np.column_stack([E, Y[:, q]])
-                D[:, q], _ = _profiled(used, pairs.solve(used, float(t[q]), alpha))
-                continue
+            # A decay is solved for where all outputs have the same eigenvalue, and is given elsewhere.
             places = [*range(e), *([] if own is None else [e + d + q]), e + q]
-            D[:, q], theta = _profiled(columns[:, places], solved[:, places])
+            each = solved[:, places] if shared else pairs.solve(columns[:, places], float(t[q]), alpha)
+            D[:, q], theta = _profiled(columns[:, places], each)
             if own is not None and theta[-1] < 0:
                 places.remove(e + d + q)
                 D[:, q], _ = _profiled(columns[:, places], solved[:, places])

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.integrate import cumulative_trapezoid
 
 from ovk.base import Array, Indices, Mask
 from ovk.batch.okvar.series import SAME_STEP, TimeSeries
@@ -209,7 +210,8 @@ def integrals(
             continue
         Z.append(view.values[whole])
         Y.append(series.values[whole])
-        blocks.append(trapezoidal(series.times[whole]))
+        # Weights of the integrals from the first time to every time.
+        blocks.append(cumulative_trapezoid(np.eye(int(whole.sum())), series.times[whole], axis=0, initial=0.0))
         groups.append(np.full(int(whole.sum()), number))
     if not Z:
         none = np.empty((0, observed[0].values.shape[1]))
@@ -220,12 +222,3 @@ def integrals(
     E = np.column_stack([starts, W.sum(axis=1)]) if constant else starts
     targets = np.concatenate(Y)
     return SeriesRegression(np.concatenate(Z), targets, W, E, np.asarray(W @ targets) if decay else None, series_of)
-
-
-def trapezoidal(times: Array) -> Array:
-    """Weights (n, n) of the integrals from the first time to every time."""
-    weights = np.zeros((len(times), len(times)))
-    for k, half in enumerate(0.5 * np.diff(times)):
-        weights[k + 1 :, k] += half
-        weights[k + 1 :, k + 1] += half
-    return weights

@@ -630,7 +630,7 @@ class OVKRidge(OVKRegressor):
     intercept_ : (d,) or None
     kernel_ : the kernel with everything learned from the inputs filled in
     graph_ : (n, n) sparse weights between the inputs, labelled ones first, with `alpha_graph`, else None
-    solver_info_ : `SolverInfo` with route, iterations, condition estimate and jitter
+    solver_info_ : how the system was solved: route, iterations, condition estimate, jitter
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples

@@ -253,13 +253,16 @@ def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
     left-out residual, goes to zero whatever y is.
     """
     n = X.shape[0]
-    if sparse.issparse(X) or targets.Y.shape[0] != n or X.shape[1] < n - 1 or np.isnan(targets.Y).any():
+    if sparse.issparse(X) or X.shape[1] < n - 1 or np.isnan(targets.Y).any():
         return
-    if (
-        any(_linear(one) for one in (kernel if isinstance(kernel, Sequence) else [kernel]))
-        and _centred(X)
-        and _centred(targets.Y)
-    ):
+    for A in (X, targets.Y):
+        sizes = np.abs(A).sum(axis=0)
+        if not (sizes.any() and (np.abs(A.sum(axis=0)) <= 1e-9 * sizes).all()):
+            return
+    given = kernel if isinstance(kernel, Sequence) else [kernel]
+    # Where everything is chosen, a linear kernel is among the candidates.
+    terms = [[] if one is None else as_operator_kernel(one).terms() for one in given]
+    if any(each is not None and all(isinstance(term.kernel, Linear) for term in each) for each in terms):
         warnings.warn(
             f"the columns of X and y sum to zero, and with {X.shape[1]} inputs a linear kernel can fit all {n} rows: "
             "each row left out is known from the others, so that left-out errors are too small and alpha as well. Use "
@@ -267,18 +270,6 @@ def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
             UserWarning,
             stacklevel=6,
         )
-
-
-def _linear(kernel: Any) -> bool:
-    """Whether a kernel is, or where everything is chosen can become, a linear one."""
-    terms = [] if kernel is None else as_operator_kernel(kernel).terms()
-    return terms is not None and all(isinstance(term.kernel, Linear) for term in terms)
-
-
-def _centred(A: Array) -> bool:
-    """Whether all columns sum to zero, and not for being zero."""
-    sizes = np.abs(A).sum(axis=0)
-    return bool(sizes.any() and (np.abs(A.sum(axis=0)) <= 1e-9 * sizes).all())
 
 
 def check_two_inputs(pairs: ObservedPairs) -> None:

@@ -196,39 +196,15 @@ THRESHOLD_MEDIANS = 4.0
 
 @dataclass(frozen=True, repr=False)
 class AutomaticChoice(Registered):
-    """What `OVKRidgeCV` chose by itself, in units of standard deviations of the inputs and of the outputs.
-
-    Attributes
-    ----------
-    kernel : scalar kernel
-    alphas : (d,) a ridge weight for each output
-    operator : (d, d) the output operator; the identity unless outputs are missing and coupling them helps
-    threshold : (d,) residuals above it count linearly, not squared
-    names : candidates, families with widths in units of the median distance: what was taken, then the best first
-    errors : (candidates, alphas, d) robust left-out errors in the same order, that of the mean being about 1
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OVKRidgeCV
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((60, 2))
-    >>> model = OVKRidgeCV().fit(X, X @ [1.0, 2.0] + 0.1 * rng.standard_normal(60))
-    >>> model.choice_.names[0]
-    'linear'
-    >>> model.choice_
-    linear, alpha 1e-05; left-out errors, that of the mean being about 1:
-      linear          0.0020
-      Gaussian 8      0.0024
-      ...
-    """
+    """What `OVKRidgeCV` chose by itself, in units of standard deviations of the inputs and of the outputs."""
 
     kernel: ScalarKernel
-    alphas: Array
-    operator: Array
-    threshold: Array
+    alphas: Array  # (d,)
+    operator: Array  # (d, d) the identity unless outputs are missing and coupling them helps
+    threshold: Array  # (d,) residuals above it count linearly, not squared
+    #: Candidates, families with widths in units of the median distance: the chosen one, then the others, best first.
     names: list[str]
-    errors: Array
+    errors: Array  # (candidates, alphas, d) robust left-out errors in the same order, about 1 for predicting the mean
 
     def __repr__(self) -> str:
         low, high = self.alphas.min(), self.alphas.max()
@@ -237,7 +213,7 @@ class AutomaticChoice(Registered):
         best = self.errors.min(axis=1).mean(axis=1)
         width = max(map(len, self.names))
         rows = (f"  {name:{width}}  {error:.4f}" for name, error in zip(self.names, best, strict=True))
-        head = f"{self.names[0]}, {alphas}{coupled}; left-out errors, that of the mean being about 1:"
+        head = f"{self.names[0]}, {alphas}{coupled}; left-out errors (about 1 for predicting the mean):"
         return "\n".join([head, *rows])
 
 

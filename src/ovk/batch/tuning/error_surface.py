@@ -51,22 +51,6 @@ def _mean_squares(residuals: Array, within: Array, targets: Targets) -> Array:
     return np.asarray((np.einsum("iq,iq->q", residuals, residuals) + within) / total)
 
 
-def decoupled_errors(
-    kernel: OperatorKernel, X: Any, targets: Targets, groups: Indices, alphas: Array, *, intercept: bool, entry: bool
-) -> Iterator[Array] | None:
-    """Errors (d,) at each alpha of complete outputs when the kernel falls apart into scalar kernels, else None.
-
-    Sums whose operators commute, and kernels of their own for each output, do.
-    """
-    first, once, within = merge_same_inputs(X, targets, groups)
-    system = CompleteSystem(kernel, first, once, 1.0)
-    parts = system.gram.rotation()
-    if parts is None:
-        return None
-    path = decoupled_path(parts, system.Y, system.columns() if intercept else None, alphas, entry=entry)
-    return (_mean_squares(each, within, once) for each in path)
-
-
 def uncoupled_errors(
     kernel: Separable, X: Any, targets: Targets, groups: Indices, alphas: Array, *, intercept: bool
 ) -> Array:
@@ -158,9 +142,13 @@ def _path(
     Of the gram of the pairs a `trace` may be left out.
     """
     if targets.complete:
-        found = decoupled_errors(kernel, X, targets, same, alphas, intercept=intercept, entry=entry)
-        if found is not None:
-            return found
+        first, once, within = merge_same_inputs(X, targets, same)
+        system = CompleteSystem(kernel, first, once, 1.0)
+        # Sums whose operators commute, and kernels of their own for each output, fall apart.
+        parts = system.gram.rotation()
+        if parts is not None:
+            path = decoupled_path(parts, system.Y, system.columns() if intercept else None, alphas, entry=entry)
+            return (_mean_squares(each, within, once) for each in path)
     separable = kernel.as_separable()
     if separable is not None and separable.operator.is_diagonal() and not takes_gram(separable.kernel):
         return iter(uncoupled_errors(separable, X, targets, same, alphas, intercept=intercept))

@@ -34,31 +34,19 @@ RESTART_SPREAD = 1.0
 
 @dataclass(frozen=True)
 class TuningInfo(Registered):
-    """How a kernel was tuned.
+    """How a kernel was tuned."""
 
-    Attributes
-    ----------
-    criterion : "evidence" or "loo"
-    value : the criterion at the end, small is good: negative log evidence, or mean squared left-out residual
-    start : the criterion at the first start
-    restarts : its value at the end of each start
-    iterations : of the best start
-    names : what was tuned
-    converged : the best start came to its end before the steps were used up
-    left_out : with "evidence", mean squared left-out residuals of the start and of what was tuned, in units of the
-        outputs' variances; empty where they were not compared
-    kept : "tuned", or "start" where that has the smaller left-out residuals
-    """
-
-    criterion: str
-    value: float
-    start: float
-    restarts: list[float]
-    iterations: int
-    names: list[str]
-    converged: bool = True
+    criterion: str  # "evidence" or "loo"
+    value: float  # the criterion at the end: negative log evidence, or mean squared left-out residual
+    start: float  # the criterion at the first start
+    restarts: list[float]  # the criterion at the end of each start
+    iterations: int  # of the best start
+    names: list[str]  # what was tuned
+    converged: bool = True  # the best start came to its end before the steps were used up
+    #: With "evidence", mean squared left-out residuals of the start and of what was tuned, in units of the outputs'
+    #: variances; empty where they were not compared.
     left_out: list[float] = field(default_factory=list)
-    kept: str = "tuned"
+    kept: str = "tuned"  # or "start", where that has the smaller left-out residuals
 
 
 def tune(
@@ -104,8 +92,9 @@ def tune(
 
     Returns
     -------
-    a fitted model with the tuned kernel and alpha, and `tuning_`, a `TuningInfo`. Where the evidence leads to
-    larger left-out errors than the start has, the start is kept, with a warning.
+    a fitted model with the tuned kernel and alpha, and `tuning_`, which tells the criterion at the start and at the
+    end, and what was tuned. Where the evidence leads to larger left-out errors than the start has, the start is kept,
+    with a warning.
 
     Examples
     --------
