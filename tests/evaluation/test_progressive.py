@@ -405,3 +405,7 @@ def test_the_progress_bar_is_there_on_request(progress, monkeypatch, capsys):
     monkeypatch.setattr("ovk.base.execution.ProgressBar.INTERVAL", 0.0)
     progressive(olok(), *data(), chunk_size=30, progress=progress)
     assert ("learning" in capsys.readouterr().err) is progress
+
+
+def test_checkpoints_lie_more_and_more_apart():
+    assert checkpoints(10, 40).tolist() == [11, 12, 13, 14, 15, 16, 18, 20, 21, 23, 25, 27, 30, 32, 35, 39]

@@ -76,7 +76,7 @@ class ACI(Conformal):
     memory : int or None
         Rows over which the spread and the covariance of residuals fade, for streams that drift; None weighs all alike.
     bounds : (low, high), or such a pair for each output; None where there is none
-        What outputs cannot be below or above, such as ``(0, None)`` for a power. Predictions are drawn in to the
+        What outputs cannot be below or above, such as ``(0, None)`` for a power. Predictions are clipped to the
         bounds, and the ends of intervals and boxes are cut off there (and so is the box around an ellipsoid): coverage
         stays as it is. An outcome outside is a miss, with a warning, however wide its region was.
     rate : float > 0

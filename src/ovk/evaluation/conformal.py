@@ -47,20 +47,14 @@ MIN_RESIDUALS = 10
 def as_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
     """(d,) least and largest values of the outputs, infinite where there is none.
 
-    With bounds low <= y <= high, the prediction f is first drawn in to them, c = min(max(f, low), high), and the
+    With bounds low <= y <= high, the prediction f is first clipped to them, c = min(max(f, low), high), and the
     interval of radius r is cut off where no outcome can be:
 
         [c - r, c + r]  within  [low, high],      scores |y - c|
 
     An outcome within its bounds lies in what is left if and only if |y - c| <= r. So misses are what they were, and
-    with them the coverage, and since |y - c| <= |y - f| no score has grown.
-
-    Parameters
-    ----------
-    bounds : (low, high) for all outputs, or d such pairs; None for what is not bounded
-
-    >>> as_bounds([(0, None), None, (0, 100)], 3)
-    (array([  0., -inf,   0.]), array([ inf,  inf, 100.]))
+    with them the coverage, and since |y - c| <= |y - f| no score has grown. `bounds`: (low, high) for all outputs, or d
+    such pairs; None for what is not bounded.
     """
     listed = isinstance(bounds, (Sequence, np.ndarray)) and not isinstance(bounds, str)
     one = listed and len(bounds) == 2 and all(end is None or isinstance(end, Real) for end in bounds)
@@ -333,11 +327,11 @@ class Conformal(Transactional, Parameters, ABC):
             return Regions(F, self.within_bounds(F - half), self.within_bounds(F + half), radius, covered, scatter)
 
     def within_bounds(self, F: Array) -> Array:
-        """Values (n, d) of the outputs, drawn in to their bounds if these have some."""
+        """Values (n, d) of the outputs, clipped to their bounds if these have some."""
         return F if self.bounds is None else np.clip(F, *as_bounds(self.bounds, F.shape[1]))
 
     def _residuals(self, F: Any, Y: Any) -> tuple[Array, Array, Array, Mask | None]:
-        """Predictions and outputs (n, d), drawn in to bounds; residuals, nan where missing; those out of bounds."""
+        """Predictions and outputs (n, d), clipped to bounds; residuals, nan where missing; those out of bounds."""
         F, Y = (np.asarray(A, dtype=np.float64) for A in (F, Y))
         if F.shape != Y.shape or F.ndim not in (1, 2):
             raise ValueError(f"F and Y must have the same shape (n, d) or (n,), got {F.shape} and {Y.shape}")

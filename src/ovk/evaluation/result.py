@@ -209,20 +209,17 @@ class ProgressiveResult:
     @property
     def counts(self) -> Array:
         """(checkpoints, d) predictions of each output tested by then; of regression."""
-        counts: Array = self.model.counts
-        return counts
+        return np.asarray(self.model.counts)
 
     @property
     def mse(self) -> Array:
         """(d,) mean squared error of the model."""
-        mse: Array = self.model.mse
-        return mse
+        return np.asarray(self.model.mse)
 
     @property
     def mae(self) -> Array:
         """(d,) mean absolute error of the model."""
-        mae: Array = self.model.mae
-        return mae
+        return np.asarray(self.model.mae)
 
     @property
     def seconds(self) -> float:

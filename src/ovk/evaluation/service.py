@@ -101,7 +101,7 @@ class WithIntervals(Transactional, Parameters):
 
     @reads_snapshot
     def predict(self, X: Any) -> Any:
-        """Predictions, without learning; drawn in to the bounds of the intervals, if these have some."""
+        """Predictions, without learning; clipped to the bounds of the intervals, if these have some."""
         self._begin()
         try:
             F = self.learner_.predict(X)
@@ -112,8 +112,8 @@ class WithIntervals(Transactional, Parameters):
         if self.intervals_.bounds is None:
             return F
         plain = np.asarray(unnamed(F), dtype=np.float64)
-        drawn = self.intervals_.within_bounds(plain.reshape(len(plain), -1)).reshape(plain.shape)
-        return self.learner_._named(drawn, X) if isinstance(self.learner_, NamedOutputs) else drawn
+        clipped = self.intervals_.within_bounds(plain.reshape(len(plain), -1)).reshape(plain.shape)
+        return self.learner_._named(clipped, X) if isinstance(self.learner_, NamedOutputs) else clipped
 
     @reads_snapshot
     def predict_regions(self, X: Any) -> Regions:

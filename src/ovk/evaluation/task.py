@@ -30,11 +30,7 @@ NO_MARKS: Times = np.empty(0, dtype=np.int64)
 
 
 def checkpoints(start: int, stop: int) -> Times:
-    """Checkpoints t with start < t <= stop: the whole numbers next above 2^(k/8), so more and more apart.
-
-    >>> checkpoints(10, 40)
-    array([11, 12, 13, 14, 15, 16, 18, 20, 21, 23, 25, 27, 30, 32, 35, 39])
-    """
+    """Checkpoints t with start < t <= stop: the whole numbers next above 2^(k/8), so more and more apart."""
     k = np.arange(PER_DOUBLING * int(max(stop, 1)).bit_length() + 1)
     t = np.unique(np.ceil(2.0 ** (k / PER_DOUBLING)).astype(np.int64))
     return t[(t > start) & (t <= stop)]
@@ -623,11 +619,7 @@ def task_of(model: Any) -> Task[Any]:
 
 
 def encoded(y: Any, classes: Any = None) -> tuple[Array, Labels]:
-    """(n,) codes of labels, nan where one is None or nan, and the classes: those given and those found, sorted.
-
-    >>> encoded(["b", None, "a"])
-    (array([ 1., nan,  0.]), array(['a', 'b'], dtype=object))
-    """
+    """(n,) codes of labels, nan where one is None or nan, and the classes: those given and those found, sorted."""
     labels = np.asarray(y)
     missing = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
     if labels.ndim != 1 or missing.all():
