@@ -121,6 +121,7 @@ def test_the_evidence_finds_the_kind_of_a_field():
         model = VectorField(restarts=1).fit(sample.data, sample.target)
         X = rng.uniform(-0.8, 0.8, (50, 2))
         parts = model.decompose(X)
+        assert not any(np.shares_memory(one, other) for one, other in combinations(parts, 2))
         power = {"curl_free": (parts.curl_free**2).mean(), "div_free": (parts.div_free**2).mean()}
         assert power[name] > 20 * power["div_free" if name == "curl_free" else "curl_free"]
 

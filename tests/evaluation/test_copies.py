@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import ovk
 from ovk.evaluation import (
     ACI,
+    CLASSIFICATION,
     Chunk,
     ConformalPID,
     Evaluator,
@@ -137,3 +138,19 @@ def test_moments_that_were_merged_go_on_alone():
         assert_allclose(part.sd, rows.std(axis=0))
     assert_allclose(empty.mean, A.mean(axis=0))
     assert_allclose(empty.sd, A.std(axis=0))
+
+
+def test_scores_of_classes_stay_as_they_were_while_the_evaluation_goes_on():
+    X, _ = stream(120)
+    codes = (X[:, 0] > 0) + (X[:, 1] > 0.5) * 1.0
+    chunks = [Chunk(X[i : i + 20], codes[i : i + 20], ("a", "b"), ("y",)) for i in range(0, 120, 20)]
+    model = ovk.PKAWVClassifier(Gaussian(1.0), 0.1, Fourier(10), random_state=0)
+    evaluator = Evaluator.start(model, None, Standardised(running=True), chunks[0], task=CLASSIFICATION)
+    results = []
+    for chunk in chunks:
+        evaluator.predict_then_learn(chunk, tested=True, classes=["u", "v", "w"])
+        result = evaluator.result()
+        results.append((result, pickle.dumps(result)))
+    for k, (result, before) in enumerate(results, start=1):
+        assert pickle.dumps(result) == before
+        assert result.model.confusion.sum() == 20 * k
