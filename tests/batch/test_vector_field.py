@@ -1,5 +1,7 @@
 """Fields: their parts, derivatives, choice of widths, outliers, and points in odd places."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import (
