@@ -218,3 +218,11 @@ def test_rows_wait_for_labels_no_longer_than_the_limits_say(monkeypatch):
         few.wait(name, rows)
     assert [name for name in "abc" if few.rows_of(name) is not None] == ["b", "c"]
     assert expired == []
+
+
+def test_rows_that_wait_take_the_memory_of_their_columns():
+    columns = [np.zeros(1000), np.zeros(1000)]
+    assert RequestRows.named(["a", "b"], columns).nbytes >= 16_000
+    assert RequestRows.of_matrix(np.zeros((1000, 2))).nbytes >= 16_000
+    words = RequestRows.named(["a"], [["word"] * 1000])
+    assert words.nbytes >= 50_000
