@@ -12,6 +12,7 @@ from ovk.evaluation import (
     CLASSIFICATION,
     Chunk,
     ConformalPID,
+    DelayedLabels,
     Evaluator,
     LastValue,
     RecentErrors,
@@ -154,3 +155,16 @@ def test_scores_of_classes_stay_as_they_were_while_the_evaluation_goes_on():
     for k, (result, before) in enumerate(results, start=1):
         assert pickle.dumps(result) == before
         assert result.model.confusion.sum() == 20 * k
+
+
+def test_rows_that_wait_may_be_given_as_lists():
+    X, Y = stream(30)
+    tables, lists = DelayedLabels(learner()), DelayedLabels(learner())
+    for rows in (slice(0, 10), slice(10, 20), slice(20, 30)):
+        found, tickets = tables.predict(X[rows])
+        same, again = lists.predict(X[rows].tolist())
+        assert_array_equal(found, same)
+        assert_array_equal(tickets, again)
+        tables.learn(tickets[:5], Y[rows][:5])
+        lists.learn(again[:5].tolist(), Y[rows][:5].tolist())
+    assert_array_equal(tables.predict(X)[0], lists.predict(X.tolist())[0])

@@ -232,3 +232,13 @@ def test_corrections_by_other_outputs_leave_the_predictions_alone():
     assert_array_equal(F, given)
     others.predict_and_update(F[40:], Y[40:])
     assert_array_equal(F, given)
+
+
+def test_only_outputs_observed_apart_are_corrected_by_each_other():
+    X, Y = rows(60)
+    together = AutoStream().partial_fit(X, Y).mixture_
+    assert (len(together.experts), together.others) == (1, None)
+    Y[np.arange(60) % 2 == 0, 0] = Y[np.arange(60) % 2 == 1, 1] = np.nan
+    apart = AutoStream().partial_fit(X, Y).mixture_
+    assert len(apart.experts) == 2
+    assert apart.others is not None
