@@ -168,3 +168,23 @@ def test_rows_that_wait_may_be_given_as_lists():
         tables.learn(tickets[:5], Y[rows][:5])
         lists.learn(again[:5].tolist(), Y[rows][:5].tolist())
     assert_array_equal(tables.predict(X)[0], lists.predict(X.tolist())[0])
+
+
+def test_scores_of_classes_add_up():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 60)
+    Y = np.eye(3)[rng.integers(3, size=60)]
+    counted = np.ones((60, 3), dtype=bool)
+    parts = [CLASSIFICATION.scores("model", 0, probabilities=True) for _ in range(3)]
+    for part, rows in zip(parts, (slice(0, 25), slice(25, 60), slice(0, 60)), strict=True):
+        part.add(P[rows], Y[rows], counted[rows])
+        part.seconds = 1.0 + rows.start
+    one, two, whole = parts
+    before = pickle.dumps(two)
+    one.merge(two)
+    assert pickle.dumps(two) == before
+    assert_array_equal(one.confusion, whole.confusion)
+    assert_array_equal(one.histogram, whole.histogram)
+    assert_allclose(one.log_losses, whole.log_losses)
+    assert_allclose(one.log_loss, whole.log_loss)
+    assert one.seconds == 27.0

@@ -4,6 +4,7 @@ import errno
 import os
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.ledger import History, Ledger
 from ovk.app.serve.log import FRAME, HEAD, LENGTH, MAGIC, SUMS, Entry, Log
 from ovk.app.serve.protocol import RequestRows
+from ovk.app.serve.service import ModelService
 
 
 @pytest.fixture
@@ -226,3 +228,10 @@ def test_rows_that_wait_take_the_memory_of_their_columns():
     assert RequestRows.of_matrix(np.zeros((1000, 2))).nbytes >= 16_000
     words = RequestRows.named(["a"], [["word"] * 1000])
     assert words.nbytes >= 50_000
+
+
+def test_the_rate_is_that_of_the_last_ten_seconds(monkeypatch):
+    monkeypatch.setattr("ovk.app.serve.service.time.monotonic", lambda: 100.0)
+    known = [(50.0, 10), (92.0, 1000), (95.0, 1300), (99.0, 1400)]
+    assert ModelService.rate(SimpleNamespace(_recent=known)) == pytest.approx(50.0)
+    assert ModelService.rate(SimpleNamespace(_recent=known[:2])) == 0.0
