@@ -42,7 +42,7 @@ class Stream(NamedTuple):
     def error(self, Z: Array, untested: int = 1) -> float:
         """Share of mistakes; mean over outputs of the mean squared error, over the variance where there are several.
 
-        The first row counts for nobody, as in `ovk.evaluation.progressive_evaluation`: nothing can predict it.
+        The first row counts for nobody, as in `ovk.progressive`: nothing can predict it.
         """
         Y, Z = self.Y[untested:], Z[untested:]
         if self.classes:

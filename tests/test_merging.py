@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import ovk
 from ovk import IOKR, PKAWV, OVKRidge, PKAWVClassifier
 from ovk.app.tables import chunks
+from ovk.base import check_targets
 from ovk.evaluation import Evaluator, LastValue, RunningMean
-from ovk.evaluation.running import RunningMoments, Standardised, Unscaled
+from ovk.evaluation.running import RunningMoments, Scaling, Standardised
 from ovk.features import Fourier, Given, MergeTree, Nystrom, merge_all
 from ovk.features.sums import OutputSums
 from ovk.kernels import Gaussian
@@ -87,7 +88,7 @@ def test_ridges_of_parts_are_the_ridge_of_all(kernel, alpha, intercept, weights,
 def test_the_part_of_a_ridge_that_gave_its_holes_is_left_as_it_was():
     complete, holes = (OVKRidge(Gaussian(1.0), landmarks=POINTS).fit(X, outputs) for outputs in (Y, HOLES))
     before = holes.landmarks_.sums.own_S.copy()
-    complete.merge(holes).landmarks_.add(X, HOLES, None)
+    complete.merge(holes).landmarks_.add(X, check_targets(HOLES, len(X), None, None, X))
     assert_array_equal(np.tril(holes.landmarks_.sums.own_S), np.tril(before))
 
 
@@ -209,7 +210,7 @@ def evaluated(rows, scaling):
     return evaluator
 
 
-@pytest.mark.parametrize("scaling", [Unscaled, lambda: Standardised(running=True)], ids=["as they are", "running"])
+@pytest.mark.parametrize("scaling", [Scaling, lambda: Standardised(running=True)], ids=["as they are", "running"])
 def test_running_errors_of_two_streams_add_up(scaling, tmp_path):
     one, two = (evaluated(rows, scaling()) for rows in (slice(0, 80), slice(80, 180)))
     apart = [one.result(), two.result()]
@@ -235,7 +236,7 @@ def test_streams_that_cannot_be_merged():
     before = one.n_rows
     with pytest.raises(ValueError, match="warm-ups of their own"):
         one.merge(two)
-    other = evaluated(slice(0, 80), Unscaled())
+    other = evaluated(slice(0, 80), Scaling())
     other.outputs = ("a", "b", "c")
     with pytest.raises(ValueError, match="same inputs and outputs"):
         one.merge(other)

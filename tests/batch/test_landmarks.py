@@ -103,7 +103,7 @@ def test_iterative_route_with_holes(name, form, data, monkeypatch):
 
 def test_iterative_route_says_when_it_gives_up(data, monkeypatch):
     monkeypatch.setattr(module, "DENSE_LIMIT", 2)
-    monkeypatch.setattr(module, "MOST_ITERATIONS", 2)
+    monkeypatch.setattr(module, "MAX_ITERATIONS", 2)
     with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations"):
         OVKRidge(KERNELS["dense"], alpha=0.1, landmarks=data.X[::4]).fit(data.X, data.holes)
 
@@ -217,6 +217,18 @@ def test_repeated_landmarks_are_left_out(data):
     once = OVKRidge(Gaussian(0.8), alpha=0.1, landmarks=data.X[:5]).fit(data.X, data.Y)
     assert len(model.X_fit_) == 5
     assert_allclose(model.predict(data.X_new), once.predict(data.X_new), rtol=1e-7)
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_refit_forgets_which_rows_were_learned_before(data, graph):
+    model = OVKRidge(Gaussian(0.8), landmarks=5, random_state=0)
+    model.fit(data.X, data.Y, np.r_[0.0, np.ones(len(data.X) - 1)])
+    assert model.learned_rows_.tolist() == [False] + [True] * (len(data.X) - 1)
+    if graph:
+        model.set_params(alpha_graph=0.1).fit(data.X, data.Y)
+    else:
+        model.fit(iter([(data.X, data.Y)]))
+    assert model.learned_rows_ is None
 
 
 def test_random_state_draws_the_landmarks(data):

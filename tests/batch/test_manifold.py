@@ -11,11 +11,11 @@ import ovk
 from batch.reference import long_form, manifold_ridge
 from ovk import OVKRidge
 from ovk.app import parallel as distributed
-from ovk.base.graphs import laplacian
+from ovk.base.graphs import as_adjacency, laplacian
+from ovk.batch import neighbour_graph
 from ovk.kernels import Laplacian, Matern, Precomputed
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import Diagonal
-from ovk.structured import as_adjacency, neighbour_graph
 
 B = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.5]])
 ROUGH = Laplacian(1.0)
@@ -163,7 +163,7 @@ def test_standard_deviations_shrink_where_neighbours_are_known(data):
     ("params", "given_", "message"),
     [
         ({"alpha_graph": -1.0}, {}, "alpha_graph must be"),
-        ({"alpha": 0.0}, {}, "alpha must be > 0 with alpha_graph"),
+        ({"alpha": 0.0}, {}, "alpha must be > 0 when alpha_graph is used"),
         ({"loss": "huber"}, {}, "needs loss='squared'"),
         ({"kernel": Precomputed()}, {}, "use Precomputed\\(matrix\\) with indices"),
         ({"kernel": Diagonal([ROUGH] * 2 + [Laplacian(2.0)])}, {}, "give fit a graph of the inputs"),

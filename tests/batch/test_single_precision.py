@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 import ovk
 from memory import peak_memory
 from ovk import OVKClassifier, OVKRidge, OVKRidgeCV
-from ovk.batch.ridge.ridge_system import ENTRIES
+from ovk.batch.ridge.ridge_system import MAX_ENTRIES
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense
 from ovk.ovkernels import CurlFree
@@ -61,7 +61,7 @@ def test_it_takes_a_quarter_of_the_memory():
     double, single = peak("float64"), peak("float32")
     assert double > 1.9 * 8 * n**2
     # A quarter, and a few rows of the kernel in double precision.
-    assert single < 0.25 * double + 8 * 8 * ENTRIES
+    assert single < 0.25 * double + 8 * 8 * MAX_ENTRIES
 
 
 def test_inputs_may_be_sparse_and_outputs_flat():

@@ -252,7 +252,7 @@ def test_the_start_is_kept_with_a_warning(monkeypatch):
     X, Y, _ = planted(30)
     found = iter([np.full(3, 0.1), np.full(3, 0.2)])
     monkeypatch.setattr("ovk.batch.tuning.tune.left_out_errors", lambda model: next(found))
-    with pytest.warns(UserWarning, match="which is kept"):
+    with pytest.warns(UserWarning, match="the initial settings were kept"):
         model = tune(OVKRidge(Gaussian(0.7), 0.05), X, Y, restarts=1, max_iter=50)
     assert model.tuning_.kept == "start"
     assert model.kernel_.kernel.length_scale == 0.7

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ovk import PKAWV, AutoStream, AutoStreamClassifier, DelayedLabels, WithIntervals, progressive
-from ovk.evaluation.late import waiting_rows
+from ovk.evaluation.delayed import waiting_rows
 from ovk.kernels import Gaussian
 
 X = np.random.default_rng(0).uniform(-1, 1, (60, 2))

@@ -10,7 +10,7 @@ from ovk import OLOK, AutoStream, progressive
 from ovk.app.report import report
 from ovk.app.report.sections import drift_section
 from ovk.evaluation import ACI, ProgressiveResult, RefittedRidge
-from ovk.evaluation.running import RunningSum
+from ovk.evaluation.task import RunningSum
 from ovk.plotting import IntervalDisplay, RecentDisplay
 
 DAYS = np.datetime64("2024-01-01") + np.arange(400) * np.timedelta64(1, "h")
@@ -142,8 +142,8 @@ def with_errors(result: ProgressiveResult, mse, mae):
     """The result with other errors: model first, then its first baseline."""
     learners = []
     for one, squares, absolute in zip(result.learners, mse, mae, strict=True):
-        sums = (RunningSum(np.array(total), np.array([total])) for total in (np.ones(len(squares)), squares, absolute))
-        learners.append(type(one)(one.name, *sums))
+        sums = np.concatenate([np.ones(len(squares)), squares, absolute])
+        learners.append(type(one)(one.name, RunningSum(sums, sums[None])))
     return replace(result, model=learners[0], baselines=tuple(learners[1:]))
 
 
@@ -193,7 +193,7 @@ def test_a_window_that_shrinks_is_told():
 def test_a_report_shows_the_level_that_was_asked_for(tmp_path):
     result, *_ = evaluated()
     text = report(result, tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "outcomes inside 80% intervals" in text
+    assert "in 80% interval</th>" in text
 
 
 @pytest.mark.long

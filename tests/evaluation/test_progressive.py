@@ -13,7 +13,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from memory import peak_memory
 from ovk import OLOK, OVKRidge, progressive
 from ovk.evaluation import LastValue, RefittedRidge
-from ovk.evaluation.running import checkpoints
+from ovk.evaluation.task import checkpoints
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 

@@ -5,7 +5,7 @@ import pytest
 
 from ovk import load, save
 from ovk.evaluation import RecentErrors
-from ovk.evaluation.conformal.rolling import LEVELS
+from ovk.evaluation.conformal import LEVELS
 
 
 def test_widths_are_quantiles_of_the_last_absolute_errors():

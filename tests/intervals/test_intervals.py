@@ -13,7 +13,7 @@ from ovk.base import Targets
 from ovk.intervals import fold_numbers, jackknife, jackknife_plus
 from ovk.intervals.jackknife_intervals import _largest as largest_score
 from ovk.intervals.jackknife_intervals import shrunk_correlation
-from ovk.intervals.regions import masses, upper_quantile
+from ovk.intervals.regions import conformal_rank, masses, rows_needed, upper_quantile
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import PairwiseLeaveOneOut, SeparableLeaveOneOut
@@ -288,6 +288,13 @@ def test_unknown_region():
     X, Y = curves(12, np.random.default_rng(9))
     with pytest.raises(ValueError, match="'each', 'box' or 'ellipsoid', got 'ball'"):
         jackknife(fitted(X, Y), *at(X, X), region="ball")
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.975, 0.9999])
+def test_rows_needed_are_the_fewest_with_a_finite_quantile(level):
+    n = rows_needed(level)
+    assert conformal_rank(n, level) <= n
+    assert conformal_rank(n - 1, level) > n - 1
 
 
 def test_correlations_over_different_rows_are_made_positive_definite():

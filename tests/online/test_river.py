@@ -39,7 +39,6 @@ pytest.importorskip("river")
 
 from river import checks, compose, metrics, preprocessing
 
-from ovk.online.experts.auto import StageLearner
 from ovk.online.river import (
     RiverAnomalyDetector,
     RiverClassifier,
@@ -98,7 +97,7 @@ def test_river_checks(model, check):
         # Windows and landmarks are full after 20 examples: some three times as many show what river's hundreds would.
         dataset = list(check.keywords["dataset"])
         dataset = dataset[:: max(1, len(dataset) // 60)]
-        if isinstance(model.model, StageLearner):
+        if isinstance(model.model, (AutoStream, AutoStreamClassifier)):
             # They choose after 20 and 60 examples, and their memory grows there.
             dataset = (3 * dataset)[:50]
         check = partial(check.func, dataset=dataset)

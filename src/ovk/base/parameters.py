@@ -55,8 +55,8 @@ class Parameters(BaseEstimator):
 
     Subclasses can be saved and loaded by name like those of `Registered`.
 
-    A constructor only stores its arguments. A class with many of them declares fields instead, and has no constructor:
-    ``@dataclass(eq=False, repr=False)``, with ``_: KW_ONLY`` before those that must be named.
+    A class declares its parameters as fields, ``@dataclass(eq=False, repr=False)``, with ``_: KW_ONLY`` before those
+    that must be named; or it has a constructor that stores its arguments and does nothing else.
     """
 
     #: Private attributes that are saved like fitted ones, whose names end in ``_``; those of base classes are added.
@@ -129,14 +129,7 @@ class Parameters(BaseEstimator):
         return plain_state(self, sorted(name for name in vars(self) if self._is_state(name)))
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` of an object with the same parameters gave.
-
-        >>> from ovk import OVKRidge
-        >>> model, copy = OVKRidge().fit([[0.0], [1.0]], [[1.0], [2.0]]), OVKRidge()
-        >>> copy.load_state(model.state())
-        >>> bool((copy.predict([[0.5]]) == model.predict([[0.5]])).all())
-        True
-        """
+        """Take over what `state` of an object with the same parameters gave."""
         for unknown in [name for name in state if not self._is_state(name)]:
             raise StateMismatch(f"no fitted attribute {unknown!r} here, the file gives one")
         # Not setattr: a property or a descriptor of that name would run.

@@ -46,11 +46,11 @@ class CopyOnWrite:
         other: Self = object.__new__(type(self))
         vars(other).update(vars(self))
         for name, value in vars(self).items():
-            if isinstance(value, (CopyOnWrite, list)):
+            if isinstance(value, (CopyOnWrite, Transactional, list)):
                 vars(other)[name] = snapshot_of(value)
         return other
 
-    def _with(self, **values: Any) -> Self:
+    def _replace(self, **values: Any) -> Self:
         """A copy with other values for some attributes; all else is shared, so the copy may change none of it."""
         other: Self = object.__new__(type(self))
         other.__dict__ = {**self.__dict__, **values}
@@ -58,12 +58,13 @@ class CopyOnWrite:
 
 
 def snapshot_of(value: Any) -> Any:
-    """A fork of an object, or a list or dictionary of forks."""
-    if isinstance(value, CopyOnWrite):
+    """A copy of an object that can change by itself, or a list or dictionary of such copies."""
+    kinds = (CopyOnWrite, Transactional)
+    if isinstance(value, kinds):
         return value._snapshot()
     if isinstance(value, dict):
-        return {key: item._snapshot() if isinstance(item, CopyOnWrite) else item for key, item in value.items()}
-    return [item._snapshot() if isinstance(item, CopyOnWrite) else item for item in value]
+        return {key: item._snapshot() if isinstance(item, kinds) else item for key, item in value.items()}
+    return [item._snapshot() if isinstance(item, kinds) else item for item in value]
 
 
 class State(CopyOnWrite):
@@ -75,16 +76,6 @@ class State(CopyOnWrite):
     Where an attribute may hold objects of several classes, these have a common base, and each is defined with a
     word that tells it from the others in the file: ``class AllRows(Sums, kind="all rows")``. `Sums.from_state` then
     builds the class of that kind.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Moment(State):
-    ...     count: int
-    ...     mean: float
-    >>> Moment(3, 0.5).state()
-    {'count': 3, 'mean': 0.5}
-    >>> Moment.from_state({'count': 3, 'mean': 0.5})
-    Moment(count=3, mean=0.5)
     """
 
     #: Attributes besides the fields of a dataclass that belong to the state; those of base classes are added.
@@ -206,8 +197,14 @@ def named(error: np.linalg.LinAlgError, learner: object) -> SingularSystem:
     )
 
 
-class Transactional(CopyOnWrite):
+class Transactional:
     """Mixin of learners whose calls happen wholly or not at all."""
+
+    def _replace(self, **values: Any) -> Self:
+        """A copy with other values for some attributes, as in `CopyOnWrite`."""
+        other: Self = object.__new__(type(self))
+        other.__dict__ = {**self.__dict__, **values}
+        return other
 
     def _snapshot(self) -> Self:
         """The learner as it is now. It can go on by itself, for learning replaces what its attributes lead to."""
@@ -226,7 +223,7 @@ class Transactional(CopyOnWrite):
         # It was opened for the learner as it was before.
         work.__dict__.pop("_gate", None)
         for name, value in work.__dict__.items():
-            if isinstance(value, (CopyOnWrite, list, dict)) and self._changes(name):
+            if isinstance(value, (CopyOnWrite, Transactional, list, dict)) and self._changes(name):
                 work.__dict__[name] = snapshot_of(value)
         try:
             yield work

@@ -276,7 +276,8 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
             # A copy left in would give the answer away: pairs with the same inputs and task are left out together.
             pairs = targets.pairs(same_inputs(X))
             left_out = left_out_values(dual, b, values, pairs.groups * targets.d + pairs.outputs)
-            self.calibration_ = self._calibrated(left_out, dual.q, pairs.weights)
+            found = Calibration.from_signs(left_out, dual.q, pairs.weights, per_class=self._per_class())
+            self.calibration_ = np.array([found.slope, found.offset])
         return self
 
     def decision_function(self, X: Any, task: Any = None) -> Array:
@@ -293,15 +294,9 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         values = _rounded(self._values(X, task))
         return values[:, 0] if values.ndim == 2 and self.one_against_the_rest_ and values.shape[1] == 1 else values
 
-    def _calibrated(self, values: Array, signs: Array, weights: Array) -> Array:
-        """Slope and offset of the calibration, from left-out values of pairs, their labels -1 or 1 and weights."""
-        right, wrong = weights * (signs > 0), weights * (signs < 0)
-        if not (self.classes_in_tasks_ or (self.one_against_the_rest_ and self.n_outputs_ > 1)):
-            # Two labels: the value is a score of the second, and its negative one of the first.
-            values, right, wrong = (np.concatenate(two) for two in ((values, -values), (right, wrong), (wrong, right)))
-        # Else one class is against the rest: every pair is a score of its class, and says whether it was right.
-        found = Calibration.from_counts(values, right, wrong)
-        return np.array([found.slope, found.offset])
+    def _per_class(self) -> bool:
+        """Whether outputs are scores of classes, of which the largest is predicted, and not signs of two labels."""
+        return self.classes_in_tasks_ or (self.one_against_the_rest_ and self.n_outputs_ > 1)
 
     def predict_proba(self, X: Any, task: Any = None) -> Array:
         """Probabilities: of class labels (n, K); of tasks, those of the second label, (n, tasks).
@@ -312,7 +307,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         """
         values = self.decision_function(X, task)
         calibration = Calibration(*map(float, self.calibration_))
-        if self.classes_in_tasks_ or (self.one_against_the_rest_ and values.ndim == 2):
+        if self._per_class() and values.ndim > 1:
             return calibration.probabilities(values.reshape(-1, values.shape[-1])).reshape(values.shape)
         found = calibration.probabilities(two_sided(values.ravel()))
         return found if values.ndim == 1 else found[:, 1].reshape(values.shape)
@@ -320,7 +315,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
     def predict(self, X: Any, task: Any = None) -> Labels:
         """Labels: (n,) of class labels, (n, tasks) of tasks; (n,) for the task of each row when `task` is given."""
         values = self.decision_function(X, task)
-        if self.classes_in_tasks_ or (self.one_against_the_rest_ and values.ndim == 2):
+        if self._per_class() and values.ndim > 1:
             labels: Labels = self.classes_[values.argmax(axis=-1)]
         else:
             labels = self.classes_[(values > 0).astype(int)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ class BadGrid(ValueError):
     """
 
 
+@dataclass(eq=False, repr=False)
 class Grid(Parameters):
     """Curves y(t) known at the points t_1 < ... < t_d, with the inner product <y, z> = sum_j w_j y(t_j) z(t_j).
 
@@ -48,10 +50,9 @@ class Grid(Parameters):
     1.0
     """
 
-    def __init__(self, points: Any, period: float | None = None, quadrature: Any = None) -> None:
-        self.points = points
-        self.period = period
-        self.quadrature = quadrature
+    points: Any
+    period: float | None = None
+    quadrature: Any = None
 
     @classmethod
     def regular(cls, d: int, start: float = 0.0, stop: float = 1.0) -> Self:
@@ -116,10 +117,7 @@ class Grid(Parameters):
                 raise BadGrid(f"quadrature must hold a finite weight > 0 for each of the {len(points)} points")
             return w
         gaps = np.diff(points)
-        if self.period is None:
-            closing = 0.0
-        else:
-            closing = self.period - float(points[-1] - points[0])
+        closing = 0.0 if self.period is None else self.period - float(points[-1] - points[0])
         return np.asarray(0.5 * (np.append(gaps, closing) + np.append(closing, gaps)))
 
     @cached
@@ -139,7 +137,7 @@ class Grid(Parameters):
         own, new = self.checked(), self.inside(points, beyond=beyond)
         if self.period is None:
             new = np.clip(new, own[0], own[-1])
-        if self.period is not None:
+        else:
             own = np.append(own, own[0] + self.period)
         right = np.clip(np.searchsorted(own, new, side="right"), 1, len(own) - 1)
         share = (new - own[right - 1]) / (own[right] - own[right - 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,7 @@ class RunningMean(Baseline):
             self.moments_.merge(other.moments_)
 
 
+@dataclass(eq=False, repr=False)
 class RefittedRidge(Baseline):
     """Batch ridge regression, fitted anew after 8, 16, 32, ... rows on the last of them.
 
@@ -128,9 +130,8 @@ class RefittedRidge(Baseline):
     _saved_state = ("_seen", "_kept", "_next", "_recent", "_moments")
     _state_classes = {"_moments": RunningMoments}
 
-    def __init__(self, ridge: Any = None, max_rows: int = 2000) -> None:
-        self.ridge = ridge
-        self.max_rows = max_rows
+    ridge: Any = None
+    max_rows: int = 2000
 
     def predict_then_learn(self, X: Array, Y: Array) -> Array:
         if not hasattr(self, "ridge_"):
@@ -193,8 +194,6 @@ SURPRISE = 1e-3
 
 
 class _LabelCounts(Baseline, saved=False):
-    """A baseline of classes, from how often each label came."""
-
     counts_: Array
 
     def predict_then_learn(self, X: Array, Y: Array) -> Array:

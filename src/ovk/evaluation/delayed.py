@@ -1,207 +1,241 @@
-"""A learner in service whose labels come later than the predictions they belong to."""
+"""How a model goes through a stream: what it must offer, and labels that come later than the rows they belong to.
+
+A row is predicted when it comes and learned when its label has come. In an evaluation the whole stream is known, and
+`LabelQueue` says for each row which labels have come since: to the model, to its baselines and to its intervals alike.
+For a model in service, whose labels are brought with a ticket and in any order, see `DelayedLabels`.
+"""
 
 from __future__ import annotations
 
-import copy
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from ovk.base import Array, Indices, Parameters, Times, check_int
-from ovk.evaluation.conformal import WithIntervals
-from ovk.evaluation.learners import Incremental, TakesLastLabel, last_label, learn_rows
-from ovk.intervals import Regions, concatenate
+from ovk.base import Array, Times, check_int, is_fitted_name, positive
+
+T = TypeVar("T")
 
 
-class DelayedLabels(Parameters):
-    """A learner for labels that come some time after the prediction, in any order.
+@runtime_checkable
+class OnlineLearner(Protocol):
+    """Learns from a stream: every row is predicted before it is learned from."""
 
-    Every prediction has a ticket, with which its label is brought later. Inputs are kept until then. Around
-    `WithIntervals` the regions are kept as well: a region is scored as it was given, when its label comes.
+    def predict_then_learn(self, X: Any, y: Any, /) -> Any:
+        """Predictions of the rows, in the shape of y, each made from the rows before it."""
 
-    Parameters
-    ----------
-    model : learner with `partial_fit` and `predict`; a copy of it learns, and goes on from what it knows
-    max_pending : int
-        Most rows that wait for a label; the oldest of more expire.
-    classes : the labels there will be, for classifiers that want to know them at the start
-    n_outputs : int, optional
-        Columns of y, where it has several: predictions then have their shape before the first label, too.
 
-    Attributes
-    ----------
-    model_ : the learner
-    tickets_ : (n,) tickets that wait for a label, the oldest first
-    inputs_ : (n, p) their inputs
-    regions_ : `Regions` that were given to the last of them; None without intervals, and before the first
-    last_labels_ : the last label known when each of them was predicted, None where there was none, for models that use
-        it as an input; None for others
-    next_ticket_ : the next ticket
-    n_expired_ : rows that expired
+@runtime_checkable
+class OnlineClassifier(Protocol):
+    """A classifier that learns from a stream, and predicts the probabilities of every row before it learns it."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import AutoStream, DelayedLabels, WithIntervals
-    >>> X = np.random.default_rng(0).uniform(0, 6, (300, 1))
-    >>> learner = DelayedLabels(WithIntervals(AutoStream(), 0.9))
-    >>> waiting = []
-    >>> for x in X:
-    ...     regions, tickets = learner.predict_regions(x[None])
-    ...     waiting.append((tickets[0], np.sin(x[0])))  # the label will come 20 rows later
-    ...     if len(waiting) > 20:
-    ...         learner.learn(*waiting.pop(0))
-    >>> bool(regions.lower[0, 0] <= np.sin(X[-1, 0]) <= regions.upper[0, 0]), len(learner.tickets_)
-    (True, 20)
+    def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None, /) -> Any:
+        """(n, K) probabilities of `classes_`, each made from the rows before it."""
+
+
+@runtime_checkable
+class Mergeable(Protocol):
+    """Can learn what another of its kind has learned, as from its rows."""
+
+    def merge(self, other: Any, /) -> Any:
+        """Take in what the other has learned."""
+
+
+@runtime_checkable
+class Incremental(Protocol):
+    """What scikit-learn's estimators for streams offer."""
+
+    def partial_fit(self, X: Any, y: Any, /) -> Any:
+        """Go on learning."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Predict without learning."""
+
+
+@runtime_checkable
+class TakesLastLabel(Protocol):
+    """Uses the last label as an input: a row whose label comes late is learned with the one known at its prediction."""
+
+    def partial_fit_late(self, X: Any, y: Any, last_label: Any, /, **options: Any) -> Any:
+        """Go on learning; `last_label` is `last_label_` as it was when each row was predicted."""
+
+
+def last_label(model: Any) -> Any:
+    """The last label of a model that uses it as an input; None for others, and before the first one."""
+    if not isinstance(model, TakesLastLabel):
+        return None
+    try:
+        return model.last_label_  # type: ignore[attr-defined]
+    except NotFittedError:
+        return None
+
+
+def learn_rows(model: Any, X: Any, y: Any, last: Sequence[Any] = (), **options: Any) -> None:
+    """Learn rows whose labels have come; `last` has `last_label` of the model as it was when each was predicted."""
+    if not isinstance(model, TakesLastLabel):
+        model.partial_fit(X, y, **options)
+        return
+    none = None if isinstance(model, ClassifierMixin) else np.full(np.size(y[0]), np.nan)
+    known = np.array([none if one is None else one for one in last], dtype=object if none is None else np.float64)
+    model.partial_fit_late(X, y, known, **options)
+
+
+def has_learned(model: Any) -> bool:
+    """Whether a model knows something already, so that it can predict the very first row of a stream."""
+    known = getattr(model, "__dict__", {})
+    return any(is_fitted_name(name) for name in known) or ("learner" in known and has_learned(known["learner"]))
+
+
+# Labels of an evaluation.
+
+
+def waiting_rows(delay: Any, time: Any) -> int | Times:
+    """How many rows wait for their labels when a row is predicted: `delay` of them, or (n,) numbers by the clock.
+
+    By the clock, row t is predicted from the labels of the rows s before it with time_s + delay <= time_t. As times do
+    not go back, labels come in the order of the rows.
+    """
+    span = isinstance(delay, (timedelta, np.timedelta64))
+    if time is None:
+        if span:
+            raise ValueError(
+                f"delay must be a whole number of rows where the times of the rows are not given, got {delay!r}: pass "
+                "time=, the dates of the rows"
+            )
+        return check_int(delay, "delay", least=0)
+    clock = np.asarray(time)
+    if clock.ndim != 1 or clock.dtype.kind not in "iufM":
+        raise ValueError(
+            f"time must be one column of numbers or of dates without a time zone, got shape {clock.shape} of "
+            f"{clock.dtype}"
+        )
+    dates = clock.dtype.kind == "M"
+    # The default of 0: labels come at once, and the dates are there to be shown.
+    at_once = dates and isinstance(delay, int) and delay == 0
+    late: Any = np.timedelta64(0 if at_once else delay, "ns") if dates and (at_once or span) else delay
+    if not at_once and (dates != span or (dates and late < np.timedelta64(0, "ns"))):
+        kind = (
+            "a timedelta >= 0, such as datetime.timedelta(hours=1)" if dates else "a number >= 0, as time holds numbers"
+        )
+        raise ValueError(f"delay must be {kind}, got {delay!r}")
+    clock = clock.astype("datetime64[ns]") if dates else clock.astype(np.float64)
+    unknown = np.isnat(clock) if dates else ~np.isfinite(clock)
+    back = np.flatnonzero(clock[1:] < clock[:-1])
+    if unknown.any() or len(back):
+        row = int(unknown.argmax()) if unknown.any() else int(back[0]) + 1
+        found = f"{clock[row]}" + (f" after {clock[row - 1]}" if row else "")
+        raise ValueError(f"time must not be missing or decrease, but row {row} holds {found}: sort the rows by time")
+    if at_once:
+        return 0
+    rows = np.arange(len(clock))
+    known = np.searchsorted(clock + (late if dates else positive(late, "delay", zero=True)), clock, side="right")
+    waiting: Times = rows - np.minimum(known, rows)
+    return waiting
+
+
+class LabelQueue(Generic[T]):
+    """Rows of a stream that were predicted, in their order, until their labels come.
+
+    `waiting`: how many rows wait for their labels when a row is predicted, or (n,) for each row of the stream.
     """
 
-    model_: Any
-    tickets_: Times
-    inputs_: Array
-    regions_: Regions | None
-    last_labels_: list[Any] | None = None
-    next_ticket_: int
-    n_expired_: int
+    def __init__(self, waiting: int | Times) -> None:
+        self._waiting, self._added = waiting, 0
+        self._rows: deque[T] = deque()
 
-    _state_classes = {"regions_": Regions}
+    def __len__(self) -> int:
+        return len(self._rows)
 
-    def __init__(
-        self, model: Any, max_pending: int = 100_000, classes: Any = None, n_outputs: int | None = None
-    ) -> None:
-        self.model = model
-        self.max_pending = max_pending
-        self.classes = classes
-        self.n_outputs = n_outputs
+    @property
+    def at_once(self) -> bool:
+        """Whether labels come before the next row is predicted."""
+        return isinstance(self._waiting, int) and self._waiting == 0
 
-    def predict(self, X: Any) -> tuple[Any, Times]:
-        """Predictions and tickets of rows (n, p); nan before the first label. The learner does not change."""
-        predictions, _, tickets = self._issue(X)
-        return predictions, tickets
+    def replay(self, n: int, predict: Callable[[slice], T], learn: Callable[[list[T]], None]) -> None:
+        """Go through the next n rows: `learn` those whose labels have come, then `predict` the row, which waits."""
+        for i in range(n):
+            if not self.at_once and (due := self._pop_due()):
+                learn(due)
+            row = predict(slice(i, i + 1))
+            if self.at_once:
+                learn([row])
+            else:
+                self._rows.append(row)
+                self._added += 1
 
-    def predict_regions(self, X: Any) -> tuple[Regions, Times]:
-        """Regions and tickets of rows (n, p), where the model is `WithIntervals`; nan before the first label."""
-        _, regions, tickets = self._issue(X)
-        if regions is None:
-            raise TypeError(f"{type(self.model).__name__} has no regions: use DelayedLabels(WithIntervals(model, 0.9))")
-        return regions, tickets
+    def _pop_due(self) -> list[T]:
+        """The rows whose labels have come since the last call, when the next row is predicted; the oldest first."""
+        if isinstance(self._waiting, int):
+            most = self._waiting
+        elif self._added < len(self._waiting):
+            most = int(self._waiting[self._added])
+        else:
+            raise ValueError(f"time must have an entry for each row, but has {len(self._waiting)} and more rows come")
+        return [self._rows.popleft() for _ in range(len(self._rows) - most)]
 
-    def learn(self, tickets: Any, y: Any, sample_weight: Any = None) -> None:
-        """Bring labels: one ticket and its label, or (n,) tickets and (n,) or (n, d) labels, learned in this order.
 
-        `sample_weight`, one number or (n,), multiplies the losses, for a learner that takes weights.
-        """
-        self._start()
-        several = np.ndim(tickets) > 0
-        wanted = np.atleast_1d(np.asarray(tickets, dtype=np.int64))
-        labels = np.asarray(y) if several else np.asarray([y])
-        if len(labels) != len(wanted) or len(np.unique(wanted)) != len(wanted):
-            raise ValueError(f"every ticket needs one label: got {len(wanted)} tickets and {len(labels)} labels")
-        places = np.searchsorted(self.tickets_, wanted)
-        known = places < len(self.tickets_)
-        known[known] = self.tickets_[places[known]] == wanted[known]
-        if not known.all():
-            ticket = int(wanted[~known][0])
-            raise KeyError(
-                f"ticket {ticket} waits for no label: it was never given, has its label already, or expired as more "
-                f"than max_pending={self.max_pending} rows were waiting"
-            )
-        self._check_shape(wanted, labels)
-        if len(wanted):
-            self._learn_rows(places, labels, None if sample_weight is None else np.atleast_1d(sample_weight))
-        self._keep(np.setdiff1d(np.arange(len(self.tickets_)), places))
+class PendingRow(NamedTuple):
+    """A row that was predicted: (1, p) inputs, its target, its weight and the last label known then."""
 
-    def _check_shape(self, tickets: Times, labels: Array) -> None:
-        """Refuse labels in another shape than the outputs have, where these are known."""
-        d = self._outputs()
-        fits = labels.ndim in (1, 2) if d is None else labels.shape[1:] in ((d,), *([()] if d == 1 else []))
-        if not fits:
-            several = "a number, or (d,) for d outputs" if d is None else "a number" if d == 1 else f"({d},)"
-            raise ValueError(
-                f"the label of ticket {int(tickets[0])} must have the shape of one row, {several}, got "
-                f"{labels.shape[1:]}: bring one ticket with y of one row, or (n,) tickets with n rows"
-            )
+    X: Array
+    y: Any
+    weight: Any
+    last: Any
 
-    def _outputs(self) -> int | None:
-        """Number of outputs, None as long as it is not known."""
-        if self.regions_ is not None:
-            return int(self.regions_.predictions.shape[1])
-        if self.n_outputs is not None:
-            return check_int(self.n_outputs, "n_outputs")
-        model = self._learner()
-        known = getattr(model, "n_outputs_", None) if isinstance(model, RegressorMixin) else None
-        return known if isinstance(known, int) else None
 
-    def _learn_rows(self, places: Indices, labels: Array, weights: Array | None) -> None:
-        X, options = self.inputs_[places], {} if weights is None else {"sample_weight": weights}
-        if isinstance(self.model_, WithIntervals):
-            # Rows that came before the first label have no region.
-            first = len(self.tickets_) - (0 if self.regions_ is None else len(self.regions_))
-            scored = np.flatnonzero(places >= first)
-            regions = None if self.regions_ is None else self.regions_.chosen(places[scored] - first)
-            later = self.next_ticket_ - 1 - self.tickets_[places[scored]]
-            last = self._last_labels(places)
-            self.model_.learn_late(X, labels, regions, scored, later, last_label=last, **options)
-            return
-        if self.classes is not None:
-            options["classes"] = self.classes
-        learn_rows(self.model_, X, labels, self._last_labels(places) or (), **options)
+class RowByRow:
+    """A model that predicts one row at a time, and learns each one when its label has come.
 
-    def _learner(self) -> Any:
-        """The model itself, within its intervals perhaps."""
-        return self.model_.learner_ if isinstance(self.model_, WithIntervals) else self.model_
+    Before it has learned anything, it predicts 0, or the first class; where labels come late, nan. Estimators of
+    other libraries learn one row at a time, and none with a missing output or of weight 0, which they refuse.
+    `n_blind` are the rows before the first label, where labels come late; `n_skipped` those with a missing output.
+    """
 
-    def _last_labels(self, places: Indices) -> list[Any] | None:
-        """The last label known when each of these rows was predicted; None for models that do not look at it."""
-        if not isinstance(self._learner(), TakesLastLabel):
-            return None
-        return [None if self.last_labels_ is None else self.last_labels_[place] for place in places]
+    def __init__(self, task: Any, model: Any, waiting: int | Times = 0) -> None:
+        self.task, self.model, self.n_blind, self.n_skipped = task, model, 0, 0
+        self._queue: LabelQueue[PendingRow] = LabelQueue(waiting)
+        # A learner that was given nothing but missing labels would predict, too.
+        self._knows = self._queue.at_once or has_learned(model)
 
-    def _issue(self, X: Any) -> tuple[Any, Regions | None, Times]:
-        """Predictions, regions if the model has them, and tickets of rows, which wait for their labels from now on."""
-        self._start()
-        most = check_int(self.max_pending, "max_pending")
-        X = np.atleast_2d(np.asarray(X, dtype=np.float64))
-        if len(self.inputs_) and X.shape[1] != self.inputs_.shape[1]:
-            raise ValueError(f"X must have {self.inputs_.shape[1]} features as before, got {X.shape[1]}")
-        method = self.model_.intervals_ if isinstance(self.model_, WithIntervals) else None
-        try:
-            predictions = self.model_.predict(X)
-            regions = None if method is None else method.regions(predictions)
-            waiting = regions if self.regions_ is None or regions is None else concatenate([self.regions_, regions])
-        except NotFittedError:
-            d = None if self.n_outputs is None else check_int(self.n_outputs, "n_outputs")
-            predictions = np.full(len(X) if d is None else (len(X), d), np.nan)
-            regions, waiting = None if method is None else method.regions(predictions), None
-        if isinstance(self._learner(), TakesLastLabel):
-            known = [None] * len(self.tickets_) if self.last_labels_ is None else self.last_labels_
-            self.last_labels_ = [*known, *[last_label(self._learner())] * len(X)]
-        tickets = self.next_ticket_ + np.arange(len(X), dtype=np.int64)
-        self.inputs_ = np.concatenate([self.inputs_, X]) if len(self.inputs_) else X
-        self.tickets_, self.regions_ = np.concatenate([self.tickets_, tickets]), waiting
-        self.next_ticket_ += len(X)
-        expired = max(0, len(self.tickets_) - most)
-        self.n_expired_ += expired
-        self._keep(np.arange(expired, len(self.tickets_)))
-        return predictions, regions, tickets
+    def predict_then_learn(self, X: Array, y: Any, d: int, classes: Any = (), weights: Array | None = None) -> Array:
+        """(n, d) predictions of rows with targets `y` (n, ...), d outputs or classes."""
+        F = np.full((len(X), d), np.nan)
 
-    def _keep(self, places: Indices) -> None:
-        """Of the rows that wait, keep those at these places."""
-        if self.regions_ is not None:
-            later = places - (len(self.tickets_) - len(self.regions_))
-            self.regions_ = self.regions_.chosen(later[later >= 0])
-        if self.last_labels_ is not None:
-            self.last_labels_ = [self.last_labels_[place] for place in places]
-        self.tickets_, self.inputs_ = self.tickets_[places], self.inputs_[places]
+        def predict(row: slice) -> PendingRow:
+            last = last_label(self.model)
+            try:
+                if not self._knows:
+                    raise NotFittedError("no label has come yet")
+                F[row] = self.task.predict(self.model, X[row], classes)
+            except NotFittedError:
+                if self._queue.at_once:
+                    F[row] = np.zeros(d) if self.task.numeric else np.eye(1, d)
+                else:
+                    self.n_blind += 1
+            return PendingRow(X[row], y[row], None if weights is None else weights[row], last)
 
-    def _start(self) -> None:
-        if "model_" in vars(self):
-            return
-        if not isinstance(self.model, Incremental):
-            raise TypeError(f"model must have partial_fit and predict, got {type(self.model).__name__}")
-        self.model_ = copy.deepcopy(self.model)
-        if isinstance(self.model_, WithIntervals):
-            self.model_._begin()
-        self.tickets_, self.inputs_, self.regions_ = np.empty(0, dtype=np.int64), np.empty((0, 0)), None
-        self.next_ticket_ = self.n_expired_ = 0
+        self._queue.replay(len(X), predict, lambda rows: self._learn(rows, classes))
+        return F
+
+    def _learn(self, rows: list[PendingRow], classes: Any) -> None:
+        rows = [row for row in rows if row.weight is None or row.weight != 0]
+        blocks = self.task.learns_blocks(self.model)
+        if not blocks:
+            whole = [row for row in rows if not _missing(row.y).any()]
+            self.n_skipped, rows = self.n_skipped + len(rows) - len(whole), whole
+        options = {} if self.task.numeric else {"classes": np.asarray(classes)}
+        for some in [rows] if blocks and rows else [[row] for row in rows]:
+            if some[0].weight is not None:
+                options["sample_weight"] = np.concatenate([row.weight for row in some])
+            X, y = np.concatenate([row.X for row in some]), np.concatenate([row.y for row in some])
+            learn_rows(self.model, X, y, [row.last for row in some], **options)
+            self._knows = self._knows or not _missing(y).all()
+
+
+def _missing(y: Any) -> Any:
+    """Which targets are None or nan."""
+    return np.array([one is None or one != one for one in np.ravel(y).tolist()])

@@ -3,67 +3,94 @@
 from __future__ import annotations
 
 import copy
-import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, Mask, Registered, State, Times, snapshot_of
+from ovk.base import Array, Mask, ProgressBar, Registered, State, Times, check_int, snapshot_of
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
-from ovk.evaluation.conformal.learner import IntervalRecord
-from ovk.evaluation.drift import DriftRecord
-from ovk.evaluation.late import LateBaseline, RowByRow
-from ovk.evaluation.learners import Mergeable
-from ovk.evaluation.result import ProgressiveResult
-from ovk.evaluation.running import Scaling, checkpoints
-from ovk.evaluation.sources import Chunk
-from ovk.evaluation.task import Scores, Task, task_of, tells_probabilities
+from ovk.evaluation.delayed import LabelQueue, Mergeable, RowByRow, has_learned, waiting_rows
+from ovk.evaluation.result import IntervalResult, ProgressiveResult, interval_counts
+from ovk.evaluation.running import DriftRecord, Scaling, as_scaling
+from ovk.evaluation.service import as_intervals
+from ovk.evaluation.sources import Chunk, chunks
+from ovk.evaluation.task import (
+    CLASSIFICATION,
+    RunningSum,
+    Scores,
+    Task,
+    checkpoints,
+    encoded,
+    task_of,
+    tells_probabilities,
+)
+from ovk.intervals import Regions, concatenate
 
 
-@runtime_checkable
-class _WithSupport(Protocol):
-    support_: Any
+@dataclass
+class IntervalRecord(State):
+    """Regions on their way through a stream. `sums` are those of `interval_counts`; what is kept is not saved."""
+
+    method: Conformal
+    sums: RunningSum
+    keep: bool = False
+    queue: LabelQueue[tuple[Regions, Array]] = field(default_factory=lambda: LabelQueue(0), init=False)
+    _kept: list[Regions] = field(default_factory=list, init=False)
+
+    _state_classes = {"sums": RunningSum}
+
+    @classmethod
+    def start(cls, method: Conformal, d: int, *, keep: bool, waiting: int | Times = 0) -> IntervalRecord:
+        k = d if method.region == "each" else 1
+        record = cls(method, RunningSum.empty(2 * k + 2 * d), keep)
+        record.queue = LabelQueue(waiting)
+        return record
+
+    def update(self, F: Array, Y: Array, marks: Times) -> None:
+        """Make regions for the rows that have a prediction, count how often they hold the outputs, and learn."""
+        regions = self.method.regions_then_learn(F, Y) if self.queue.at_once else self._regions_late(F, Y)
+        self.sums.add(np.hstack(interval_counts(regions, Y)), marks)
+        if self.keep:
+            self._kept.append(regions)
+
+    def _regions_late(self, F: Array, Y: Array) -> Regions:
+        """The region of each row, from the outputs that have come by then."""
+        made: list[Regions] = []
+
+        def predict(row: slice) -> tuple[Regions, Array]:
+            made.append(self.method.regions(F[row]))
+            return made[-1], Y[row]
+
+        def learn(rows: list[tuple[Regions, Array]]) -> None:
+            for i, (regions, y) in enumerate(rows, 1):
+                self.method.learn(regions, y, len(rows) - i + len(self.queue))
+
+        self.queue.replay(len(F), predict, learn)
+        return self.method.with_outcomes(concatenate(made), Y)
+
+    def result(self, rows: Times) -> IntervalResult:
+        """What was found at the checkpoints `rows`, the last of which is the present row."""
+        sums = np.vstack([self.sums.points, self.sums.total])[: len(rows)]
+        k = sums.shape[1] // 4 if self.method.region == "each" else 1
+        tested, covered, bounded, widths = np.split(sums, [k, 2 * k, k + sums.shape[1] // 2], axis=1)
+        name, target = type(self.method).__name__, float(self.method.coverage)
+        regions = concatenate(self._kept) if self._kept else None
+        return IntervalResult(name, target, self.method.region, rows, tested, covered, bounded, widths, regions)
 
 
 @dataclass
 class Evaluator(State, Registered):
-    """What `progressive` keeps of a stream so far. It can be saved and goes on where it was, unless rows are kept.
+    """What `progressive` keeps of a stream so far. It can be saved and goes on where it was, unless labels come late.
 
-    Attributes
-    ----------
-    task : `REGRESSION` or `CLASSIFICATION`
-    model : the model that learns
-    baselines : what it is compared with
-    scores : those of the model, and of each baseline
-    scaling : how rows are scaled before the model sees them
-    features, outputs : names
-    classes : labels known so far, in the order of their codes; empty for regression
-    single : whether outputs come as (n,)
-    keep : what to keep of each row, as in `progressive`
-    intervals : regions around the predictions, None without
-    n_rows, n_skipped, n_missing, rows, support : as in `ProgressiveResult`
-    warm_up : rows that were learned but not tested
-    drift : losses of late, alarms and experts
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OLOK
-    >>> from ovk.evaluation import LastValue, Evaluator
-    >>> from ovk.evaluation.running import Standardised
-    >>> from ovk.app.tables import chunks
-    >>> X = np.linspace(0, 9, 300)[:, None]
-    >>> evaluator = None
-    >>> for chunk in chunks(X, np.sin(5 * X), chunk_size=100):
-    ...     if evaluator is None:
-    ...         evaluator = Evaluator.start(OLOK(), [LastValue()], Standardised(running=True), chunk)
-    ...     _ = evaluator.predict_then_learn(chunk, tested=evaluator.n_rows > 0)
-    >>> evaluator.result().n_rows, evaluator.warm_up
-    (300, 100)
+    `scores` are those of the model and of each baseline; `classes` the labels known so far, in the order of their
+    codes; `single` whether outputs come as (n,); `warm_up` the rows that were learned but not tested. The rest is named
+    as in `progressive` and `ProgressiveResult`.
     """
 
     task: Task[Any]
@@ -84,9 +111,9 @@ class Evaluator(State, Registered):
     support: list[tuple[int, int]] = field(default_factory=list)
     intervals: IntervalRecord | None = None
     drift: DriftRecord = field(default_factory=DriftRecord)
-    #: What predicts one row at a time: the model, and the baselines where labels come late.
+    #: What goes one row at a time: a model of another library, and all learners where labels come late.
     _row_by_row: RowByRow | None = field(default=None, init=False)
-    _late: list[LateBaseline] = field(default_factory=list, init=False)
+    _late: list[LabelQueue[tuple[Array, Array]]] = field(default_factory=list, init=False)
     _kept: list[tuple[Array, ...]] = field(default_factory=list, init=False)
 
     _state_classes = {
@@ -96,6 +123,15 @@ class Evaluator(State, Registered):
         "intervals": IntervalRecord,
         "drift": DriftRecord,
     }
+
+    def __post_init__(self) -> None:
+        if not self.task.learns_blocks(self.model):
+            self._row_by_row = RowByRow(self.task, self.model)
+
+    def state(self) -> dict[str, Any]:
+        if self._late or self.keep != "none":
+            raise ValueError("an evaluator that keeps rows, or whose labels come late, cannot be saved: use its result")
+        return super().state()
 
     @classmethod
     def start(
@@ -116,8 +152,7 @@ class Evaluator(State, Registered):
         """
         task = task_of(model) if task is None else task
         d = len(first.targets) if task.numeric else 0
-        chosen = task.default_baselines if baselines is None else baselines
-        beside = [one if isinstance(one, Baseline) else task.baseline(one) for one in chosen]
+        beside = [task.baseline(one) for one in (task.default_baselines if baselines is None else baselines)]
         scores = [task.scores(type(model).__name__, d, probabilities=tells_probabilities(model))]
         evaluator = cls(
             task=task,
@@ -130,11 +165,9 @@ class Evaluator(State, Registered):
             single=first.Y.ndim == 1,
             keep=keep,
         )
-        late = not isinstance(waiting, int) or waiting > 0
-        if late or not task.learns_blocks(model):
+        if not isinstance(waiting, int) or waiting > 0:
             evaluator._row_by_row = RowByRow(task, model, waiting)
-        if late:
-            evaluator._late = [LateBaseline(task, one, waiting) for one in beside]
+            evaluator._late = [LabelQueue(waiting) for _ in beside]
         if intervals is not None:
             evaluator.intervals = IntervalRecord.start(intervals, d, keep=keep != "none", waiting=waiting)
         return evaluator
@@ -158,7 +191,7 @@ class Evaluator(State, Registered):
         Y = self.task.outputs(chunk.Y, classes)
         if n == 0:
             return Y
-        before = self._rows_without_labels
+        before = self._row_counts
         try:
             F = self._predict_scaled(chunk, Y, tested, weights)
         except Exception as error:
@@ -166,14 +199,14 @@ class Evaluator(State, Registered):
             raise
         skipped = self.task.skipped(chunk.X, Y, F)
         # The first rows of a stream are not tested where no label had come that the model could learn.
-        blind = self._rows_without_labels - before
+        blind, refused = (now - then for now, then in zip(self._row_counts, before, strict=True))
         shown = (np.arange(n) >= (blind if tested else n))[:, None]
         counted = np.isfinite(Y) & ~skipped[:, None] & shown
         self._tell_not_finite(F, counted)
         marks = checkpoints(start, start + n) if tested else checkpoints(0, 0)
         errors = self.task.errors(F, Y)
         self.drift.add_errors(start, errors, counted[:, : errors.shape[1]], Y if self.task.numeric else None)
-        beside = [self._predict_beside(k, chunk.X, Y) for k in range(len(self.baselines))]
+        beside = [self._timed(1 + k, self._predict_beside, k, chunk.X, Y) for k in range(len(self.baselines))]
         for scores, P in zip(self.scores, [F, *beside], strict=True):
             scores.add(P, Y, counted, marks - start)
         if self.intervals is not None:
@@ -181,7 +214,7 @@ class Evaluator(State, Registered):
             self.intervals.update(np.where(shown, F, np.nan), np.where(counted, Y, np.nan), marks - start)
         self.rows += marks.tolist()
         self.n_rows += n
-        self.n_skipped += int(skipped.sum()) - (0 if self.task.numeric else blind)
+        self.n_skipped += int(skipped.sum()) + (refused if self.task.numeric else -blind)
         self.n_missing += int((~np.isfinite(Y).any(axis=1)).sum())
         self.warm_up += blind if tested else n
         if len(marks) or not tested:
@@ -193,9 +226,9 @@ class Evaluator(State, Registered):
         return F
 
     @property
-    def _rows_without_labels(self) -> int:
-        """Rows at the start of the stream that were predicted before any label had come."""
-        return 0 if self._row_by_row is None else self._row_by_row.n_blind
+    def _row_counts(self) -> tuple[int, int]:
+        """Rows that were predicted before any label had come, and rows that the model refused to learn."""
+        return (0, 0) if self._row_by_row is None else (self._row_by_row.n_blind, self._row_by_row.n_skipped)
 
     def _tell_not_finite(self, F: Array, counted: Mask) -> None:
         wrong = (counted & ~np.isfinite(F)).any(axis=1)
@@ -218,8 +251,7 @@ class Evaluator(State, Registered):
             some = None if weights is None else weights[rows]
             F.append(self._timed(0, self._predict, scaled.X[rows], y[rows], Y.shape[1], some))
             self.drift.look(self.model, self.n_rows + rows.stop)
-        found = np.concatenate(F)
-        return scaled.restore(found) if self.task.numeric else found
+        return scaled.restore(np.concatenate(F)) if self.task.numeric else np.concatenate(F)
 
     def _predict(self, X: Array, y: Any, d: int, weights: Array | None) -> Array:
         if self._row_by_row is not None:
@@ -229,18 +261,30 @@ class Evaluator(State, Registered):
 
     def _predict_beside(self, k: int, X: Array, Y: Array) -> Array:
         """(n, d) predictions of a baseline."""
-        if self._late:
-            return self._timed(1 + k, self._late[k].predict_then_learn, X, Y, Y.shape[1])
-        return self._timed(1 + k, self.baselines[k].predict_then_learn, X, Y)
+        baseline = self.baselines[k]
+        if not self._late:
+            return baseline.predict_then_learn(X, Y)
+        F = np.empty(Y.shape)
+
+        def predict(row: slice) -> tuple[Array, Array]:
+            F[row] = baseline.guess(X[row], Y.shape[1])
+            return X[row], Y[row]
+
+        def learn(rows: list[tuple[Array, Array]]) -> None:
+            baseline.predict_then_learn(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
+
+        self._late[k].replay(len(X), predict, learn)
+        return F
 
     def _timed(self, k: int, call: Callable[..., Array], *args: Any) -> Array:
-        start = time.perf_counter()
+        start = perf_counter()
         found = call(*args)
-        self.scores[k].seconds += time.perf_counter() - start
+        self.scores[k].seconds += perf_counter() - start
         return found
 
     def _support_now(self) -> list[tuple[int, int]]:
-        return [(self.n_rows, len(self.model.support_))] if isinstance(self.model, _WithSupport) else []
+        support = getattr(self.model, "support_", None)
+        return [] if support is None else [(self.n_rows, len(support))]
 
     def merge(self, other: Evaluator) -> None:
         """Go on as if the rows of the other had been predicted and learned here.
@@ -308,10 +352,182 @@ class Evaluator(State, Registered):
             classes=np.asarray(self.classes),
             n_rows=self.n_rows,
             untested=self.warm_up,
-            n_skipped=self.n_skipped + (0 if self._row_by_row is None or not numeric else self._row_by_row.n_skipped),
+            n_skipped=self.n_skipped,
             n_missing=self.n_missing,
             support_rows=sizes[:, 0] if support else None,
             support_sizes=sizes[:, 1] if support else None,
             intervals=None if self.intervals is None else self.intervals.result(marks),
             drift=self.drift.result(),
         )
+
+
+#: Rows that are not tested when there is scaling and nobody said how many.
+UNTESTED = 100
+
+
+def progressive(
+    model: Any,
+    X: Any,
+    Y: Any = None,
+    *,
+    targets: Any = None,
+    features: Any = None,
+    scale: str | None = None,
+    untested: int | None = None,
+    baselines: Sequence[Any] | None = None,
+    intervals: Any = None,
+    delay: Any = 0,
+    time: Any = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+    chunk_size: int = 1024,
+    keep: str = "predictions",
+    progress: bool = True,
+) -> ProgressiveResult:
+    """Predict every row of a stream before learning from it, and measure how well.
+
+    The model is learned in place, going on from what it knew before. An online learner of ovk does this in exact
+    blocks: the size of the chunks makes no difference but to speed. Any other estimator with `partial_fit` and
+    `predict` is given one row at a time.
+
+    Parameters
+    ----------
+    model : online learner of ovk, or estimator with `partial_fit` and `predict`; a classifier is scored by accuracy,
+        kappa, log loss and area under the curve
+    X, Y, targets, features, chunk_size : the rows, in any form that `ovk.evaluation.chunks` takes: arrays, data frames,
+        an iterable of chunks; `ovk.progressive` also takes the path of a CSV, Parquet or JSON lines file larger than
+        memory. The labels of a classifier are given as Y (n,), None or nan where missing: such rows are predicted and
+        not learned
+    scale : None, "warm-up" or "running"
+        Standardise inputs and outputs before the model sees them, by the mean and the standard deviation of the
+        untested rows, or of all rows before each one. Nothing looks ahead; predictions and errors are in the original
+        units.
+    untested : int; default 100 with `scale`, else 1, or 0 for a model that has learned before
+        The first rows, which the model learns in one go and on which neither it nor a baseline is tested; they are
+        scaled by their own moments. An online learner of ovk chooses units of its own in a warm-up and needs none; but
+        nothing can predict the very first row, and the error of a guess of 0 says nothing about a learner.
+    baselines : names or baselines of `ovk.evaluation`
+        "last" (value), (running) "mean", "ridge" (batch ridge on the last 2000 rows, refitted after 8, 16, 32, ...
+        rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``; for classifiers "last" (label) and
+        "majority". They see the rows unscaled. Default the first two.
+    intervals : method of `ovk.evaluation` such as ``ACI(0.9)``, or a coverage such as 0.9 for that one
+        Put a region around every prediction, from the errors of the rows before it, and count how often it holds the
+        output; the method learns in place, in the units of the outputs. Untested rows have none. Outputs that cannot be
+        below 0: ``ACI(0.9, bounds=(0, None))``.
+    delay : int >= 0; with `time` a number or a `datetime.timedelta`
+        How late labels are. With ``delay=k`` the labels of the k rows before a row are not yet known when it is
+        predicted; a label that comes together with the third row after its own is ``delay=2``. A timedelta says how
+        long after its row a label arrives, and a row at exactly that time already sees it. Baselines and intervals wait
+        like the model, which then predicts one row at a time; `scale` does not. Rows that come before the first label
+        are not tested.
+    time : (n,) numbers or dates that do not decrease, optional
+        When the rows were: `delay` is then in its units, and results and plots show the dates.
+    sample_weight : (n,) >= 0, optional
+        What the loss of each row is multiplied by where the model learns it. Errors count alike.
+    classes : the labels there will be, for classifiers that want to know them at the start; default those of Y. A model
+        is taken for a classifier where they are given
+    keep : "predictions", "all" or "none"
+        What to keep of each row: its predictions; its inputs and outputs and the predictions of the baselines as well
+        (for `regret`, and for errors on a part of the rows, ``result.part(2000)``); or nothing, so that memory does not
+        grow with the stream.
+    progress : bool
+        Show a progress bar, on a terminal and once it has taken more than a second.
+
+    Returns
+    -------
+    `ProgressiveResult`; print its ``summary()``, or plot it with `ovk.plotting.ProgressiveErrorDisplay` and
+    `ovk.plotting.IntervalDisplay`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OLOK
+    >>> from ovk.evaluation import progressive
+    >>> from ovk.kernels import Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(50.0, 10.0, (1000, 2))
+    >>> Y = 100 + np.column_stack([X[:, 0], 3 * np.sin(X[:, 1] / 10)])
+    >>> result = progressive(OLOK(Gaussian(2.0), alpha=1e-4), X, Y, scale="running")
+    >>> print(result.summary())
+    900 rows predicted, then learned, in ... s (... a second)
+    100 rows before them learned, not tested
+    1,000 support points
+    <BLANKLINE>
+    mean squared error             OLOK  last value  running mean
+    ------------------------  ---------  ----------  ------------
+    y0                            5.252       208.1         105.2
+    y1                           0.3911       3.739         1.903
+    relative to running mean     0.1013       1.971             1
+    <BLANKLINE>
+    mean absolute error            OLOK  last value  running mean
+    ------------------------  ---------  ----------  ------------
+    y0                             1.35       11.47         8.239
+    y1                           0.4388       1.396         1.087
+    relative to running mean     0.2572       1.337             1
+
+    Classes:
+
+    >>> from ovk import AutoStreamClassifier
+    >>> labels = np.where(X[:, 0] + X[:, 1] > 100, "up", "down")
+    >>> result = progressive(AutoStreamClassifier(), X, labels)
+    >>> bool(result.model.accuracy > 0.9), bool(result.baselines[0].accuracy < 0.6)
+    (True, True)
+    """
+    if keep not in ("predictions", "all", "none"):
+        raise ValueError(f"keep must be 'predictions', 'all' or 'none', got {keep!r}")
+    scaling = as_scaling(scale)
+    if untested is None:
+        untested = int(not has_learned(model)) if scale is None else UNTESTED
+    untested = check_int(untested, "untested", least=2 if scale == "warm-up" else 0)
+    task = task_of(model) if classes is None else CLASSIFICATION
+    beside = [baselines] if isinstance(baselines, str) else baselines
+    waiting = waiting_rows(delay, time)
+    task.learns_blocks(model)
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    method = None if intervals is None else as_intervals(intervals)
+    labels: Any = ()
+    if not task.numeric:
+        if method is not None:
+            raise ValueError("intervals must be None for a classifier: its predictions are probabilities")
+        if Y is None:
+            raise ValueError(f"{type(model).__name__} is a classifier: give its labels as Y")
+        Y, labels = encoded(Y, classes)
+    stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
+    _check_lengths(stream.n_rows, time=time, sample_weight=weights)
+    evaluator, done = None, 0
+    with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
+        for chunk, tested in _after_untested(iter(stream), untested):
+            if evaluator is None:
+                evaluator = Evaluator.start(model, beside, scaling, chunk, keep, method, waiting, task)
+            rows = slice(done, done + len(chunk.X))
+            some = None if weights is None else weights[rows]
+            evaluator.predict_then_learn(chunk, tested=tested, weights=some, classes=labels)
+            done = rows.stop
+            if bar is not None:
+                bar.update(len(chunk.X))
+    if evaluator is None:
+        raise ValueError("the iterable of chunks is empty: there is nothing to learn from, and its columns are unknown")
+    late = "" if isinstance(waiting, int) and waiting == 0 else f"{delay:,} rows" if time is None else f"{delay}"
+    times = None if time is None else np.asarray(time)
+    _check_lengths(evaluator.n_rows, time=times)
+    return replace(evaluator.result(), delay=late, times=times)
+
+
+def _check_lengths(rows: int | None, **columns: Any) -> None:
+    """Refuse columns that do not belong to the rows, where the number of these is known."""
+    for name, column in columns.items():
+        if rows is not None and column is not None and len(column) != rows:
+            raise ValueError(f"{name} must have an entry for each of the {rows} rows, got {len(column)}")
+
+
+def _after_untested(stream: Iterator[Chunk], untested: int) -> Iterator[tuple[Chunk, bool]]:
+    """The first rows in one chunk that is not tested, then the others as they come."""
+    head: list[Chunk] = []
+    while sum(len(chunk.X) for chunk in head) < untested and (chunk := next(stream, None)) is not None:
+        head.append(chunk)
+    if head:
+        X, Y = np.concatenate([chunk.X for chunk in head]), np.concatenate([chunk.Y for chunk in head])
+        yield head[0]._replace(X=X[:untested], Y=Y[:untested]), False
+        yield head[0]._replace(X=X[untested:], Y=Y[untested:]), True
+    for chunk in stream:
+        yield chunk, True

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from ovk.base import Array
 from ovk.batch import OVKRegressor
 from ovk.evaluation.result import ProgressiveResult
-from ovk.evaluation.running import checkpoints
+from ovk.evaluation.task import checkpoints
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,7 @@ def regret(predictions: Any, comparator: Any, *, X: Any = None, Y: Any = None) -
         )
     G = np.zeros(Y.shape)
     G[rows] = fitted.predict(X[rows]).reshape(-1, Y.shape[1])
-    marks = checkpoints(0, len(Y))
-    if marks[-1] < len(Y):
-        marks = np.append(marks, len(Y))
+    marks = np.union1d(checkpoints(0, len(Y)), [len(Y)])
     losses = [np.cumsum(np.where(seen, (A - Y) ** 2, 0.0).sum(axis=1))[marks - 1] for A in (F, G)]
     penalty = float(fitted.alpha_) * fitted.expansion_.norm() ** 2
     return Regret(marks, losses[0], losses[1], penalty, fitted)

@@ -10,32 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ovk.base import Array, Labels, check_int
-from ovk.evaluation.conformal.learner import IntervalResult
-from ovk.evaluation.drift import DriftResult
-from ovk.evaluation.running import checkpoints
-from ovk.evaluation.task import MAX_NAMES, ScoreTable, Task, encoded
+from ovk.base import Array, Labels, Times, check_int, unnamed
+from ovk.evaluation.running import DriftResult
+from ovk.evaluation.task import MAX_NAMES, ScoreTable, Task, checkpoints, encoded, ratio
+from ovk.intervals import Regions
 
 # A stretch of a stream: which rows it has, and the errors on them alone.
 
 
 def stretch(rows: Any, n: int, times: Any = None, name: str = "rows") -> slice:
-    """The rows that are meant, as a slice with both ends.
+    """The rows that are meant out of n, as a slice with both ends.
 
-    Parameters
-    ----------
-    rows : the last so many of them, or a slice whose ends are numbers of rows, or dates where `times` are known; what
-        ends with a date goes up to that date, and not beyond
-    n : how many there are
-    times : (n,) dates or numbers that do not decrease, optional
-    name : what the argument is called
-
-    >>> import numpy as np
-    >>> stretch(3, 10), stretch(slice(2, 5), 10)
-    (slice(7, 10, None), slice(2, 5, None))
-    >>> days = np.arange("2024-01-01", "2024-01-11", dtype="datetime64[D]")
-    >>> stretch(slice("2024-01-03", "2024-01-05"), 10, days)
-    slice(2, 5, None)
+    `rows`: the last so many, or a slice whose ends are numbers of rows, or dates where `times` (n,) are known; what
+    ends with a date goes up to that date, and not beyond. `name` is what the argument is called.
     """
     if not isinstance(rows, slice):
         return slice(max(0, n - check_int(rows, name)), n)
@@ -57,6 +44,81 @@ def _row(end: Any, times: Any, side: Any, name: str) -> int | None:
     if times is None or times.dtype.kind != "M":
         raise ValueError(f"{name} ends at {end!r}, but the dates of the rows are not known: run progressive with time=")
     return int(np.searchsorted(times, np.datetime64(end), side=side))
+
+
+@dataclass(frozen=True)
+class IntervalResult:
+    """Coverage and width of regions that were all made before their outputs were seen.
+
+    Attributes
+    ----------
+    name : the method
+    target : the coverage that was asked for
+    region : "each", "box" or "ellipsoid"
+    rows : (checkpoints,) rows read by then
+    tested, covered : (checkpoints, k) how many regions of observed outputs there were by then, and how many held them;
+        k = d, or 1 for a region of all outputs
+    bounded, widths : (checkpoints, d) how many intervals were finite, and the sum of their widths
+    regions : all of them (nan in a warm-up), None if not kept
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OLOK, progressive
+    >>> X = np.random.default_rng(0).uniform(size=(1000, 2))
+    >>> found = progressive(OLOK(), X, X @ [1.0, 2.0], intervals=0.8).intervals
+    >>> found.name, bool(abs(found.coverage[0] - 0.8) < 0.06)
+    ('ACI', True)
+    """
+
+    name: str
+    target: float
+    region: str
+    rows: npt.NDArray[np.int64]
+    tested: Array
+    covered: Array
+    bounded: Array
+    widths: Array
+    regions: Regions | None
+
+    @property
+    def coverage(self) -> Array:
+        """(k,) share of regions that held what was observed."""
+        return _last_ratio(self.covered, self.tested)
+
+    @property
+    def width(self) -> Array:
+        """(d,) mean width of the intervals that were finite."""
+        return _last_ratio(self.widths, self.bounded)
+
+    @property
+    def n_unbounded(self) -> int:
+        """How many regions of observed outputs were infinite, as the first ones are; the most over the outputs."""
+        return int((self.tested[-1] - self.bounded[-1]).max()) if len(self.tested) else 0
+
+    def part(self, rows: slice, Y: Array, marks: Times) -> IntervalResult:
+        """The result on some of the rows, whose outputs are Y (n, d), with checkpoints at `marks`."""
+        if self.regions is None:
+            raise ValueError("the result did not keep its intervals: run progressive with keep='all'")
+        regions = self.regions.chosen(rows)
+        sums = [np.cumsum(count, axis=0, dtype=np.float64)[marks - 1] for count in interval_counts(regions, Y)]
+        tested, covered, bounded, widths = sums
+        return replace(
+            self, rows=marks, tested=tested, covered=covered, bounded=bounded, widths=widths, regions=regions
+        )
+
+
+def _last_ratio(sums: Array, counts: Array) -> Array:
+    return ratio(sums[-1], counts[-1]) if len(sums) else np.full(sums.shape[1], np.nan)
+
+
+def interval_counts(regions: Regions, Y: Array) -> tuple[Array, Array, Array, Array]:
+    """What is counted of regions of outputs Y (n, d): tested and covered (n, k), bounded and their widths (n, d)."""
+    width = unnamed(regions.width)
+    seen, finite = ~np.isnan(regions.covered), np.isfinite(width)
+    # Only rows whose outputs were observed count, here as there.
+    finite &= np.isfinite(Y).any(axis=1, keepdims=True) if regions.covered.shape[1] == 1 else np.isfinite(Y)
+    return seen, np.where(seen, regions.covered, 0.0), finite, np.where(finite, width, 0.0)
 
 
 #: Outputs shown in a table; of more, only the first and the last ones.
@@ -147,7 +209,7 @@ class ProgressiveResult:
     @property
     def counts(self) -> Array:
         """(checkpoints, d) predictions of each output tested by then; of regression."""
-        counts: Array = self.model.counts.points
+        counts: Array = self.model.counts
         return counts
 
     @property

@@ -1,4 +1,4 @@
-"""One way to read them all: `chunks`."""
+"""Rows of arrays, data frames and iterables in chunks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,12 @@ from ovk.base import Array, check_int, quoted, require_numbers
 
 
 class Table(ABC):
-    """Named columns whose rows can be read in blocks.
-
-    Attributes
-    ----------
-    names : names of the columns
-    n_rows : number of rows, None where only reading would tell
-    label : what to call the table in a message
-    """
+    """Named columns whose rows can be read in blocks."""
 
     names: tuple[str, ...]
+    #: None where only reading would tell.
     n_rows: int | None
+    #: What to call the table in a message.
     label: str
 
     @abstractmethod
@@ -41,45 +36,37 @@ class Table(ABC):
         )
 
 
-class ArrayTable(Table):
-    """A two-dimensional array, memory-mapped perhaps; its columns are called x0, x1, ... or y0, y1, ..."""
+class MemoryTable(Table):
+    """A two-dimensional array, memory-mapped perhaps, or a data frame of any library that narwhals knows.
 
-    def __init__(self, array: Any, label: str) -> None:
-        self.array, self.label, self.n_rows = array, label, len(array)
-        self.names = tuple(f"{label.lower()}{j}" for j in range(array.shape[1]))
+    The columns of an array are called x0, x1, ... or y0, y1, ...
+    """
+
+    def __init__(self, data: Any, label: str) -> None:
+        self.data, self.label, self.n_rows = data, label, len(data)
+        plain = isinstance(data, np.ndarray)
+        names = [f"{label.lower()}{j}" for j in range(data.shape[1])] if plain else data.columns
+        self.names = tuple(map(str, names))
 
     def blocks(self, columns: list[int], size: int) -> Iterator[Array]:
-        for start in range(0, len(self.array), size):
-            part = self.array[start : start + size]
-            if columns != list(range(part.shape[1])):
-                part = part[:, columns]
-            if part.dtype.kind in "biuf":
-                yield np.asarray(part, dtype=np.float64)
+        for start in range(0, len(self.data), size):
+            part = self.data[start : start + size]
+            if isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
+                whole = columns == list(range(part.shape[1]))
+                yield np.asarray(part if whole else part[:, columns], dtype=np.float64)
             else:
-                yield self._numbers((column.tolist() for column in part.T), columns, _row_after(start))
+                cells = [_cells(part, j) for j in columns]
+                yield self._numbers(cells, columns, lambda i, start=start: f"row {start + i}")  # type: ignore[misc]
 
 
-class FrameTable(Table):
-    """A data frame of any library that narwhals knows."""
-
-    def __init__(self, frame: Any, label: str) -> None:
-        self.frame, self.label, self.n_rows = frame, label, len(frame)
-        self.names = tuple(map(str, frame.columns))
-
-    def blocks(self, columns: list[int], size: int) -> Iterator[Array]:
+def _cells(part: Any, j: int) -> Any:
+    """The cells of a column, as an array of numbers where it has a type of numbers."""
+    column = part[:, j]
+    if not isinstance(part, np.ndarray) and (column.dtype.is_float() or column.dtype.is_integer()):
         import narwhals as nw
 
-        for start in range(0, len(self.frame), size):
-            part = self.frame[start : start + size]
-            cells = []
-            for series in (part[:, j] for j in columns):
-                plain = series.dtype.is_float() or series.dtype.is_integer()
-                cells.append(series.cast(nw.Float64).to_numpy() if plain else series.to_list())
-            yield self._numbers(cells, columns, _row_after(start))
-
-
-def _row_after(start: int) -> Callable[[int], str]:
-    return lambda i: f"row {start + i}"
+        return column.cast(nw.Float64).to_numpy()
+    return column.tolist() if isinstance(part, np.ndarray) else column.to_list()
 
 
 def is_frame(data: Any) -> bool:
@@ -93,8 +80,8 @@ def as_table(data: Any, label: str) -> tuple[Table, bool]:
     if is_frame(data):
         frame = _narwhals(data, label)
         single = len(frame.shape) == 1
-        return FrameTable(frame.alias(frame.name or "y0").to_frame() if single else frame, label), single
-    array = data if isinstance(data, np.ndarray) else np.asarray(data)
+        return MemoryTable(frame.alias(frame.name or "y0").to_frame() if single else frame, label), single
+    array = np.asanyarray(data)
     single = array.ndim == 1 and label == "Y"
     if single:
         array = array[:, None]
@@ -104,7 +91,7 @@ def as_table(data: Any, label: str) -> tuple[Table, bool]:
             f"{label} must have {allowed}, got shape {array.shape} of {type(data).__name__}: reshape it (one row is "
             f"{label}[None, :]), and make sparse matrices dense"
         )
-    return ArrayTable(array, label), single
+    return MemoryTable(array, label), single
 
 
 def _narwhals(data: Any, label: str) -> Any:
@@ -120,14 +107,7 @@ def _narwhals(data: Any, label: str) -> Any:
 
 
 class Chunk(NamedTuple):
-    """Rows in their order.
-
-    Attributes
-    ----------
-    X : (n, p) inputs
-    Y : (n, d) outputs, or (n,) if a single one was given as such; nan where nothing was observed
-    features, targets : names of the inputs and of the outputs
-    """
+    """Rows X (n, p) and Y (n, d), or (n,) if a single output was given as such; nan where nothing was observed."""
 
     X: Array
     Y: Array
@@ -137,13 +117,9 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunks:
-    """An iterable of `Chunk`. Arrays, frames and files can be gone through again, an iterator only once.
+    """An iterable of `Chunk`. Arrays, frames and files can be gone through again, an iterator only once."""
 
-    Attributes
-    ----------
-    n_rows : number of rows, None where only reading would tell
-    """
-
+    #: None where only reading would tell.
     n_rows: int | None
     _read: Callable[[], Iterator[Chunk]]
 
@@ -221,8 +197,7 @@ def _split(table: Table, targets: Any, features: Any, size: int) -> Chunks:
 
     def read() -> Iterator[Chunk]:
         for block in _nonempty(table, xs + ys, size):
-            Y = block[:, len(xs) :]
-            yield Chunk(block[:, : len(xs)], Y[:, 0] if single else Y, *names)
+            yield Chunk(block[:, : len(xs)], block[:, -1] if single else block[:, len(xs) :], *names)
 
     return Chunks(table.n_rows, read)
 
@@ -233,7 +208,7 @@ def _pair(X: Any, Y: Any, features: Any, size: int) -> Chunks:
     outputs, single = as_table(Y, "Y")
     if inputs.n_rows != outputs.n_rows:
         raise ValueError(f"X has {inputs.n_rows} rows but Y has {outputs.n_rows}: they must be the same rows")
-    xs = list(range(len(inputs.names))) if features is None else _columns(inputs, features, "features")
+    xs = _columns(inputs, range(len(inputs.names)) if features is None else features, "features")
     ys = list(range(len(outputs.names)))
     if not xs or not ys:
         raise ValueError(f"X and Y need at least one column each, got {len(xs)} and {len(ys)}")
@@ -272,12 +247,9 @@ def _checked(parts: Iterable[Any], targets: Any, features: Any, size: int) -> It
 
 def _nonempty(table: Table, columns: list[int], size: int) -> Iterator[Array]:
     """Blocks of the table; one without rows if it has none, so that its columns are known all the same."""
-    empty = True
-    for block in table.blocks(columns, size):
-        empty = False
-        yield block
-    if empty:
-        yield np.empty((0, len(columns)))
+    blocks = table.blocks(columns, size)
+    yield next(blocks, np.empty((0, len(columns))))
+    yield from blocks
 
 
 def _columns(table: Table, chosen: Any, argument: str) -> list[int]:

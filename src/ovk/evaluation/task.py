@@ -12,11 +12,13 @@ from sklearn.base import ClassifierMixin
 
 from ovk.base import Array, Labels, Mask, State, Times
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
-from ovk.evaluation.learners import Incremental, OnlineClassifier, OnlineLearner
-from ovk.evaluation.running import RunningSum
+from ovk.evaluation.delayed import Incremental, OnlineClassifier, OnlineLearner
 from ovk.online import CodedClassifier
 
-# Scores of one learner.
+# Scores of one learner, noted at checkpoints of the stream.
+
+#: Checkpoints in each doubling of the number of rows: a curve has 160 points after a million rows.
+PER_DOUBLING = 8
 
 #: Probabilities are counted in so many bins for the area under the curve.
 BINS = 4096
@@ -27,18 +29,57 @@ MIN_PROBABILITY = 1e-15
 NO_MARKS: Times = np.empty(0, dtype=np.int64)
 
 
+def checkpoints(start: int, stop: int) -> Times:
+    """Checkpoints t with start < t <= stop: the whole numbers next above 2^(k/8), so more and more apart.
+
+    >>> checkpoints(10, 40)
+    array([11, 12, 13, 14, 15, 16, 18, 20, 21, 23, 25, 27, 30, 32, 35, 39])
+    """
+    k = np.arange(PER_DOUBLING * int(max(stop, 1)).bit_length() + 1)
+    t = np.unique(np.ceil(2.0 ** (k / PER_DOUBLING)).astype(np.int64))
+    return t[(t > start) & (t <= stop)]
+
+
+@dataclass
+class RunningSum(State):
+    """Sums of rows (d,) along the stream: `total` (d,) so far, and `points` (checkpoints, d) noted.
+
+    Rows are added one after the other, so chunks of any sizes give the same bits.
+    """
+
+    total: Array
+    points: Array
+
+    @classmethod
+    def empty(cls, d: int) -> RunningSum:
+        return cls(np.zeros(d), np.empty((0, d)))
+
+    def add(self, values: Array, marks: Times) -> None:
+        """Add the rows of `values`, and note the sum after the first m of them for each m in `marks`."""
+        sums = np.cumsum(np.vstack([self.total, values]), axis=0)
+        self.total = sums[-1].copy()
+        if len(marks):
+            self.points = np.concatenate([self.points, sums[marks]])
+
+    def note(self) -> None:
+        self.points = np.vstack([self.points, self.total])
+
+    def merge(self, other: RunningSum) -> None:
+        self.total, self.points = self.total + other.total, self.points[:0]
+
+
 @dataclass
 class Scores(State, ABC):
     """How well one learner predicts, as sums over the rows of a stream, noted at checkpoints.
 
-    Attributes
-    ----------
-    name : what the learner is called in tables and plots
-    seconds : time it took, which is not saved
+    `name` is what the learner is called in tables and plots, `seconds` the time it took, which is not saved.
     """
 
     name: str
+    sums: RunningSum
     seconds: float = field(default=0.0, init=False)
+
+    _state_classes = {"sums": RunningSum}
 
     @abstractmethod
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
@@ -48,122 +89,84 @@ class Scores(State, ABC):
     def fresh(self) -> Self:
         """Scores of the same learner before any row."""
 
-    @abstractmethod
     def note(self) -> None:
         """Make the present row a checkpoint."""
+        self.sums.note()
 
-    @abstractmethod
     def merge(self, other: Self) -> None:
         """Add the sums of another stream. The checkpoints of the two were at other rows: what was noted is dropped."""
+        self.sums.merge(other.sums)
+        self.seconds += other.seconds
 
 
 @dataclass
 class RegressionScores(Scores, kind="regression"):
-    """Errors of one learner over the rows so far, in the units of the outputs.
-
-    Attributes
-    ----------
-    name, seconds : what it is called in tables and plots, and the time it took
-    counts, squares, absolute : sums of rows, of squared errors and of absolute errors
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import REGRESSION
-    >>> scores = REGRESSION.scores("mine", 1)
-    >>> scores.add(np.zeros((2, 1)), np.array([[1.0], [3.0]]), np.full((2, 1), True))
-    >>> scores.mse, scores.mae
-    (array([5.]), array([2.]))
-    """
-
-    counts: RunningSum
-    squares: RunningSum
-    absolute: RunningSum
-
-    _state_classes = {"counts": RunningSum, "squares": RunningSum, "absolute": RunningSum}
+    """Errors of one learner: `sums` are (3 d) numbers of rows, squared and absolute errors, in units of the outputs."""
 
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
         # An error of 1e200 squares to infinity, and so does its mean: that is the right answer.
         with np.errstate(over="ignore", invalid="ignore"):
             errors = np.where(counted, F - Y, 0.0)
-            self.squares.add(errors**2, marks)
-            self.absolute.add(np.abs(errors), marks)
-        self.counts.add(counted.astype(np.float64), marks)
+            self.sums.add(np.hstack([counted, errors**2, np.abs(errors)]), marks)
 
     def fresh(self) -> RegressionScores:
-        return REGRESSION.scores(self.name, len(self.counts.total))
-
-    def note(self) -> None:
-        for total in (self.counts, self.squares, self.absolute):
-            total.note()
-
-    def merge(self, other: RegressionScores) -> None:
-        self.counts.merge(other.counts)
-        self.squares.merge(other.squares)
-        self.absolute.merge(other.absolute)
-        self.seconds += other.seconds
+        return RegressionScores(self.name, RunningSum.empty(len(self.sums.total)))
 
     @property
     def mse(self) -> Array:
         """(d,) mean squared error of each output."""
-        return _mean(self.squares.total, self.counts.total)
+        return self._mean(self.sums.total, 1)
 
     @property
     def mae(self) -> Array:
         """(d,) mean absolute error of each output."""
-        return _mean(self.absolute.total, self.counts.total)
+        return self._mean(self.sums.total, 2)
+
+    @property
+    def counts(self) -> Array:
+        """(checkpoints, d) predictions of each output that were tested by then."""
+        return np.split(self.sums.points, 3, axis=-1)[0]
 
     @property
     def mse_curve(self) -> Array:
         """(checkpoints, d) mean squared error of all predictions so far."""
-        return _mean(self.squares.points, self.counts.points)
+        return self._mean(self.sums.points, 1)
 
     @property
     def mae_curve(self) -> Array:
         """(checkpoints, d) mean absolute error of all predictions so far."""
-        return _mean(self.absolute.points, self.counts.points)
+        return self._mean(self.sums.points, 2)
+
+    def _mean(self, sums: Array, which: int) -> Array:
+        parts = np.split(sums, 3, axis=-1)
+        return ratio(parts[which], parts[0])
 
 
-def _mean(sums: Array, counts: Array) -> Array:
+def ratio(sums: Array, counts: Array) -> Array:
+    """Means from sums, nan where there is nothing."""
     return sums / np.where(counts > 0, counts, np.nan)
 
 
 @dataclass
 class ClassScores(Scores, kind="classification"):
-    """Hits and misses of one classifier so far.
+    """Hits and misses of one classifier: `sums` are the numbers of rows and of hits.
 
-    Attributes
-    ----------
-    name, seconds : what it is called in tables and plots, and the time it took
-    confusion : (K, K) how often each class (row) was predicted as each (column)
-    histogram : (K, 2, bins) how often each class came with each probability: without it (first), and with it
-    log_losses : sum of -log of the probability of the class that came, nan for a classifier without probabilities
-    curve : accuracy at each checkpoint
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import CLASSIFICATION
-    >>> scores = CLASSIFICATION.scores("mine", 2)
-    >>> P, Y = np.array([[0.5, 0.5], [0.2, 0.8], [0.8, 0.2]]), np.eye(2)[[0, 1, 1]]
-    >>> scores.add(P, Y, np.full((3, 2), True))
-    >>> round(scores.accuracy, 3), round(scores.log_loss, 3), scores.auc
-    (0.667, 0.842, 0.5)
+    `confusion` (K, K): how often each class (row) was predicted as each (column). `histogram` (K, 2, bins): how often
+    each class came with each probability, without it (first) and with it. `log_losses`: the sum of -log of the
+    probability of the class that came, nan for a classifier without probabilities.
     """
 
     confusion: Array
     histogram: Array
     log_losses: float = 0.0
-    curve: list[float] = field(default_factory=list)
 
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
         self._grow(F.shape[1])
         rows = counted.any(axis=1)
         P, truth, guess = F[rows], Y[rows].argmax(axis=1), F[rows].argmax(axis=1)
-        hits, n = float(np.trace(self.confusion)), float(self.confusion.sum())
-        so_far = np.concatenate([[hits], hits + np.cumsum(truth == guess)])
-        for k in np.cumsum(rows)[marks - 1].tolist():
-            self.curve.append(float(so_far[k] / max(n + k, 1.0)))
+        hits = np.zeros(len(F))
+        hits[rows] = truth == guess
+        self.sums.add(np.column_stack([rows, hits]), marks)
         # New arrays, since snapshots share the old ones.
         self.confusion = self.confusion.copy()
         np.add.at(self.confusion, (truth, guess), 1.0)
@@ -186,15 +189,17 @@ class ClassScores(Scores, kind="classification"):
     def fresh(self) -> ClassScores:
         return CLASSIFICATION.scores(self.name, len(self.confusion), probabilities=not np.isnan(self.log_losses))
 
-    def note(self) -> None:
-        self.curve = [*self.curve, self.accuracy]
-
     def merge(self, other: ClassScores) -> None:
+        super().merge(other)
         self.confusion = self.confusion + other.confusion
         self.histogram = self.histogram + other.histogram
         self.log_losses += other.log_losses
-        self.seconds += other.seconds
-        self.curve = []
+
+    @property
+    def curve(self) -> Array:
+        """(checkpoints,) accuracy of all predictions so far."""
+        rows, hits = self.sums.points.T
+        return np.asarray(hits / np.maximum(rows, 1.0))
 
     @property
     def accuracy(self) -> float:
@@ -204,7 +209,7 @@ class ClassScores(Scores, kind="classification"):
     @property
     def recall(self) -> Array:
         """(K,) of the rows of each class the share that was predicted as such; nan for one that never came."""
-        return _mean(np.diagonal(self.confusion), self.confusion.sum(axis=1))
+        return ratio(np.diagonal(self.confusion), self.confusion.sum(axis=1))
 
     @property
     def balanced_accuracy(self) -> float:
@@ -238,15 +243,10 @@ class ClassScores(Scores, kind="classification"):
 
 
 class ScoreTable(NamedTuple):
-    """Scores to show.
+    """Values (rows, columns) to show, nan where unknown.
 
-    Attributes
-    ----------
-    title : what the values are
-    rows, columns : names
-    values : (rows, columns), nan where unknown
-    largest : for each row, whether the largest value is the best; empty where none is
-    relative : a further row for several outputs: its name, and a value for each column
+    `largest`: for each row, whether the largest value is the best; empty where none is. `relative`: a further row for
+    several outputs, its name and a value for each column.
     """
 
     title: str
@@ -258,6 +258,7 @@ class ScoreTable(NamedTuple):
 
 
 # Tasks.
+
 
 S = TypeVar("S", bound=Scores)
 
@@ -284,23 +285,8 @@ class Task(State, ABC, Generic[S]):
         task.conclusion(learners, names)                 one sentence
         task.against_best_baseline(learners)             its name, and the ratio of the model's error to that of it
 
-    Attributes
-    ----------
-    name : "regression" or "classification"
-    numeric : whether outputs are numbers, which are scaled and can have intervals and forecasts
-    baselines : baselines by short name; those without "ridge" are the default ones
-    error_name : what `DriftResult.losses` are, for an axis
-    figures : what there is to draw of a result: "errors", "intervals", "growth", "accuracy", "confusion"
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import CLASSIFICATION
-    >>> Y = CLASSIFICATION.outputs(np.array([1.0, np.nan, 0.0]), ["no", "yes"])
-    >>> Y.tolist()
-    [[0.0, 1.0], [nan, nan], [1.0, 0.0]]
-    >>> CLASSIFICATION.decided(Y, ["no", "yes"]).tolist()
-    ['yes', None, 'no']
+    `numeric`: outputs are numbers, which are scaled and can have intervals and forecasts. `error_name`: what
+    `DriftResult.losses` are, for an axis.
     """
 
     name: ClassVar[str]
@@ -308,7 +294,6 @@ class Task(State, ABC, Generic[S]):
     baselines: ClassVar[Mapping[str, type[Baseline]]]
     default_baselines: ClassVar[tuple[str, ...]]
     error_name: ClassVar[str]
-    figures: ClassVar[tuple[str, ...]]
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
@@ -331,17 +316,17 @@ class Task(State, ABC, Generic[S]):
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         """(n, d) outputs, from numbers (n,) or (n, d), or from codes of labels (n,) or (n, 1), nan where missing."""
 
-    @abstractmethod
     def targets(self, y: Array, classes: Any = ()) -> Any:
         """What a model learns from: the numbers, or labels (n,), None where missing."""
+        return y
 
-    @abstractmethod
     def decided(self, F: Array, classes: Any = ()) -> Any:
         """What users call predictions: F itself, or the most probable labels (n,), None in rows not predicted."""
+        return F
 
-    @abstractmethod
     def compact(self, F: Array) -> Array:
         """What is kept of predictions where only `decided` will be asked for."""
+        return F
 
     @abstractmethod
     def skipped(self, X: Array, Y: Array, F: Array) -> Mask:
@@ -365,10 +350,6 @@ class Task(State, ABC, Generic[S]):
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
         """Predictions F of a model, which does not learn."""
 
-    @abstractmethod
-    def first_guess(self, d: int) -> Array:
-        """(d,) the prediction before anything was learned."""
-
     # Scores ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -376,15 +357,15 @@ class Task(State, ABC, Generic[S]):
         """Scores of a learner before the first row; `probabilities`: whether a classifier tells them."""
 
     @abstractmethod
-    def tables(self, learners: Sequence[S], names: Sequence[str]) -> list[ScoreTable]:
+    def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         """The scores of the learners, the model first."""
 
     @abstractmethod
-    def conclusion(self, learners: Sequence[S], names: Sequence[str]) -> str:
+    def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         """One sentence: how the model, the first of the learners, compares with its best baseline."""
 
     @abstractmethod
-    def against_best_baseline(self, learners: Sequence[S]) -> tuple[str, float] | None:
+    def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         """Name of the best baseline, and the ratio of the model's error to that of it; None if nothing was tested."""
 
 
@@ -403,19 +384,9 @@ class Regression(Task[RegressionScores], kind="regression"):
     baselines = {"last": LastValue, "mean": RunningMean, "ridge": RefittedRidge}
     default_baselines = ("last", "mean")
     error_name = "squared error /\nvariance of outputs"
-    figures = ("errors", "intervals", "growth")
 
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         return y[:, None] if y.ndim == 1 else y
-
-    def targets(self, y: Array, classes: Any = ()) -> Any:
-        return y
-
-    def decided(self, F: Array, classes: Any = ()) -> Any:
-        return F
-
-    def compact(self, F: Array) -> Array:
-        return F
 
     def skipped(self, X: Array, Y: Array, F: Array) -> Mask:
         # A prediction that is nan although its row was fine is an error of the model, and must show in its mean.
@@ -447,13 +418,10 @@ class Regression(Task[RegressionScores], kind="regression"):
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(len(X), -1)
 
-    def first_guess(self, d: int) -> Array:
-        return np.zeros(d)
-
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> RegressionScores:
-        return RegressionScores(name, *(RunningSum.empty(d) for _ in range(3)))
+        return RegressionScores(name, RunningSum.empty(3 * d))
 
-    def tables(self, learners: Sequence[RegressionScores], names: Sequence[str]) -> list[ScoreTable]:
+    def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         columns, found = tuple(one.name for one in learners), []
         for title, error in (("mean squared error", "mse"), ("mean absolute error", "mae")):
             values = np.array([getattr(one, error) for one in learners]).T
@@ -462,11 +430,11 @@ class Regression(Task[RegressionScores], kind="regression"):
             found.append(ScoreTable(title, tuple(names), columns, values, (False,) * len(names), last))
         return found
 
-    def against_best_baseline(self, learners: Sequence[RegressionScores]) -> tuple[str, float] | None:
+    def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         compared = _relative(learners, "mse")
         return None if compared is None or not np.isfinite(compared[1][0]) else (compared[0], float(compared[1][0]))
 
-    def conclusion(self, learners: Sequence[RegressionScores], names: Sequence[str]) -> str:
+    def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         compared = self.against_best_baseline(learners)
         if compared is None:
             return "Nothing can be said of the model yet: no row was tested beside a baseline."
@@ -479,7 +447,7 @@ class Regression(Task[RegressionScores], kind="regression"):
         return f"{said}{_but(learners, best, names)}."
 
 
-def _relative(learners: Sequence[RegressionScores], error: str) -> tuple[str, Array] | None:
+def _relative(learners: Sequence[Any], error: str) -> tuple[str, Array] | None:
     """Name of the best baseline, and for each learner the geometric mean over outputs of its error over that."""
     E = np.array([getattr(one, error) for one in learners])
     # An output that was never seen, or that a baseline knows exactly, has no ratio.
@@ -492,7 +460,7 @@ def _relative(learners: Sequence[RegressionScores], error: str) -> tuple[str, Ar
     return learners[best].name, np.exp(logs - logs[best])
 
 
-def _but(learners: Sequence[RegressionScores], best: str, names: Sequence[str]) -> str:
+def _but(learners: Sequence[Any], best: str, names: Sequence[str]) -> str:
     """The outputs for which a baseline is better, by squared or by absolute error; empty if there are none."""
     model, *baselines = learners
     other = next(one for one in baselines if one.name == best)
@@ -533,7 +501,6 @@ class Classification(Task[ClassScores], kind="classification"):
     baselines = {"last": NoChange, "majority": Majority}
     default_baselines = ("last", "majority")
     error_name = "share of wrong labels"
-    figures = ("accuracy", "confusion")
 
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         codes = y.reshape(-1)
@@ -592,14 +559,11 @@ class Classification(Task[ClassScores], kind="classification"):
         found: Array = np.eye(len(classes))[[place[one] for one in np.asarray(model.predict(X)).tolist()]]
         return found
 
-    def first_guess(self, d: int) -> Array:
-        guess: Array = np.eye(1, d)[0]
-        return guess
-
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> ClassScores:
-        return ClassScores(name, np.zeros((d, d)), np.zeros((d, 2, BINS)), 0.0 if probabilities else np.nan)
+        missing = 0.0 if probabilities else np.nan
+        return ClassScores(name, RunningSum.empty(2), np.zeros((d, d)), np.zeros((d, 2, BINS)), missing)
 
-    def tables(self, learners: Sequence[ClassScores], names: Sequence[str]) -> list[ScoreTable]:
+    def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         values = np.array([[getattr(one, attribute) for one in learners] for _, attribute, _ in CLASS_SCORES])
         titles, largest = tuple(name for name, _, _ in CLASS_SCORES), tuple(best for _, _, best in CLASS_SCORES)
         counts = learners[0].confusion.sum(axis=1)
@@ -609,14 +573,14 @@ class Classification(Task[ClassScores], kind="classification"):
             ScoreTable("classes", tuple(map(str, names)), ("rows", "share", "recall"), each),
         ]
 
-    def against_best_baseline(self, learners: Sequence[ClassScores]) -> tuple[str, float] | None:
+    def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         model, *baselines = learners
         best = max(baselines, key=lambda one: one.accuracy, default=None)
         if best is None or best.accuracy == 1.0 or not model.confusion.any():
             return None
         return best.name, (1.0 - model.accuracy) / (1.0 - best.accuracy)
 
-    def conclusion(self, learners: Sequence[ClassScores], names: Sequence[str]) -> str:
+    def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         model, *baselines = learners
         counts = model.confusion.sum(axis=1)
         if not counts.sum():

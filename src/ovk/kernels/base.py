@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -109,16 +110,9 @@ def product_window(G: Array, W: Array, since: Indices | None) -> Array:
 
 
 def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
-    """Sum over j of the gradient of k(x_i, z_j) in x_i, times W_j.
+    """(n, q, p) derivatives of sum_j k(x_i, z_j) W_ja in the b-th coordinate of x_i, at the entry (i, a, b).
 
-    Parameters
-    ----------
-    X, Z : (n, p) and (m, p) arrays
-    W : (m, q) array of weights, or (n, m, q) with weights of its own for each x_i
-
-    Returns
-    -------
-    (n, q, p) array; entry (i, a, b) is the derivative of sum_j k(x_i, z_j) W_ja in the b-th coordinate of x_i
+    The weights W are (m, q), or (n, m, q) with weights of its own for each x_i.
     """
     X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
     if W.ndim == 3:
@@ -148,12 +142,12 @@ def _contract_each(slopes: list[Slope], X: Array, Z: Array, W: Array) -> Array:
 # Sums, products and multiples.
 
 
+@dataclass(eq=False, repr=False)
 class OfTwo(ScalarKernel, saved=False):
     """A kernel made of two others."""
 
-    def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
-        self.left = left
-        self.right = right
+    left: ScalarKernel
+    right: ScalarKernel
 
     @staticmethod
     def _named(left: dict[str, Array], right: dict[str, Array]) -> dict[str, Array]:
@@ -162,14 +156,7 @@ class OfTwo(ScalarKernel, saved=False):
 
 
 class Sum(OfTwo):
-    """k1(x, z) + k2(x, z), written ``k1 + k2``.
-
-    Examples
-    --------
-    >>> from ovk.kernels import Gaussian, Linear
-    >>> Gaussian(1.0) + Linear()
-    Gaussian(1.0) + Linear()
-    """
+    """k1(x, z) + k2(x, z), written ``k1 + k2``."""
 
     def _expression(self) -> tuple[str, int]:
         return f"{part(self.left, SUM)} + {part(self.right, PRODUCT)}", SUM
@@ -202,14 +189,7 @@ class Sum(OfTwo):
 
 
 class Product(OfTwo):
-    """k1(x, z) k2(x, z), written ``k1 * k2``.
-
-    Examples
-    --------
-    >>> from ovk.kernels import Gaussian, Linear
-    >>> Gaussian(1.0) * Linear()
-    Gaussian(1.0) * Linear()
-    """
+    """k1(x, z) k2(x, z), written ``k1 * k2``."""
 
     def _expression(self) -> tuple[str, int]:
         return f"{part(self.left, PRODUCT)} * {part(self.right, ATOM)}", PRODUCT
@@ -244,19 +224,12 @@ class Product(OfTwo):
         ]
 
 
+@dataclass(eq=False, repr=False)
 class Scaled(ScalarKernel):
-    """factor k(x, z), written ``factor * k``.
+    """factor k(x, z), written ``factor * k``."""
 
-    Examples
-    --------
-    >>> from ovk.kernels import Gaussian
-    >>> 2.0 * Gaussian(1.0)
-    2.0 * Gaussian(1.0)
-    """
-
-    def __init__(self, factor: float, kernel: ScalarKernel) -> None:
-        self.factor = factor
-        self.kernel = kernel
+    factor: float
+    kernel: ScalarKernel
 
     def _expression(self) -> tuple[str, int]:
         return f"{self.factor!r} * {part(self.kernel, ATOM)}", PRODUCT
@@ -304,6 +277,7 @@ rule("*", float, ScalarKernel)(Scaled)
 # Kernels of the inner product: polynomials of it, itself, and Tanimoto's part of the union; the constant kernel.
 
 
+@dataclass(eq=False, repr=False)
 class Polynomial(ScalarKernel):
     """k(x, z) = (gamma <x, z> + coef0)^degree.
 
@@ -322,10 +296,9 @@ class Polynomial(ScalarKernel):
            [ 9., 25.]])
     """
 
-    def __init__(self, degree: int = 2, gamma: float = 1.0, coef0: float = 1.0) -> None:
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
+    degree: int = 2
+    gamma: float = 1.0
+    coef0: float = 1.0
 
     def _checked(self) -> tuple[int, float, float]:
         degree = check_int(self.degree, "degree")
@@ -410,6 +383,7 @@ class Tanimoto(ScalarKernel):
         return [Slope(1.0 / safe + inner / safe**2, -2.0 * inner / safe**2, 1.0)]
 
 
+@dataclass(eq=False, repr=False)
 class Intercept(ScalarKernel):
     """k(x, z) = v: an intercept that is penalised, the less the larger v is.
 
@@ -429,8 +403,7 @@ class Intercept(ScalarKernel):
            [3., 3.]])
     """
 
-    def __init__(self, variance: float = 1.0) -> None:
-        self.variance = variance
+    variance: float = 1.0
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return np.full((X.shape[0], (X if Z is None else Z).shape[0]), positive(self.variance, "variance"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ovk.kernels.stationary import Gaussian, Laplacian
 # A kernel given as a matrix over known objects.
 
 
+@dataclass(eq=False, repr=False)
 class Precomputed(ScalarKernel):
     """k(i, j) = matrix[i, j].
 
@@ -38,8 +40,7 @@ class Precomputed(ScalarKernel):
            [2.]])
     """
 
-    def __init__(self, matrix: Array | None = None) -> None:
-        self.matrix = matrix
+    matrix: Array | None = None
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         if self.matrix is None:
@@ -95,6 +96,7 @@ def numbers_of_objects(X: Any, count: int, wrong_shape: str, which: str) -> Indi
     return column.astype(np.intp)
 
 
+@dataclass(eq=False, repr=False)
 class Function(ScalarKernel):
     """A kernel given as a Python function of two matrices of inputs.
 
@@ -112,8 +114,7 @@ class Function(ScalarKernel):
            [1., 2.]])
     """
 
-    def __init__(self, function: Callable[[Any, Any], Array]) -> None:
-        self.function = function
+    function: Callable[[Any, Any], Array]
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         other = X if Z is None else Z
@@ -129,25 +130,11 @@ class Function(ScalarKernel):
         return np.array([self(X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
 
+@dataclass(eq=False, repr=False)
 class SklearnKernel(ScalarKernel):
-    """A kernel object of `sklearn.gaussian_process.kernels`.
+    """A kernel object of `sklearn.gaussian_process.kernels`."""
 
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> from ovk.kernels import SklearnKernel
-    >>> SklearnKernel(RBF(1.0))(np.array([[0.0], [1.0]])).round(4)
-    array([[1.    , 0.6065],
-           [0.6065, 1.    ]])
-    """
-
-    def __init__(self, kernel: sklearn_kernels.Kernel) -> None:
-        self.kernel = kernel
+    kernel: sklearn_kernels.Kernel
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return np.asarray(self.kernel(X, Z), dtype=np.float64)
@@ -177,14 +164,7 @@ _NAMES: dict[str, type[ScalarKernel]] = {
 
 
 def as_kernel(kernel: Any) -> ScalarKernel:
-    """Turn what a user may pass as a scalar kernel into one: an object of ours or scikit-learn's, a name, a function.
-
-    Examples
-    --------
-    >>> from ovk.kernels import as_kernel
-    >>> as_kernel("linear")
-    Linear()
-    """
+    """A scalar kernel from what a user may pass: an object of ours or scikit-learn's, a name, a function."""
     kernel = as_ours(kernel)
     if isinstance(kernel, ScalarKernel):
         return kernel

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, Indices, cached, check_int, positive
-from ovk.curves import Basis, Grid, as_grid
+from ovk.base import Array, Indices, check_int, positive
+from ovk.curves import Grid, as_grid
 from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
 
@@ -49,30 +49,15 @@ class OfCoordinates(ScalarKernel, saved=False):
         return prefixed("kernel", self.kernel.gradient_product(weights, self.coordinates(X)))
 
 
+@dataclass(eq=False, repr=False)
 class Mapped(OfCoordinates):
     """k(M'x, M'z): a kernel in another metric of the inputs, such as one that `ovk.GradientMetric` learned.
 
-    Parameters
-    ----------
-    kernel : scalar kernel of the mapped inputs
-    components : (p, q) array, M
-
-    Examples
-    --------
-    Only the difference of the two inputs counts.
-
-    >>> import numpy as np
-    >>> from ovk.kernels import Gaussian, Mapped
-    >>> k = Mapped(Gaussian(1.0), np.array([[1.0], [-1.0]]))
-    >>> k(np.array([[0.0, 0.0], [5.0, 5.0], [1.0, 0.0]])).round(4)
-    array([[1.    , 1.    , 0.6065],
-           [1.    , 1.    , 0.6065],
-           [0.6065, 0.6065, 1.    ]])
+    M is `components`, (p, q).
     """
 
-    def __init__(self, kernel: ScalarKernel, components: Any) -> None:
-        self.kernel = kernel
-        self.components = components
+    kernel: ScalarKernel
+    components: Any
 
     def _map(self, p: int) -> Array:
         M = np.asarray(self.components, dtype=np.float64)
@@ -92,6 +77,7 @@ class Mapped(OfCoordinates):
         return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]
 
 
+@dataclass(eq=False, repr=False)
 class OnColumns(OfCoordinates):
     """k(x_c, z_c): a kernel of some columns c of the inputs, for products and sums with kernels of the others.
 
@@ -112,9 +98,8 @@ class OnColumns(OfCoordinates):
            [0.3679, 1.    ]])
     """
 
-    def __init__(self, kernel: ScalarKernel, columns: Any) -> None:
-        self.kernel = kernel
-        self.columns = columns
+    kernel: ScalarKernel
+    columns: Any
 
     def _chosen(self, p: int) -> Indices:
         c = np.asarray(self.columns)
@@ -140,6 +125,7 @@ class OnColumns(OfCoordinates):
         return found
 
 
+@dataclass(eq=False, repr=False)
 class Periodic(OfCoordinates):
     """k(u(x), u(z)), u(x) = (P / 2 pi) (cos, sin)(2 pi x / P): a kernel of distances through a circle of length P.
 
@@ -160,9 +146,8 @@ class Periodic(OfCoordinates):
            [0.6165, 1.    ]])
     """
 
-    def __init__(self, kernel: ScalarKernel, period: float = 1.0) -> None:
-        self.kernel = kernel
-        self.period = period
+    kernel: ScalarKernel
+    period: float = 1.0
 
     def coordinates(self, X: Any) -> Array:
         """u(x) of every input, (n, 2 p)."""
@@ -179,8 +164,8 @@ class OnCurves(OfCoordinates):
     """A kernel of curves: inner products and distances are integrals, whatever the grid.
 
     Rows of X are curves, or functions of several variables, on a grid (or several channels on it, one behind the
-    other). The kernel sees coordinates whose Euclidean distance is the L2 distance of the curves, of their derivatives,
-    or of their fits in a basis.
+    other). The kernel sees coordinates whose Euclidean distance is the L2 distance of the curves, or of their
+    derivatives.
 
     Parameters
     ----------
@@ -188,8 +173,6 @@ class OnCurves(OfCoordinates):
     grid : `Grid`, `ProductGrid` or points; a regular grid on [0, 1] by default
     derivative : int
         How often curves are differentiated first; functions of several variables along each of them.
-    basis : a basis of `ovk.curves`, or None
-        Compare coefficients in this basis.
     channels : int
         Curves in each row.
 
@@ -206,7 +189,6 @@ class OnCurves(OfCoordinates):
     kernel: ScalarKernel
     grid: Any = None
     derivative: int = 0
-    basis: Basis | None = None
     channels: int = 1
 
     def _grid(self, p: int) -> Grid:
@@ -219,16 +201,6 @@ class OnCurves(OfCoordinates):
             raise ValueError(f"X has {d} columns for a curve but the grid of OnCurves has {len(grid)} points")
         return grid
 
-    @cached
-    def _projections(self) -> dict[int, Any]:
-        return {}
-
-    def _projection(self, p: int, grid: Grid, basis: Basis) -> Any:
-        found = self._projections()
-        if p not in found:
-            found[p] = basis.coordinates(grid)
-        return found[p]
-
     def coordinates(self, X: Any) -> Array:
         """The coordinates of curves, (n, q)."""
         X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
@@ -239,5 +211,4 @@ class OnCurves(OfCoordinates):
             # Of a function of several variables there is a channel for the slopes along each.
             slopes = grid.slopes(curves)
             curves = slopes.reshape(n, slopes.shape[1] * slopes.shape[2], len(grid))
-        after = curves * grid.roots() if self.basis is None else curves @ self._projection(p, grid, self.basis)
-        return np.ascontiguousarray(after.reshape(n, after.shape[1] * after.shape[2]))
+        return np.ascontiguousarray((curves * grid.roots()).reshape(n, curves.shape[1] * curves.shape[2]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -143,6 +144,7 @@ class Stationary(ScalarKernel):
         return [Slope(-first, first, 1.0 / np.square(self.scale(X.shape[1])))]
 
 
+@dataclass(eq=False, repr=False)
 class Gaussian(Stationary):
     """k(x, z) = exp(-|x - z|^2 / (2 l^2)).
 
@@ -160,8 +162,7 @@ class Gaussian(Stationary):
            [0.6065, 1.    ]])
     """
 
-    def __init__(self, length_scale: float | Array | str = "median") -> None:
-        self.length_scale = length_scale
+    length_scale: float | Array | str = "median"
 
     @classmethod
     def from_mu(cls, mu: float) -> Self:
@@ -182,6 +183,7 @@ class Gaussian(Stationary):
         return rng.standard_normal((n, p)) / self.scale(p)
 
 
+@dataclass(eq=False, repr=False)
 class RationalQuadratic(Stationary):
     """k(x, z) = (1 + |x - z|^2 / (2 a l^2))^(-a).
 
@@ -200,9 +202,8 @@ class RationalQuadratic(Stationary):
            [0.3333, 1.    ]])
     """
 
-    def __init__(self, alpha: float = 1.0, length_scale: float | Array | str = "median") -> None:
-        self.alpha = alpha
-        self.length_scale = length_scale
+    alpha: float = 1.0
+    length_scale: float | Array | str = "median"
 
     def profile(self, s: Array, order: int = 0) -> Array:
         # phi^(k) = (-1/2)^k [a (a+1) ... (a+k-1) / a^k] (1 + s / 2a)^(-a-k)
@@ -249,17 +250,7 @@ def spread_rows(X: Any) -> Array:
 def median_distance(X: Any, metric: str = "euclidean") -> float:
     """Median distance between different rows, a first guess of a kernel's width; 1 when all rows are the same.
 
-    Parameters
-    ----------
-    X : (n, p) inputs; of more than a thousand rows, a thousand spread evenly over them are compared
-    metric : the distance, as in `scipy.spatial.distance.pdist`; "cityblock" suits a Laplacian kernel
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.kernels import median_distance
-    >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
-    2.0
+    `metric` is one of `scipy.spatial.distance.pdist`.
     """
     rows = spread_rows(X)
     # Squares of very large or very small numbers would overflow or vanish.
@@ -272,6 +263,7 @@ def median_distance(X: Any, metric: str = "euclidean") -> float:
 # The Laplacian kernel of the L1 distance.
 
 
+@dataclass(eq=False, repr=False)
 class Laplacian(ScalarKernel):
     """k(x, z) = exp(-|x - z|_1 / l), the L1 distance (as scikit-learn's `laplacian_kernel` with gamma = 1/l).
 
@@ -291,8 +283,7 @@ class Laplacian(ScalarKernel):
            [0.3679, 1.    ]])
     """
 
-    def __init__(self, length_scale: float | str = "median") -> None:
-        self.length_scale = length_scale
+    length_scale: float | str = "median"
 
     def _is_median(self) -> bool:
         return isinstance(self.length_scale, str) and self.length_scale == "median"
@@ -351,6 +342,7 @@ LARGEST_NU = 100.0
 TINY = 1e-28
 
 
+@dataclass(eq=False, repr=False)
 class Matern(Stationary):
     """k(x, z) = 2^(1-nu) / Gamma(nu) r^nu K_nu(r), r = sqrt(2 nu) |x - z| / l.
 
@@ -371,9 +363,8 @@ class Matern(Stationary):
            [0.6065, 1.    ]])
     """
 
-    def __init__(self, nu: float = 1.5, length_scale: float | Array | str = "median") -> None:
-        self.nu = nu
-        self.length_scale = length_scale
+    nu: float = 1.5
+    length_scale: float | Array | str = "median"
 
     def _nu(self) -> float:
         nu = positive(self.nu, "nu")

@@ -40,6 +40,15 @@ class Calibration:
         return cls.from_counts(scores.ravel(), np.where(own, weights, 0.0).ravel(), np.where(own, 0.0, weights).ravel())
 
     @classmethod
+    def from_signs(cls, scores: Array, signs: Array, weight: Array, *, per_class: bool) -> Calibration:
+        """From left-out scores (m,) and labels (m,), 1 or -1: of one class each against the rest, or of two classes,
+        where a score is that of the second and its negative that of the first."""
+        right, wrong = weight * (signs > 0), weight * (signs < 0)
+        if not per_class:
+            scores, right, wrong = (np.concatenate(two) for two in ((scores, -scores), (right, wrong), (wrong, right)))
+        return cls.from_counts(scores, right, wrong)
+
+    @classmethod
     def from_counts(cls, scores: Array, right: Array, wrong: Array) -> Calibration:
         """From scores (m,) and how often each was that of the right class, and of a wrong one, (m,)."""
         known = np.isfinite(scores) & (right + wrong > 0)

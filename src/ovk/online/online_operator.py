@@ -168,7 +168,6 @@ class OnlineOperator(StreamRegressor):
 
 
 def default_learner() -> PKAWV:
-    """Progressive ridge regression between functions of mean square 1."""
     features = Nystrom(KORS(mu=1e-3), budget=500)
     # Ridge, not the forecaster's shrunken one: operators are often noiseless, where caution is only slow.
     return PKAWV(Linear() + Gaussian(), 1e-2, features, forecaster="ridge", random_state=0)

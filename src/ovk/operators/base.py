@@ -17,16 +17,10 @@ from ovk.curves import Grid
 
 @dataclass(frozen=True)
 class Spectrum:
-    """T = V diag(t) V', with equal eigenvalues grouped.
+    """T = V diag(t) V', with equal eigenvalues grouped."""
 
-    Attributes
-    ----------
-    values : (d,) eigenvalues in ascending order, exactly equal within a group and never negative
-    vectors : (d, d), a column for each eigenvalue; a `KroneckerMatrix` where it is a product that is never formed
-    """
-
-    values: Array
-    vectors: Array
+    values: Array  # (d,) ascending, exactly equal within a group and never negative
+    vectors: Array  # (d, d); a `KroneckerMatrix` where it is a product that is never formed
 
     @cached_property
     def groups(self) -> list[slice]:
@@ -41,13 +35,7 @@ class Spectrum:
         return self.values[[group.start for group in self.groups]]
 
     def root(self) -> Array:
-        """F, (d, rank), with T = F F'.
-
-        >>> from ovk.operators import MixedEffect
-        >>> F = MixedEffect(1.0, 3).eigh().root()
-        >>> F.shape, np.allclose(F @ F.T, 1.0)
-        ((3, 1), True)
-        """
+        """F, (d, rank), with T = F F'."""
         used = self.values > 0
         return self.vectors[:, used] * np.sqrt(self.values[used])
 
@@ -118,6 +106,7 @@ class OutputOperator(Algebra, Parameters, ABC):
         return check_int(self.output_dim, "output_dim")
 
 
+@dataclass(eq=False, repr=False)
 class Identity(OutputOperator):
     """T = I: outputs that share the kernel and nothing else.
 
@@ -129,8 +118,7 @@ class Identity(OutputOperator):
            [0., 1.]])
     """
 
-    def __init__(self, output_dim: int | None = None) -> None:
-        self.output_dim = output_dim
+    output_dim: int | None = None
 
     def dense(self) -> Array:
         return np.eye(self.dim())
@@ -157,6 +145,7 @@ class KeptMatrix(OutputOperator, saved=False):
         return Y @ self._matrix()
 
 
+@dataclass(eq=False, repr=False)
 class Dense(KeptMatrix):
     """T = B, a symmetric positive semi-definite matrix.
 
@@ -171,8 +160,7 @@ class Dense(KeptMatrix):
     array([1., 3.])
     """
 
-    def __init__(self, B: Any) -> None:
-        self.B = B
+    B: Any
 
     @property
     def output_dim(self) -> int:  # type: ignore[override]
@@ -190,6 +178,7 @@ class Dense(KeptMatrix):
         return {"B": 0.5 * (one + one.swapaxes(2, 3))}
 
 
+@dataclass(eq=False, repr=False)
 class LowRank(OutputOperator):
     """T = W W' + diag(diag): a few common factors, and what is each output's own.
 
@@ -206,29 +195,8 @@ class LowRank(OutputOperator):
            [2. , 4.5]])
     """
 
-    def __init__(self, W: Any, diag: float | Array = 0.0) -> None:
-        self.W = W
-        self.diag = diag
-
-    @classmethod
-    def approximating(cls, T: Any, rank: int) -> Self:
-        """The operator with `rank` common factors that are leading eigenvectors of a matrix T, (d, d).
-
-        It has the diagonal of T, and is T itself if `rank` is d, or if T is a multiple of the identity plus a matrix of
-        that rank. A learner of a stream with gaps is the faster the lower the rank.
-
-        >>> from ovk.operators import LowRank
-        >>> LowRank.approximating([[2.0, 1.0], [1.0, 2.0]], 1).dense().round(9)
-        array([[2., 1.],
-               [1., 2.]])
-        """
-        matrix = checked_symmetric(T, "T")
-        found = spectrum(matrix, "T")
-        some = slice(None, -check_int(rank, "rank") - 1, -1)
-        excess = found.values - found.values[0]
-        W = found.vectors[:, some] * np.sqrt(excess[some])
-        rest = np.diagonal(matrix) - np.einsum("ij,ij->i", W, W)
-        return cls(W, np.maximum(rest, 0.0))
+    W: Any
+    diag: float | Array = 0.0
 
     @property
     def output_dim(self) -> int:  # type: ignore[override]
@@ -301,6 +269,7 @@ class EvenlyCoupled(OutputOperator, saved=False):
         return Spectrum(values, np.ascontiguousarray(np.roll(helmert(d, full=True), -1, axis=0).T))
 
 
+@dataclass(eq=False, repr=False)
 class MixedEffect(EvenlyCoupled):
     """T = omega 11' + (1 - omega) I: every output is a common function plus one of its own.
 
@@ -324,9 +293,8 @@ class MixedEffect(EvenlyCoupled):
     array([0.5, 2. ])
     """
 
-    def __init__(self, omega: float = 0.5, output_dim: int | None = None) -> None:
-        self.omega = omega
-        self.output_dim = output_dim
+    omega: float = 0.5
+    output_dim: int | None = None
 
     def _parts(self) -> tuple[float, float]:
         omega = in_interval(self.omega, "omega", 0.0, 1.0)

@@ -40,12 +40,10 @@ class Eigenfunctions(NamedTuple):
 def analytic_eigenfunctions(kernel: ScalarKernel, grid: Grid, count: int) -> Eigenfunctions:
     """The first eigenfunctions on the interval (or circle) of a grid; an error where they are not known."""
     points = grid.checked()
-    if grid.period is None:
-        if isinstance(kernel, Laplacian):
-            return exponential(kernel._scale(), float(points[0]), float(points[-1]), count)
-        if isinstance(kernel, Matern) and kernel.nu == 0.5:
-            return exponential(kernel.single_scale(), float(points[0]), float(points[-1]), count)
-    elif isinstance(kernel, Periodic) and isinstance(kernel.kernel, Gaussian) and kernel.period == grid.period:
+    length = exponential_length(kernel)
+    if grid.period is None and length is not None:
+        return exponential(length, float(points[0]), float(points[-1]), count)
+    if isinstance(kernel, Periodic) and isinstance(kernel.kernel, Gaussian) and kernel.period == grid.period:
         return gaussian_on_circle(kernel.kernel.single_scale(), float(grid.period), count)
     raise ValueError(
         f"the eigenfunctions of {kernel!r} on this grid are not known in closed form: use eigenfunctions='grid'. Known "
@@ -126,6 +124,7 @@ class CurveOperator(OutputOperator):
         """The matrix E, (d, m), that takes coordinates of y to the values of T y at other points or on a grid: y E."""
 
 
+@dataclass(eq=False, repr=False)
 class Multiplication(CurveOperator):
     """(T y)(t) = g(t) y(t): how much is learned at each time.
 
@@ -144,9 +143,8 @@ class Multiplication(CurveOperator):
     array([0.3679, 0.7788, 1.    ])
     """
 
-    def __init__(self, function: Any = None, grid: Any = None) -> None:
-        self.function = function
-        self.grid = grid
+    function: Any = None
+    grid: Any = None
 
     def _values(self, points: Array) -> Array | None:
         """g at any points; None when only its values on the grid are known."""
@@ -353,11 +351,10 @@ class Integral(CurveOperator):
 
 def exponential_length(kernel: ScalarKernel) -> float | None:
     """l when the kernel of time is exp(-|t - s| / l), else None."""
-    if isinstance(kernel, Laplacian) and not isinstance(kernel.length_scale, str):
-        return float(kernel.length_scale)
-    if isinstance(kernel, Matern) and kernel.nu == 0.5 and np.ndim(kernel.length_scale) == 0:
-        return None if isinstance(kernel.length_scale, str) else float(kernel.length_scale)
-    return None
+    if not isinstance(kernel, Laplacian) and not (isinstance(kernel, Matern) and kernel.nu == 0.5):
+        return None
+    length = kernel.length_scale
+    return None if isinstance(length, str) or np.ndim(length) else float(length)
 
 
 def exponential_sums(Y: Array, points: Array, length: float) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from ovk.curves import KroneckerMatrix
 from ovk.operators.base import EvenlyCoupled, KeptMatrix, OutputOperator, Spectrum, checked_symmetric, equalised
 
 
+@dataclass(eq=False, repr=False)
 class Cluster(KeptMatrix):
     """T = (1 - within) I + (within - between) S + between 11', S_ij = 1 when i and j are in the same cluster.
 
@@ -38,10 +40,9 @@ class Cluster(KeptMatrix):
            [0. , 0. , 1. ]])
     """
 
-    def __init__(self, assignments: Sequence[Hashable], within: float = 0.5, between: float = 0.0) -> None:
-        self.assignments = assignments
-        self.within = within
-        self.between = between
+    assignments: Sequence[Hashable]
+    within: float = 0.5
+    between: float = 0.0
 
     @property
     def output_dim(self) -> int:  # type: ignore[override]
@@ -66,6 +67,7 @@ class Cluster(KeptMatrix):
         return {"within": same - np.eye(len(same)), "between": 1.0 - same}
 
 
+@dataclass(eq=False, repr=False)
 class Tree(KeptMatrix):
     """T_ij = how much of their way from the root outputs i and j share, scaled so that T_ii = 1.
 
@@ -92,9 +94,8 @@ class Tree(KeptMatrix):
            [0.408, 0.408, 1.   ]])
     """
 
-    def __init__(self, hierarchy: Any, decay: float = 1.0) -> None:
-        self.hierarchy = hierarchy
-        self.decay = decay
+    hierarchy: Any
+    decay: float = 1.0
 
     @property
     def output_dim(self) -> int:  # type: ignore[override]
@@ -173,6 +174,7 @@ def _paths_from_parents(parent: Mapping[Any, Any]) -> dict[Any, tuple[Hashable, 
 # Outputs on a graph of similarities.
 
 
+@dataclass(eq=False, repr=False)
 class GraphLaplacian(KeptMatrix):
     """T = pseudo-inverse of L, so that linked outputs are pulled towards each other.
 
@@ -203,9 +205,8 @@ class GraphLaplacian(KeptMatrix):
            [0.125, 0.25 , 0.625]])
     """
 
-    def __init__(self, M: Any, self_weight: float | Array = 0.0) -> None:
-        self.M = M
-        self.self_weight = self_weight
+    M: Any
+    self_weight: float | Array = 0.0
 
     @property
     def output_dim(self) -> int:  # type: ignore[override]
@@ -257,6 +258,7 @@ class GraphLaplacian(KeptMatrix):
 # Tasks that are pulled towards their mean.
 
 
+@dataclass(eq=False, repr=False)
 class MeanRegularised(EvenlyCoupled):
     """T = I / (own + spread) + (spread / own) / (own + spread) 11' / d: outputs close to their mean.
 
@@ -288,10 +290,9 @@ class MeanRegularised(EvenlyCoupled):
            [0.5, 1.5]])
     """
 
-    def __init__(self, own: float = 1.0, spread: float = 1.0, output_dim: int | None = None) -> None:
-        self.own = own
-        self.spread = spread
-        self.output_dim = output_dim
+    own: float = 1.0
+    spread: float = 1.0
+    output_dim: int | None = None
 
     @classmethod
     def from_shared(cls, lambda_1: float, lambda_2: float, output_dim: int) -> Self:
@@ -329,6 +330,7 @@ class MeanRegularised(EvenlyCoupled):
 # Kronecker products of operators: one for each variable of functions of several.
 
 
+@dataclass(eq=False, repr=False)
 class TensorProduct(PartsMixin, OutputOperator):
     """T = T_1 (x) ... (x) T_k on outputs that are tables: T_i along the i-th axis of a table, none of T ever formed.
 
@@ -352,8 +354,7 @@ class TensorProduct(PartsMixin, OutputOperator):
 
     _parts_name = "operators"
 
-    def __init__(self, operators: Sequence[OutputOperator]) -> None:
-        self.operators = operators
+    operators: Sequence[OutputOperator]
 
     @cached
     def _factors(self) -> list[OutputOperator]:
@@ -367,11 +368,6 @@ class TensorProduct(PartsMixin, OutputOperator):
     @property
     def output_dim(self) -> int:  # type: ignore[override]
         return int(np.prod([T.dim() for T in self._factors()]))
-
-    def resolve(self, d: int) -> Self:
-        if self.output_dim != d:
-            raise ValueError(f"TensorProduct is an operator on {self.output_dim} outputs but Y has {d}")
-        return self
 
     @cached
     def matrix(self) -> KroneckerMatrix:

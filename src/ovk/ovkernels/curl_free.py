@@ -12,6 +12,7 @@ form  K = a u u' + b I  with  a = e phi'',  b = g s phi'' + h phi';  their deriv
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -28,12 +29,12 @@ class _Form(NamedTuple):
     h: float
 
 
+@dataclass(eq=False, repr=False)
 class _FieldKernel(OperatorKernel, saved=False):
     """K = a(s) u u' + b(s) I."""
 
-    def __init__(self, kernel: Stationary, dims: int | None = None) -> None:
-        self.kernel = kernel
-        self.dims = dims
+    kernel: Stationary
+    dims: int | None = None
 
     @abstractmethod
     def _form(self, p: int) -> _Form:

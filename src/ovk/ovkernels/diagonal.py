@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker, distinct
 from ovk.ovkernels.weighted_sum import check_same_outputs
 
 
+@dataclass(eq=False, repr=False)
 class Diagonal(PartsMixin, OperatorKernel):
     """K(x, z) = diag(k_1(x, z), ..., k_d(x, z)): outputs apart, each with its own kernel.
 
@@ -33,8 +35,7 @@ class Diagonal(PartsMixin, OperatorKernel):
 
     _parts_name = "kernels"
 
-    def __init__(self, kernels: Sequence[Any]) -> None:
-        self.kernels = kernels
+    kernels: Sequence[Any]
 
     @property
     def output_dim(self) -> int:
@@ -100,6 +101,7 @@ class Diagonal(PartsMixin, OperatorKernel):
 # Entrywise products of operator-valued kernels.
 
 
+@dataclass(eq=False, repr=False)
 class Hadamard(OperatorKernel):
     """K1(x, z) o K2(x, z), entry by entry, written ``K1 & K2``: positive semi-definite by Schur's theorem.
 
@@ -114,9 +116,8 @@ class Hadamard(OperatorKernel):
            [0.3033, 0.3679]])
     """
 
-    def __init__(self, left: OperatorKernel, right: OperatorKernel) -> None:
-        self.left = left
-        self.right = right
+    left: OperatorKernel
+    right: OperatorKernel
 
     def _expression(self) -> tuple[str, int]:
         # A sum would need no parentheses; they are there for the reader.
@@ -196,6 +197,7 @@ rule("&", OperatorKernel, OperatorKernel)(Hadamard)
 Transform = Callable[[Array], Array] | Array
 
 
+@dataclass(eq=False, repr=False)
 class Transformable(OperatorKernel):
     """K(x, z)_ij = k(T_i(x), T_j(z)).
 
@@ -215,9 +217,8 @@ class Transformable(OperatorKernel):
            [0.6065, 0.6065]])
     """
 
-    def __init__(self, kernel: Any, transforms: Sequence[Transform] | None = None) -> None:
-        self.kernel = kernel
-        self.transforms = transforms
+    kernel: Any
+    transforms: Sequence[Transform] | None = None
 
     @property
     def output_dim(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from ovk.ovkernels.base import OperatorKernel, Term, by_entry
 from ovk.ovkernels.grams import Gram, Kronecker
 
 
+@dataclass(eq=False, repr=False)
 class Separable(OperatorKernel):
     """K(x, z) = k(x, z) T, written ``k * T``: alike inputs give alike outputs, coupled by T (decomposable kernel).
 
@@ -32,9 +34,8 @@ class Separable(OperatorKernel):
            [0.3033, 0.6065]])
     """
 
-    def __init__(self, kernel: Any, operator: OutputOperator) -> None:
-        self.kernel = kernel
-        self.operator = operator
+    kernel: Any
+    operator: OutputOperator
 
     @property
     def output_dim(self) -> int | None:
@@ -105,14 +106,7 @@ class Direction(Dense, saved=False):
 
 
 def as_operator_kernel(kernel: Any) -> OperatorKernel:
-    """Turn what a user may pass as a kernel into an operator-valued one; a scalar kernel means independent outputs.
-
-    Examples
-    --------
-    >>> from ovk.ovkernels import as_operator_kernel
-    >>> as_operator_kernel("linear")
-    Linear() * Identity()
-    """
+    """An operator-valued kernel from what a user may pass; a scalar kernel means independent outputs."""
     if isinstance(kernel, ScalarKernel):
         return Separable(kernel, Identity())
     kernel = kernel if isinstance(kernel, OperatorKernel) else as_ours(kernel)

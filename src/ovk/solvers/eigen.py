@@ -157,7 +157,7 @@ class KnownEigen(Eigen, saved=False):
 #     F'F[(a, q), (b, s)] = sum_i sqrt(g_a g_b) Q_ia Q_ib (sqrt(t_q t_s) V_q' M_i V_s).
 
 #: Columns for each observed pair above which the plain eigenvectors take less time.
-WORTH = 0.8
+MAX_COLUMN_SHARE = 0.8
 
 
 def observed_eigenpairs(gram: Observed, tol: float = 0.0) -> Eigenpairs:
@@ -175,7 +175,7 @@ def _spanned(gram: Observed, tol: float) -> Eigenpairs | None:
     order = np.argsort(products, axis=None)
     kept = np.ones(products.size, dtype=bool)
     kept[order[np.cumsum(products.ravel()[order]) <= tol]] = False
-    if kept.sum() > WORTH * gram.shape[0]:
+    if kept.sum() > MAX_COLUMN_SHARE * gram.shape[0]:
         return None
     a, q = (np.unique(numbers) for numbers in np.nonzero(kept.reshape(products.shape)))
     Phi = inputs.Q[:, a] * np.sqrt(inputs.g[a])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import singledispatch
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,19 +24,7 @@ DENSE_LIMIT = 10_000
 
 @singledispatch
 def select(gram: Gram) -> Solver:
-    """The solver for a gram.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker
-    >>> from ovk.operators import Dense, MixedEffect
-    >>> from ovk.solvers import select
-    >>> select(Kronecker(np.eye(4), MixedEffect(0.5, output_dim=50)))
-    Cholesky()
-    >>> select(Kronecker(np.eye(4), Dense(np.diag(np.arange(50.0)))))
-    Eigen()
-    """
+    """The solver for a gram."""
     raise TypeError(f"no rule selects a solver for a {type(gram).__name__}")
 
 
@@ -74,17 +63,7 @@ _NAMES: dict[str, type[Solver]] = {
 
 
 def as_solver(solver: Any, gram: Gram) -> Solver:
-    """Turn what a user may pass as a solver into one: an object, "auto" or another name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker
-    >>> from ovk.operators import Identity
-    >>> from ovk.solvers import as_solver
-    >>> as_solver("eigen", Kronecker(np.eye(2), Identity(1)))
-    Eigen()
-    """
+    """Turn what a user may pass as a solver into one: an object, "auto" or another name."""
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
@@ -105,16 +84,9 @@ def as_solver(solver: Any, gram: Gram) -> Solver:
 def solve_with_intercept(
     solver: Solver, state: Any, Y: Array, alpha: float, columns: Array | None
 ) -> tuple[Solution, Array | None]:
-    """Coefficients and intercept, one for each output; without `columns` there is none.
+    """Coefficients and intercept (d,) for outputs Y, (n, d), or (N, 1) for observed pairs.
 
-    Parameters
-    ----------
-    Y : right-hand side in the solver's own shape, (n, d) or (N, 1) for observed pairs
-    columns : E as (n,) (the same column u for each of d outputs) or as (N, d), or None
-
-    Returns
-    -------
-    solution, (d,) intercept or None
+    `columns` is E, as (n,) (the same column u for each of d outputs) or as (N, d); None for no intercept.
     """
     solution = solver.solve(state, Y, alpha)
     if columns is None:
@@ -168,18 +140,18 @@ def _shared_column(solve: Callable[[Array], Array], rotated: Rotated | None, u: 
 def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
     """K(x, X) (K + alpha I)^-1 K(X, x) for each new point, (m, d, d).
 
-    Parameters
-    ----------
-    solver, state : a solver and what its `factor` made of the training points' gram
-    cross : gram of the new points against the training points
+    `state` is what the solver's `factor` made of the training points' gram, `cross` the gram of the new points against
+    these.
     """
+    (m, n), d = cross.shape, cross.output_dim
     if not isinstance(solver, Cholesky):
-        return _by_solving(solver, state, cross, alpha)
+        one, every, outputs = np.arange(d), np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
+        rows = (cross.entries(np.full(d, i), one, every, outputs).reshape(d, n, d) for i in range(m))
+        return _by_solving(solver, state, chain.from_iterable(rows), m, d, alpha)
     rotated, terms = state.decoupled.rotation(), cross.terms()
     if rotated is not None and terms is not None:
         return _rotated(state, rotated.like([G for G, _ in terms]), alpha)
     (factor,) = state.triangles(alpha)
-    m, d = cross.shape[0], cross.output_dim
     return inner_blocks(factor.whiten(cross.dense().T), m, d)
 
 
@@ -200,34 +172,26 @@ def _rotated(state: CholeskyState, cross: Rotated, alpha: float) -> Array:
     return total
 
 
-def _by_solving(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
-    """One solve for every output of every new point: for solvers that offer nothing better."""
-    m, n = cross.shape
-    d = cross.output_dim
+def _by_solving(solver: Solver, state: Any, columns: Iterator[Array], m: int, d: int, alpha: float) -> Array:
+    """B'A^-1 B of blocks of d columns B: one solve for each, for solvers that offer nothing better."""
     total = np.empty((m, d, d))
-    every, outputs = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
     for i in track(range(m), "posterior covariance"):
-        right = cross.entries(np.full(d, i), np.arange(d), every, outputs).reshape(d, n, d)
-        solved = np.stack([solver.solve(state, right[q], alpha).C for q in range(d)])
-        total[i] = np.einsum("pnk,qnk->pq", right, solved)
+        right = [next(columns) for _ in range(d)]
+        solved = [solver.solve(state, column, alpha).C for column in right]
+        total[i] = [[np.vdot(one, other) for other in solved] for one in right]
     return total
 
 
 def explained_by_pairs(solver: Solver, state: Any, cross: Array, alpha: float, d: int) -> Array:
     """`explained_covariance` when the training data are N pairs of a point and an output.
 
-    Parameters
-    ----------
-    cross : (N, m d), training pairs against all outputs of the new points
+    `cross`, (N, m d), has the training pairs against all outputs of the new points.
     """
     m = cross.shape[1] // d
-    if isinstance(solver, Cholesky):
-        total = np.zeros((m, d, d))
-        for factor, part in zip(state.triangles(alpha), state.decoupled.split(cross), strict=True):
-            if factor is not None:
-                total += inner_blocks(factor.whiten(part), m, d)
-        return total
-    columns = track(range(m * d), "posterior covariance")
-    solved = np.column_stack([solver.solve(state, cross[:, j : j + 1], alpha).C[:, 0] for j in columns])
-    total = np.einsum("kip,kiq->ipq", cross.reshape(-1, m, d), solved.reshape(-1, m, d), optimize=True)
-    return np.asarray(total)
+    if not isinstance(solver, Cholesky):
+        return _by_solving(solver, state, iter(cross.T[:, :, None]), m, d, alpha)
+    total = np.zeros((m, d, d))
+    for factor, part in zip(state.triangles(alpha), state.decoupled.split(cross), strict=True):
+        if factor is not None:
+            total += inner_blocks(factor.whiten(part), m, d)
+    return total

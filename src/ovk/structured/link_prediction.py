@@ -172,34 +172,25 @@ class LinkPredictor(Parameters):
             of near neighbours by default.
         """
         with self._fitting(X):
-            self._fit(X, graph, known, input_graph)
+            X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
+            n = X.shape[0]
+            rows = _known_rows(known, n)
+            A, names = as_adjacency(graph)
+            if A.shape[0] == n and len(rows) < n:
+                A = sparse.csr_array(A[rows][:, rows])
+                names = None if names is None else [names[i] for i in rows]
+            if A.shape[0] != len(rows):
+                raise ValueError(f"graph has {A.shape[0]} nodes but X has {n} rows, {len(rows)} of them known")
+            features = node_features(A, self.graph_kernel, self.beta, normalised=self.normalised, centre=self.centre)
+            others = np.setdiff1d(np.arange(n), rows)
+            penalty: dict[str, Any] = {"alpha_graph": self.alpha_graph, "n_neighbors": self.n_neighbors}
+            model = IOKR(self._kernel(), alpha=self.alpha, fit_intercept=self.centre, **penalty)
+            unlabelled = X[others] if len(others) else None
+            model.fit(X[rows], features, unlabelled=unlabelled, graph=_ordered(input_graph, rows, others))
+            self.model_, self.embedding_, self.names_, self.adjacency_ = model, features, names, A
+            self.X_known_, self.alpha_, self.loo_errors_ = X[rows], model.alpha_, model.loo_errors_
+            self.__dict__.pop("_memo", None)
         return self
-
-    def _fit(self, X: Any, graph: Any, known: Any, input_graph: Any) -> None:
-        X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
-        n = X.shape[0]
-        rows = _known_rows(known, n)
-        A, names = as_adjacency(graph)
-        if A.shape[0] == n and len(rows) < n:
-            A = sparse.csr_array(A[rows][:, rows])
-            names = None if names is None else [names[i] for i in rows]
-        if A.shape[0] != len(rows):
-            raise ValueError(f"graph has {A.shape[0]} nodes but X has {n} rows, {len(rows)} of them known")
-        features = node_features(A, self.graph_kernel, self.beta, normalised=self.normalised, centre=self.centre)
-        others = np.setdiff1d(np.arange(n), rows)
-        model = IOKR(
-            self._kernel(),
-            alpha=self.alpha,
-            fit_intercept=self.centre,
-            alpha_graph=self.alpha_graph,
-            n_neighbors=self.n_neighbors,
-        )
-        model.fit(
-            X[rows], features, unlabelled=X[others] if len(others) else None, graph=_ordered(input_graph, rows, others)
-        )
-        self.model_, self.embedding_, self.names_, self.adjacency_ = model, features, names, A
-        self.X_known_, self.alpha_, self.loo_errors_ = X[rows], model.alpha_, model.loo_errors_
-        self.__dict__.pop("_memo", None)
 
     def _kernel(self) -> ScalarKernel:
         if not isinstance(self.kernel, (list, tuple)):
@@ -289,18 +280,19 @@ class LinkPredictor(Parameters):
             raise ValueError("names must differ from those of the known nodes")
         found = networkx.Graph()
         found.add_nodes_from(labels)
-        self._add(found, labels, labels, np.triu(new @ new.T, 1), np.triu(np.ones((len(new),) * 2, dtype=bool), 1))
+        among = new @ new.T
+        self._add(found, labels, labels, among, np.triu(among > self.threshold_, 1))
         if with_known:
             found.add_nodes_from(known)
             i, j = sparse.triu(self.adjacency_, 1).coords
             found.add_edges_from((known[a], known[b]) for a, b in zip(i, j, strict=True))
             scores = new @ self._known().T
-            self._add(found, labels, known, scores, np.ones(scores.shape, dtype=bool))
+            self._add(found, labels, known, scores, scores > self.threshold_)
         return found
 
-    def _add(self, graph: Any, left: list[Any], right: list[Any], scores: Array, asked: Mask) -> None:
-        i, j = np.nonzero(asked & (scores > self.threshold_))
-        graph.add_edges_from((left[a], right[b], {"weight": float(scores[a, b])}) for a, b in zip(i, j, strict=True))
+    def _add(self, graph: Any, left: list[Any], right: list[Any], scores: Array, linked: Mask) -> None:
+        for i, j in np.argwhere(linked):
+            graph.add_edge(left[i], right[j], weight=float(scores[i, j]))
 
     def evaluate(self, X: Any, graph: Any, new: Any) -> dict[str, float]:
         """Areas under the ROC and precision-recall curves for pairs of a new and a known node, and of two new ones.

@@ -18,6 +18,7 @@ from ovk.app.cli import output
 from ovk.app.cli.app import COMMANDS
 from ovk.app.cli.demo import COMMANDS as DEMO_COMMANDS
 from ovk.app.cli.demo import write_demo_table
+from ovk.app.sessions import Settings, option_of
 from ovk.persistence import load
 
 
@@ -302,3 +303,21 @@ def test_columns_that_cannot_be_two_things_are_wrong_usage(ovk, tmp_path, comman
     code, _, err = ovk(command, series(tmp_path / "t.csv", 50), *asked, "--save", tmp_path / "m.ovk")
     assert code == 2
     assert why in err
+
+
+@pytest.mark.parametrize("command", ["fit", "stream"])
+def test_every_setting_of_a_command_is_an_option(ovk, command):
+    out = ovk(command, "--help")[1]
+    declared = {option_of(one) for one in Settings.declared(command)}
+    assert declared <= {*re.findall(r"--[a-z-]+", out)}
+    others = {option_of(one) for one in Settings.declared()} - declared
+    assert not others & {*re.findall(r"^  (--[a-z-]+)", out, re.MULTILINE)}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--warm-up", 1), ("--block", 0), ("--checkpoint", 0), ("--max-bad", 2), ("--model", "magic")]
+)
+def test_settings_out_of_their_limits_are_wrong_usage(ovk, tmp_path, option, value):
+    code, _, err = ovk("stream", series(tmp_path / "t.csv", 60), "--targets", "a", option, value)
+    assert code == 2
+    assert option in err

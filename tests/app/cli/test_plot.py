@@ -81,10 +81,10 @@ def test_the_page_of_a_stream_with_dates(ovk, tmp_path):
     assert ovk("plot", model, "--out", page)[0] == 0
     text = page.read_text(encoding="utf-8")
     assert "What m.ovk has learned" in text
-    assert "300 rows were read" in text
+    assert "300 rows read" in text
     assert "sin 1 of day" not in text
     assert "<td>Date and Time (date)</td>" in text
-    assert "outcomes inside 90% intervals" in text
+    assert "in 90% interval</th>" in text
 
 
 def test_the_page_of_a_table_of_classes(ovk, tmp_path):

@@ -241,7 +241,7 @@ def test_rows_without_order_are_drawn_as_outcomes_against_predictions(tmp_path):
     assert "The last predictions and outcomes" not in text
     # One table with one kind of error, and no arrays.
     assert text.count("RMSE</th>") == 1
-    assert "Mean squared errors" not in text
+    assert "Mean squared error," not in text
     assert "array(" not in text
     assert "ridge regression, Linear kernel" in text
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ovk.app.serve import Limits, ledger
-from ovk.app.serve.ledger import BLOCK, REMEMBERED, History, Ledger, Receipt
+from ovk.app.serve.ledger import BLOCK_SIZE, MAX_ANSWERED, History, Ledger, Receipt
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import RequestRows
 
@@ -26,22 +26,22 @@ def label(identifier, prediction, *names, partial=True):
 
 def test_the_last_ones_are_known_and_older_states_stay_as_they_are():
     everything, history, early = [], History(), None
-    for k in range(REMEMBERED + 3 * BLOCK):
+    for k in range(MAX_ANSWERED + 3 * BLOCK_SIZE):
         entry = Entry(f"request {k}", promote=f"{k:x}", label_of=f"prediction {k}" if k % 3 else None)
         history, _ = history.after(k + 1, entry, ["y"])
         everything.append((f"request {k}", k + 1, 0, entry.digest, entry.label_of or ""))
-        if k == BLOCK + 3:
+        if k == BLOCK_SIZE + 3:
             early, then = history, list(everything)
     assert list(early.requests()) == then
     kept = list(history.requests())
-    assert REMEMBERED <= len(kept) <= REMEMBERED + BLOCK
+    assert MAX_ANSWERED <= len(kept) <= MAX_ANSWERED + BLOCK_SIZE
     assert kept == everything[-len(kept) :]
     assert list(History.from_state(history.state()).requests()) == kept
 
 
 def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch, loop):
     """The receipt of a label and the knowledge that its prediction was labelled go together."""
-    monkeypatch.setattr(ledger, "REMEMBERED", 3)
+    monkeypatch.setattr(ledger, "MAX_ANSWERED", 3)
     history, rows = History(), RequestRows.of_matrix(np.ones((1, 3)))
 
     def taken(one, prediction):

@@ -62,3 +62,13 @@ def test_what_is_no_model_is_not_stored(tmp_path):
     (tmp_path / "no.ovk").write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"no\.ovk"):
         save_model(tmp_path / "no.ovk", tmp_path / "model")
+
+
+def test_mlflow_loads_a_session_of_classes(stream_of_classes, tmp_path):
+    (tmp_path / "m.ovk").write_bytes(stream_of_classes[0])
+    saved(tmp_path / "m.ovk", tmp_path / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = loaded(tmp_path / "model").predict(pd.DataFrame({"a": [2.0, -2.0], "b": [2.0, -2.0]}))
+    assert list(found.columns) == ["label"]
+    assert found["label"][1] == "low"

@@ -1,6 +1,7 @@
 """The real server process, asked by real clients, killed, starved of disk, and ended."""
 
 import json
+import logging
 import re
 import resource
 import signal
@@ -80,6 +81,14 @@ def test_mlflows_client(server, models):
     found = client.invoke(frame).get_predictions()
     assert list(found.columns) == ["y0", "y1"]
     assert len(found) == 3
+
+
+def test_a_line_of_the_log_is_json():
+    from ovk.app.serve.run import JsonLines
+
+    record = logging.makeLogRecord({"msg": "checkpoint", "levelname": "INFO", "created": 0.0, "rows": 5})
+    wanted = '{"time": "1970-01-01T00:00:00.000Z", "level": "info", "event": "checkpoint", "rows": 5}'
+    assert JsonLines().format(record) == wanted
 
 
 def test_a_folder_is_served_by_one_process(models, tmp_path):

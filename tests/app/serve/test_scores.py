@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ovk.app.serve.served_model import MAX_POINTS, SHOWN_ROWS, STEP, WINDOW, Outcome, RollingScores
+from ovk.app.serve.served_model import CURVE_STEP, MAX_POINTS, SCORED_ROWS, SHOWN_ROWS, Outcome, RollingScores
 from ovk.evaluation import CLASSIFICATION, REGRESSION
 
 
@@ -32,7 +32,7 @@ def pieces(whole, sizes):
 def test_errors_and_coverage_are_those_of_the_last_rows():
     whole = outcomes(1500, seed=0)
     scores = after([[piece] for piece in pieces(whole, [1, 99, 400, 600, 400])])
-    F, half, Y = (A[-WINDOW:] for A in whole)
+    F, half, Y = (A[-SCORED_ROWS:] for A in whole)
     np.testing.assert_allclose(scores.errors()["one"], np.sqrt(np.nanmean((F - Y) ** 2, axis=0)))
     np.testing.assert_allclose(scores.errors(50)["one"], np.sqrt(np.nanmean((F - Y)[-50:] ** 2, axis=0)))
     inside = np.where(np.isfinite(Y), np.abs(F - Y) <= half, np.nan)
@@ -48,12 +48,12 @@ def test_rows_one_by_one_and_at_once_give_the_same():
     for piece in pieces(whole, [1] * 700):
         states.append(singly)
         singly = singly.updated([piece], 0)
-        assert len(singly.fresh) < STEP
+        assert len(singly.fresh) < CURVE_STEP
     at_once = after([[whole]])
     for name in at_once.names:
         np.testing.assert_allclose(singly.up_to_date().errors()[name], at_once.errors()[name])
     np.testing.assert_array_equal(singly.up_to_date().last(), at_once.last())
-    np.testing.assert_array_equal(singly.reached, range(STEP, 701, STEP))
+    np.testing.assert_array_equal(singly.reached, range(CURVE_STEP, 701, CURVE_STEP))
     # Who looked in between has changed nothing.
     assert states[690].up_to_date().up_to_date().rows == 690
     np.testing.assert_allclose(states[690].up_to_date().errors()["one"], after([pieces(whole, [690])]).errors()["one"])
@@ -108,10 +108,10 @@ def test_labels_are_right_or_wrong():
 def test_the_curve_stays_within_its_points_and_keeps_the_last():
     whole = outcomes(12_000, seed=2)
     scores = RollingScores.start(["one"], ["a", "b"], REGRESSION)
-    for piece in pieces(whole, [STEP] * 600):
+    for piece in pieces(whole, [CURVE_STEP] * 600):
         before, scores = scores, scores.updated([piece], 0)
         assert len(scores.curve) == len(scores.reached) < MAX_POINTS
         if scores.reached != before.reached:
             np.testing.assert_array_equal(scores.curve[-1, 0], scores.errors()["one"])
-    assert scores.step == 4 * STEP
+    assert scores.step == 4 * CURVE_STEP
     assert set(np.diff(scores.reached)) == {scores.step}

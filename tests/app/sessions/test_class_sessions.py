@@ -1,6 +1,7 @@
 """Streams and tables of classes: sessions, predictions in parts, late and missing labels."""
 
 import csv
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from ovk import load
 from ovk.app.sessions import Session, Settings, fit_table, learn
 from ovk.app.tables import open_records
 from ovk.evaluation import Chunk, Evaluator
-from ovk.evaluation.running import Unscaled
+from ovk.evaluation.running import Scaling
 from ovk.online import AutoStreamClassifier
 
 KEPT = {"warm_up": 100, "block": 50, "every": 100, "classify": True}
@@ -136,7 +137,7 @@ def test_majority_and_no_change_do_not_depend_on_chunks():
         for start in range(0, 300, size):
             part = slice(start, start + size)
             chunk = Chunk(X[part], np.where(codes[part] < 0, np.nan, codes[part]), ("x",), ("y",))
-            evaluator = evaluator or Evaluator.start(AutoStreamClassifier(), None, Unscaled(), chunk)
+            evaluator = evaluator or Evaluator.start(AutoStreamClassifier(), None, Scaling(), chunk)
             evaluator.predict_then_learn(chunk, classes=["a", "b", "c"], tested=True)
         results.append(evaluator.result())
     for one, other in zip(results[0].baselines, results[1].baselines, strict=True):
@@ -144,3 +145,28 @@ def test_majority_and_no_change_do_not_depend_on_chunks():
         assert one.log_loss == pytest.approx(other.log_loss)
         assert one.auc == pytest.approx(other.auc)
     assert_allclose(results[0].model.curve, results[1].model.curve)
+
+
+def test_predictions_of_classes_beside_their_times(tmp_path):
+    """Of a session and of a table: no warning about intervals, and columns that Parquet knows as times and labels."""
+    path = tmp_path / "t.csv"
+    days = np.datetime64("2024-01-01") + np.arange(200)
+    rows = [f"{day},{i % 7},{'big' if i % 7 > 3 else 'small'}" for i, day in enumerate(days)]
+    path.write_text("day,x,y\n" + "\n".join(rows))
+    settings = Settings(["y"], time=["day"], classify=True, warm_up=50, kernel="gaussian")
+    with open_records(path) as records:
+        table = fit_table(records, settings)
+    for model in (table, learn(path, settings)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = model.predict_file(path, keep="x")
+        assert list(found) == ["x", "row", "time", "y", "probability", "y=big", "y=small", "y outcome"]
+        assert found["time"].dtype.kind == "M"
+        with open_records(path) as records:
+            predictions = model.predictor().bind(records.names, "t").predict(next(records.batches(5)))
+        arrow = pytest.importorskip("pyarrow")
+        written = model.prediction_columns().table(predictions)
+        assert arrow.types.is_timestamp(written.schema.field("time").type)
+        assert written["y outcome"].to_pylist() == ["small"] * 4 + ["big"]
+        with pytest.raises(ValueError, match="forecasts are of numbers"):
+            model.forecast(3)

@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     Parameters
     ----------
-    arguments : what stands behind ``ovk``; by default what the process was called with
+    arguments : what follows ``ovk``; by default what the process was called with
 
     Examples
     --------

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from scipy.signal import lfilter
 
 from ovk import OLOK, PKAWV, load, progressive, save
 from ovk.app.cli.options import Json
@@ -63,11 +64,10 @@ def write_demo_table(path: Path) -> None:
 
 def _slow(rng: np.random.Generator, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """(n,) a curve that changes over days, of standard deviation about 1."""
-    x = np.zeros(n)
     steps = np.sqrt(1 - 0.99**2) * rng.standard_normal(n)
-    for t in range(1, n):
-        x[t] = 0.99 * x[t - 1] + steps[t]
-    return x
+    steps[0] = 0.0
+    found: np.ndarray[tuple[int], np.dtype[np.float64]] = lfilter([1.0], [1.0, -0.99], steps)
+    return found
 
 
 ROWS, OUTPUTS, CHUNK = 3000, 6, 200
@@ -109,7 +109,8 @@ def command(
             f"{OUTPUTS} related outputs, {rows:,} rows, {missing:.0%} of the labels missing. Half-way the function "
             "that the outputs share moves."
         )
-        show("Every row is predicted before it is learned.\n")
+        show("Every row is predicted before it is learned.")
+        show("")
     with one_blas_thread(tiles=1):
         results, models = _evaluate(stream)
     found = _together(results, stream.target_names)
@@ -136,9 +137,9 @@ def command(
             }
         )
         return
-    parts = ("before the drift", "during", "after", "all rows")
-    table = ScoreTable("mean squared error", tuple(errors), parts, np.array(list(errors.values())))
-    for line in [*table_lines(table), _conclusion(errors), ""]:
+    periods = ("before the drift", "during", "after", "all rows")
+    table = ScoreTable("mean squared error", tuple(errors), periods, np.array(list(errors.values())))
+    for line in [*table_lines(table), *_conclusion(errors).splitlines(), ""]:
         show(line)
     if drawn:
         show(f"report: {page} (open it in a browser)")
@@ -173,7 +174,7 @@ def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]
 
 def _together(results: dict[str, ProgressiveResult], outputs: list[str]) -> ProgressiveResult:
     """All learners in one result, the first of them as its model."""
-    named = {name: result.model._with(name=name) for name, result in results.items()}
+    named = {name: result.model._replace(name=name) for name, result in results.items()}
     first, *others = named
     result = results[first]
     beside = (*(named[name] for name in others), *result.baselines)

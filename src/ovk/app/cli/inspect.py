@@ -39,16 +39,16 @@ def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")]
 
 
 def _show(name: str, value: Any, depth: int) -> None:
-    """A line for each value, objects and dicts with their parts below them."""
+    """A line for each value, objects and dicts with their entries below them."""
     pad = "  " * depth
-    parts: Mapping[Any, Any] = value if isinstance(value, dict) else {}
+    entries: Mapping[Any, Any] = value if isinstance(value, dict) else {}
     label = ""
     if isinstance(value, StoredObject):
-        label, parts = f" {value.class_name}", {**value.parameters, **value.state}
-    if (parts or label) and depth < 4:
+        label, entries = f" {value.class_name}", {**value.parameters, **value.state}
+    if (entries or label) and depth < 4:
         show(f"{pad}{name}:{label}")
-        for key, part in parts.items():
-            _show(str(key), part, depth + 1)
+        for key, entry in entries.items():
+            _show(str(key), entry, depth + 1)
         return
     text = repr(value)
     show(f"{pad}{name} = {text if len(text) <= 100 else text[:97] + '...'}")
@@ -60,7 +60,7 @@ def _tree(value: Any) -> Any:
     if isinstance(value, StoredArray):
         return {"array": value.name, "shape": list(value.shape), "dtype": str(value.dtype)}
     if isinstance(value, dict):
-        return {str(key): _tree(part) for key, part in value.items()}
+        return {str(key): _tree(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_tree(part) for part in value]
+        return [_tree(entry) for entry in value]
     return value

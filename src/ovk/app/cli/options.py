@@ -170,15 +170,7 @@ def check_output_path(
     models: Iterable[Path | None] = (),
     reads: Iterable[Path | str | None] = (),
 ) -> None:
-    """Refuse a place that cannot be written to, or where a file lies that the command needs.
-
-    Parameters
-    ----------
-    path : where to write; None for nowhere
-    option : that names it
-    models : files of models that the command reads or writes
-    reads : other files that it reads
-    """
+    """Refuse a place that cannot be written to, or where a file lies that the command reads, such as its `models`."""
     if path is None:
         return
     if path.is_dir():

@@ -19,7 +19,7 @@ PANELS = 12
 
 @dataclass(eq=False, repr=False)
 class ForecastDisplay(Display):
-    """The last outcomes of each output, and behind them its forecasts with their intervals.
+    """The last outcomes of each output, followed by its forecasts with their intervals.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class ForecastDisplay(Display):
     def from_forecast(
         cls, forecast: Forecast, recent: RecentErrors, *, rows: int | None = None, axes: Any = None, plot: bool = True
     ) -> Self:
-        """A forecast behind the last `rows` rows, by default three times as many as were forecast."""
+        """A forecast after the last `rows` rows, by default three times as many as were forecast."""
         steps = len(forecast.F)
         count = min(len(recent.Y), 3 * steps if rows is None else rows)
         past = recent.Y[len(recent.Y) - count :, :PANELS]

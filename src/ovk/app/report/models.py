@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from collections.abc import Callable
 from typing import Any
 
 from ovk.app.sessions import LearnedTable, Summary
@@ -79,27 +79,6 @@ class ModelPicture(Display):
         return self
 
 
-@singledispatch
-def model_display(model: Any) -> Display:
-    """The picture of a model, drawn."""
-    raise ValueError(
-        f"there is no picture of {type(model).__name__}: models of `ovk stream` and `ovk fit` have one, and "
-        "OVKRidgeCV, FunctionalRidge(CV), MovKL and OKVAR; for others see ovk.plotting in Python"
-    )
-
-
-@model_display.register(LearnedTable)
-def _learned_table(model: LearnedTable) -> Display:
-    return ModelPicture(model.summary()).plot()
-
-
-@model_display.register(OVKRidgeCV)
-def _ridge(model: Any) -> Display:
-    return LeaveOneOutDisplay.from_estimator(model)
-
-
-@model_display.register(FunctionalRidge)
-@model_display.register(FunctionalRidgeCV)
 def _curves(model: Any) -> Display:
     drawn = model.grid_ is not None and not isinstance(model.grid_, ProductGrid)
     if not drawn and isinstance(model, FunctionalRidgeCV):
@@ -107,11 +86,23 @@ def _curves(model: Any) -> Display:
     return FunctionalPredictionDisplay.from_left_out(model)
 
 
-@model_display.register(MovKL)
-def _movkl(model: Any) -> Display:
-    return KernelWeightsDisplay.from_estimator(model)
+#: What draws each kind of model.
+_DISPLAYS: dict[type, Callable[[Any], Display]] = {
+    LearnedTable: lambda model: ModelPicture(model.summary()).plot(),
+    OVKRidgeCV: LeaveOneOutDisplay.from_estimator,
+    FunctionalRidge: _curves,
+    FunctionalRidgeCV: _curves,
+    MovKL: KernelWeightsDisplay.from_estimator,
+    OKVAR: SeriesDisplay.from_estimator,
+}
 
 
-@model_display.register(OKVAR)
-def _okvar(model: Any) -> Display:
-    return SeriesDisplay.from_estimator(model)
+def model_display(model: Any) -> Display:
+    """The picture of a model, drawn."""
+    for kind, display in _DISPLAYS.items():
+        if isinstance(model, kind):
+            return display(model)
+    raise ValueError(
+        f"there is no picture of {type(model).__name__}: models of `ovk stream` and `ovk fit` have one, and "
+        "OVKRidgeCV, FunctionalRidge(CV), MovKL and OKVAR; for others see ovk.plotting in Python"
+    )

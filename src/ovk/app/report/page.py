@@ -48,7 +48,7 @@ def section(name: str, heading: str, body: str, *, half: bool = False) -> str:
 
 
 def pair(left: str, right: str) -> str:
-    """Two parts of a section, side by side where there is room."""
+    """Two halves of a section, side by side where there is room."""
     return f'<div class="pair"><div>{left}</div><div>{right}</div></div>'
 
 

@@ -14,13 +14,13 @@ from typing import Any
 from ovk._extras import required
 from ovk.app.serve.access import Limits, LogDamaged, Tokens
 from ovk.app.serve.access import is_loopback as is_loopback
-from ovk.app.serve.checkpoint import Checkpoint, learn_log
+from ovk.app.serve.checkpoint import Checkpoint as Checkpoint
 from ovk.app.serve.service import ModelService
 from ovk.base import PathLike
 
-__all__ = ["Checkpoint", "Limits", "LogDamaged", "Tokens", "create_app", "learn_log"]
+__all__ = ["Limits", "LogDamaged", "Tokens", "create_app"]
 
-#: What a model may be called: the name stands in addresses, and is that of its folder.
+#: Valid model names: they appear in addresses and name folders.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -33,18 +33,18 @@ def create_app(
     limits: Limits | None = None,
     keep_log: bool = False,
 ) -> Any:
-    """An ASGI application that serves models, for a server of yours; ``ovk serve`` brings its own.
+    """Create an ASGI application that serves models, to run in your own server; ``ovk serve`` runs it in its own.
 
-    One process serves a folder of data: models learn in memory, so a second process would not know of it.
+    Only one process may use a data folder, because models learn in memory.
 
     Parameters
     ----------
-    models : files of models, served under their names without the ending; or the files by name
-    data : folder for logs and checkpoints; without it nothing is learned
-    shadows : by name of a model, files of learners that see the same rows
-    tokens : who may ask, or the file that says so (`Tokens.read`); without it this machine alone
-    limits : what is allowed
-    keep_log : whether the log is kept as a whole
+    models : model files, served under their names without the suffix; or a mapping from names to files
+    data : folder for logs and checkpoints; without it, nothing is learned
+    shadows : by model name, files of models that learn the same rows but do not answer
+    tokens : `Tokens`, or the file to read them from; without tokens, only this machine is served
+    limits : sizes and times that are allowed
+    keep_log : keep log segments that a checkpoint no longer needs
 
     Examples
     --------

@@ -33,7 +33,7 @@ SCOPES = ("predict", "learn", "admin")
 
 
 class Tokens:
-    """Bearer tokens and their scopes. Only digests are kept, and all of them are compared, in constant time.
+    """Bearer tokens and their scopes. Only digests are stored; all of them are compared, in constant time.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Tokens:
 
     @classmethod
     def read(cls, path: str | Path) -> Tokens:
-        """Tokens of a file: a line ``scope,scope token`` for each; empty lines and those with # are left out."""
+        """Read a file with one ``scope,scope token`` per line; empty lines and comments (#) are skipped."""
         found: dict[str, set[str]] = {}
         for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
             words = line.split()
@@ -113,14 +113,14 @@ def is_local_name(host: bytes | None) -> bool:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a service allows.
+    """Limits of a service.
 
     Parameters
     ----------
-    body : most bytes of a request
-    rows : most rows of a request
-    queue : most requests that wait to be learned
-    seconds : how long a request may take
+    body : maximum bytes of a request
+    rows : maximum rows of a request
+    queue : maximum number of queued learning requests
+    seconds : maximum time of a request
     checkpoint_rows, checkpoint_seconds : rows learned, or seconds, after which a checkpoint is written
     label_seconds, label_bytes : how long, and in how much memory, rows wait for their labels
 
@@ -142,10 +142,9 @@ class Limits:
 
 
 class RequestRefused(Exception):
-    """A request that cannot be answered: the status of the reply, one sentence, and when to come again.
+    """A request that is refused, with the status of the reply, a message, and when to retry.
 
-    The message names what was found and what is allowed; it goes to the client as it is, so it never holds a path or a
-    trace of the stack.
+    The message goes to the client as it is, so it never contains a path or a stack trace.
     """
 
     def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
@@ -154,7 +153,7 @@ class RequestRefused(Exception):
 
 
 class LogDamaged(ValueError):
-    """A log is broken in a place where no crash can have broken it: the file and the offset are named.
+    """The log is damaged where no crash can have damaged it; the message names the file and the offset.
 
     Examples
     --------
@@ -174,8 +173,8 @@ class LogDamaged(ValueError):
 
 # What stands before every request: who asks, security headers, one sentence for an error, and a clock.
 
-#: What a token without a scope does not allow.
-DOING = {"predict": "predicting", "learn": "learning", "admin": "promoting a model"}
+#: What each scope allows, for messages.
+ACTIONS = {"predict": "predicting", "learn": "learning", "admin": "promoting a model"}
 
 #: Control characters and separators of lines, which no address has.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -193,7 +192,7 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 #: Nothing may be loaded by what is not the page.
-NO_CONTENT = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+STRICT_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
 def needs(scope: str | None, handler: Handler) -> Handler:
@@ -206,7 +205,7 @@ def needs(scope: str | None, handler: Handler) -> Handler:
             given = request.scope["ovk.headers"].get(b"authorization", b"")[:7].lower() == b"bearer "
             raise RequestRefused(401, "the token is not recognised" if given else "this needs a bearer token")
         if scope is not None and scope not in (allowed or ()):
-            raise RequestRefused(403, f"this token does not allow {DOING[scope]}")
+            raise RequestRefused(403, f"this token does not allow {ACTIONS[scope]}")
         return await handler(request)
 
     return checked
@@ -234,7 +233,7 @@ class AuthMiddleware:
                 headers = list(message.get("headers", []))
                 headers += HEADERS
                 if not any(name == b"content-security-policy" for name, _ in headers):
-                    headers.append(NO_CONTENT)
+                    headers.append(STRICT_POLICY)
                 message = {**message, "headers": headers}
             await send(message)
 

@@ -25,10 +25,10 @@ from ovk.app.serve.protocol import RequestRows
 from ovk.base import State
 
 #: Answered requests that are remembered, the last ones: a repeated one is not learned again.
-REMEMBERED = 10_000
+MAX_ANSWERED = 10_000
 
 #: Requests of a block of the history. Only the last block is copied when one is added.
-BLOCK = 200
+BLOCK_SIZE = 200
 
 
 class Receipt(NamedTuple):
@@ -81,9 +81,9 @@ class History(State):
 
     def _appended(self, *request: Any) -> list[tuple[list[Any], ...]]:
         last = self.answered[-1] if self.answered else tuple([] for _ in request)
-        if len(last[0]) < BLOCK:
+        if len(last[0]) < BLOCK_SIZE:
             return [*self.answered[:-1], tuple([*column, one] for column, one in zip(last, request, strict=True))]
-        return [*self.answered[-(REMEMBERED // BLOCK) :], tuple([one] for one in request)]
+        return [*self.answered[-(MAX_ANSWERED // BLOCK_SIZE) :], tuple([one] for one in request)]
 
 
 def _labels(entry: Entry) -> dict[str, Any]:
@@ -120,14 +120,9 @@ class _Prediction:
 class Ledger:
     """The present state of every request id. It has no lock: the queue that owns it holds one.
 
-    Rows wait in memory, for a limited time and within a limited number of bytes: the oldest go first.
-
-    Parameters
-    ----------
-    limits : how long, and in how much memory, rows wait for labels
-    outputs : names of the outputs
-    history : what the log says; partly labelled rows in it wait again
-    expired : called with the id of each prediction that goes with only some of its labels
+    Rows wait in memory, for a limited time and within a limited number of bytes: the oldest go first. Rows that are
+    partly labelled in the history wait again. `expired` is called with the id of each prediction that goes with only
+    some of its labels.
     """
 
     def __init__(
@@ -140,7 +135,7 @@ class Ledger:
         self._labelled: dict[str, list[_Request]] = {}
         self._waiting: OrderedDict[str, _Prediction] = OrderedDict()
         self._bytes = 0
-        for identifier, number, rows, digest, label_of in deque(history.requests(), maxlen=REMEMBERED):
+        for identifier, number, rows, digest, label_of in deque(history.requests(), maxlen=MAX_ANSWERED):
             self._add(identifier, _Request(digest, label_of, Receipt(number, rows)))
         self._answered = len(self._requests)
         for prediction, content in history.partial.items():
@@ -196,7 +191,7 @@ class Ledger:
         if entry.id is not None:
             self._requests[entry.id].reply = receipt
             self._answered += 1
-            if self._answered > REMEMBERED:
+            if self._answered > MAX_ANSWERED:
                 self._remove(next(iter(self._requests)))
                 self._answered -= 1
         prediction = self._waiting.get(entry.label_of or "")

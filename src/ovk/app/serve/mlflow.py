@@ -68,7 +68,8 @@ class PyfuncModel:
         level = (params or {}).get("level")
         found, _ = self._served.columns(_rows(model_input), level)
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None
-        return pd.DataFrame(found, index=index)
+        # Probabilities of labels are a matrix, which is no column.
+        return pd.DataFrame({name: values for name, values in found.items() if values.ndim == 1}, index=index)
 
 
 def _rows(model_input: Any) -> RequestRows:

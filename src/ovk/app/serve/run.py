@@ -26,20 +26,11 @@ logger = logging.getLogger("ovk.app.serve")
 _COMMON = {*vars(logging.makeLogRecord({})), "message", "asctime", "color_message", "taskName"}
 
 #: Seconds until a thread that computes lets others run, which is what a prediction waits while rows are learned.
-SWITCH = 0.0005
+SWITCH_SECONDS = 0.0005
 
 
 class JsonLines(logging.Formatter):
-    """A line of JSON for each record: time, level, event, and what was given with it.
-
-    Examples
-    --------
-    >>> import logging
-    >>> from ovk.app.serve.run import JsonLines
-    >>> record = logging.makeLogRecord({"msg": "checkpoint", "levelname": "INFO", "created": 0.0, "rows": 5})
-    >>> JsonLines().format(record)
-    '{"time": "1970-01-01T00:00:00.000Z", "level": "info", "event": "checkpoint", "rows": 5}'
-    """
+    """A line of JSON for each record: time, level, event, and what was given with it."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -92,7 +83,7 @@ def serve(app: Starlette, host: str, port: int, *, access_log: bool = False) -> 
     with _listening(host, port) as listener, one_blas_thread(tiles=1):
         if not server.opened:
             server.open()
-        sys.setswitchinterval(SWITCH)
+        sys.setswitchinterval(SWITCH_SECONDS)
         address = listener.getsockname()
         extra = {"host": address[0], "port": address[1], "models": list(server.services), "version": __version__}
         config = uvicorn.Config(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ovk.app.sessions.predictions import Predictions
 from ovk.app.sessions.settings import check_bad_rows
 from ovk.app.sessions.summary import bad_rows_note
 from ovk.app.tables import Batch, Preparation, Records, find_columns
+from ovk.evaluation import rows_needed
 
 #: Rows read at a time.
 BLOCK = 4096
@@ -22,19 +22,9 @@ MAX_WORDS_NAMED = 5
 
 
 class FilePredictions:
-    """The rows of an opened file with their predictions, batch by batch, once.
+    """The rows of an opened file with their predictions, batch by batch, once; `columns` say how they are written.
 
-    Parameters
-    ----------
-    model : what was learned from a table, a `LearnedTable`
-    records : the file
-    level : of the intervals, None for that of the model
-    max_bad : share of rows with unreadable cells above which the file is refused
-    keep : columns of the file that stand before the predictions
-
-    Attributes
-    ----------
-    columns : how the predictions are written
+    The `model` is a `LearnedTable`, the other arguments are those of its `predict_file`.
     """
 
     def __init__(
@@ -81,11 +71,10 @@ class FilePredictions:
         unknown = ~np.isfinite(recent.widths(level))
         if unknown.any():
             names = ", ".join(repr(str(name)) for name in np.asarray(self._preparation.targets)[unknown])
-            least = ceil(round(level / (1 - level), 6))
             of = "errors of rows that were not learned yet" if settings.groups is None else "groups"
             yield (
-                f"Intervals of {100 * level:g}% need at least {least:,} {of}, and there are fewer for {names}: "
-                "their bounds are empty. Learn more rows, or ask for a lower level (level, --level)."
+                f"Intervals of {100 * level:g}% need at least {rows_needed(level):,} {of}, and there are fewer for "
+                f"{names}: their bounds are empty. Learn more rows, or ask for a lower level (level, --level)."
             )
 
 

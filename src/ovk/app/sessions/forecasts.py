@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from ovk.app.sessions.predictions import Predictions, RowPredictor
 from ovk.app.tables import Batch, Preparation, Records, filled
 from ovk.base import Array, State, as_dates, calendar, check_int, following, in_interval, quoted, snapshot_of
+from ovk.intervals import conformal_rank
 
 # Forecasts several rows ahead, and their errors, measured while a stream is learned.
 #
@@ -27,16 +27,16 @@ from ovk.base import Array, State, as_dates, calendar, check_int, following, in_
 # that m of them are worth fewer independent ones; and the model that makes the next forecast has learned some rows
 # more.
 
-#: Rows that a model is kept for: so many at most, and at most this part of those it has learned, since an older model
-#: would be a worse one.
-MAX_ROWS_HELD, SHARE_HELD = 512, 8
+#: Rows that a model is kept for: so many at most, and at most one in so many of those it has learned, since an older
+#: model would be a worse one.
+MAX_ROWS_HELD, ROWS_PER_HELD = 512, 8
 
-#: Once so many rows are learned, forecasts are tested in some of them only: in between, this part of the rows learned
-#: so far is left out, and so many at most.
-BUSY, LEFT_OUT, PAUSE = 1000, 4, 16384
+#: Once so many rows are learned, forecasts are tested in some of them only: a pause in between lasts one in so many of
+#: the rows learned so far, and so many at most.
+MIN_ROWS_FOR_PAUSES, ROWS_PER_PAUSED, MAX_PAUSE = 1000, 4, 16384
 
 #: Origins in these rows, and forecasts whose errors are remembered.
-ORIGINS, MAX_FORECASTS_KEPT = 64, 500
+MAX_ORIGINS, MAX_FORECASTS_KEPT = 64, 500
 
 
 def roll_forward(predict: Callable[[Array], Array], lags: Sequence[int], past: Array, X: Array) -> Array:
@@ -84,7 +84,7 @@ def quantiles(errors: Array, level: float) -> Array:
     """
     sizes = np.sort(np.abs(errors), axis=0)  # nan last
     count = np.isfinite(sizes).sum(axis=0)
-    k = np.array([[ceil((m + 1) * level - 1e-9) for m in row] for row in count.tolist()]).reshape(count.shape)
+    k = np.array([[conformal_rank(m, level) for m in row] for row in count.tolist()]).reshape(count.shape)
     padded = np.concatenate([sizes, np.full((1, *count.shape), np.inf)])
     found: Array = np.take_along_axis(padded, np.where(k <= count, k - 1, len(sizes))[None], axis=0)[0]
     return found
@@ -96,7 +96,7 @@ class HorizonErrors(State):
 
     The model is kept for an eighth of the rows that it has learned, so that it is little worse than the one of today,
     for twice the horizon at least and for 512 rows at most. In long streams rows are left out between two such tests,
-    which then cost little beside the learning.
+    which then cost little compared with learning.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class HorizonErrors(State):
     @property
     def room(self) -> int:
         """Rows until something happens: a pause ends, or the errors are measured."""
-        window = max(min(self.learned // SHARE_HELD, MAX_ROWS_HELD), 2 * self.horizon)
+        window = max(min(self.learned // ROWS_PER_HELD, MAX_ROWS_HELD), 2 * self.horizon)
         return self.pause or window - len(self.Y)
 
     def add(self, X: Array, Y: Array, model: Any, predictor: Callable[[Any], Callable[[Array], Array]]) -> None:
@@ -141,10 +141,10 @@ class HorizonErrors(State):
             self.errors = self.measured(predictor)
             self._keep(model, self.Y)
             self.X, self.Y = self.X[:0], self.Y[:0]
-            self.pause = min(self.learned // LEFT_OUT, PAUSE) if self.learned >= BUSY else 0
+            self.pause = min(self.learned // ROWS_PER_PAUSED, MAX_PAUSE) if self.learned >= MIN_ROWS_FOR_PAUSES else 0
 
     def _keep(self, model: Any, Y: Array) -> None:
-        """Keep the model, which has learned the rows with outputs Y behind those of `past`."""
+        """Keep the model, which has learned the rows with outputs Y after those of `past`."""
         self.past = filled(np.vstack([self.past, Y]))[len(Y) :]
         self.learned += len(Y)
         self.model = forked_model(model)
@@ -154,7 +154,7 @@ class HorizonErrors(State):
         if not len(self.Y):
             return self.errors
         predict = predictor(self.model)
-        new = horizon_errors(predict, self.lags, self.past, self.X, self.Y, self.horizon, ORIGINS)
+        new = horizon_errors(predict, self.lags, self.past, self.X, self.Y, self.horizon, MAX_ORIGINS)
         return np.concatenate([self.errors, new])[-MAX_FORECASTS_KEPT:]
 
 
@@ -221,13 +221,9 @@ class Forecast(NamedTuple):
 def forecast(
     predictor: RowPredictor, steps: int, level: float | None, future: Records | None, errors: Array | None
 ) -> Forecast:
-    """Forecast the rows that follow those that were learned.
+    """Forecast the rows that follow those that were learned, as `Session.forecast` does.
 
-    Parameters
-    ----------
-    predictor : what predicts rows, as it is after the last one
-    steps, level, future : as in `Session.forecast`
-    errors : (k, horizon, d) errors of earlier forecasts; None where all steps have the errors of the first one
+    `errors` (k, horizon, d) are those of earlier forecasts; None where all steps have the errors of the first one.
     """
     n = check_int(steps, "steps")
     level = in_interval(predictor.recent.level if level is None else level, "level", 1e-6, 1 - 1e-6)

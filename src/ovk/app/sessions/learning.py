@@ -171,7 +171,7 @@ class StreamRun:
         self._warm_up, self._make_sink, self._path = warm_up, sink, path
         self._reader: BlockReader | None = None
         self._sink: PredictionSink | None = None
-        #: Rows at the beginning, at the last checkpoint, and at the last time that anything was saved.
+        #: Rows at the start, at the last checkpoint, and at the last time that anything was saved.
         self._start = self._saved = self._safe = 0
 
     @property
@@ -356,11 +356,11 @@ def prediction_sink(
     return PredictionFolder(folder, columns, session.id, model=model, parquet=parquet, resumed=resumed, **known)
 
 
-def check_settings(session: Session, settings: Settings | None, place: str | Path) -> None:
+def check_settings(session: Session, settings: Settings | None, path: str | Path) -> None:
     """Refuse settings that are not those of a session."""
     if settings is not None and (names := session.settings.differences(settings)):
         found = ", ".join(f"{name}={getattr(session.settings, name)!r}" for name in names)
-        raise ValueError(f"{place} was learned with other settings ({found}): leave them out, or start anew")
+        raise ValueError(f"{path} was learned with other settings ({found}): leave them out, or start anew")
 
 
 def load_session(path: str | Path) -> Session:

@@ -62,19 +62,8 @@ class Predictions(NamedTuple):
 class RowPredictor:
     """Predicts the rows of a table, in their order, by what was learned, which stays as it is.
 
-    Outputs that stand in the rows serve as lags of the rows after them.
-
-    Parameters
-    ----------
-    preparation : how rows are made inputs
-    scaling, model : how these are scaled, and what predicts
-    recent : the last errors, for intervals
-
-    Attributes
-    ----------
-    preparation, recent : as above; the preparation with lags of its own
-    n_bad : rows so far that had unreadable cells
-    bad_rows : the first of them, with what is wrong
+    Outputs that stand in the rows serve as lags of the rows after them: the preparation is a copy. `n_bad` rows so far
+    had unreadable cells; `bad_rows` are the first of them.
     """
 
     def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: RecentErrors) -> None:
@@ -493,10 +482,10 @@ class PredictionFolder:
         self._kind = ParquetPart if parquet else CsvPart
         #: Number of the part that is being written.
         self._number = done - 1 if lines else done
-        place = None if model is None else os.path.abspath(model)
+        path = None if model is None else os.path.abspath(model)
         numbers = self._numbers()
         if numbers:
-            self._check(numbers, session, place, resumed)
+            self._check(numbers, session, path, resumed)
         self._part: CsvPart | ParquetPart = self._kind(self._columns)
         if lines and numbers:
             self._restore()
@@ -504,7 +493,7 @@ class PredictionFolder:
             self.lines = 0
         self.folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(str(self.folder))
-        manifest = json.dumps({"session": session, "model": place, "outputs": columns.outputs}, indent=2) + "\n"
+        manifest = json.dumps({"session": session, "model": path, "outputs": columns.outputs}, indent=2) + "\n"
         with replacing(str(self.folder / MANIFEST)) as file:
             file.write(manifest.encode())
 
@@ -517,7 +506,7 @@ class PredictionFolder:
             raise OtherSession(f"{self.folder} holds parts of the other kind, such as {found[0][0]}: {cure}")
         return sorted(int(match[1]) for match in found)
 
-    def _check(self, numbers: list[int], session: str, place: str | None, resumed: bool) -> None:
+    def _check(self, numbers: list[int], session: str, path: str | None, resumed: bool) -> None:
         """Refuse a folder whose parts do not belong to this state of this session."""
         try:
             manifest = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
@@ -530,7 +519,7 @@ class PredictionFolder:
                 f"{self.folder} holds the predictions of another session{belongs}: check the names of the model and "
                 "of the folder, or give another folder"
             )
-        if not resumed or (not self.done and place != home):
+        if not resumed or (not self.done and path != home):
             raise OtherSession(
                 f"{self.folder} holds predictions already{belongs}: give another folder, or go on with the model they "
                 "belong to (--resume)"

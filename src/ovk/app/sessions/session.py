@@ -26,7 +26,6 @@ from ovk.app.sessions.summary import (
     column_warnings,
     relevance,
     result_summary,
-    table_facts,
 )
 from ovk.app.tables import Batch, Preparation, Prepared, Records, concatenate, open_records
 from ovk.base import Array, Label, Registered, State, quoted
@@ -56,6 +55,8 @@ class LearnedTable(ABC):
     settings: Settings
     preparation: Preparation
     recent: RecentErrors
+    moments: Any
+    n_rows: Any
     n_bad: int
     bad_rows: list[BadRow]
     inputs: Array | None
@@ -89,18 +90,26 @@ class LearnedTable(ABC):
 
     def columns(self) -> list[ColumnRow]:
         """Name and role of each column, share of its values that were observed, their mean and standard deviation."""
-        moments: RunningMoments | None = vars(self)["moments"]
-        if moments is None:
+        if self.moments is None:
             return []
         outputs = () if self.settings.classify else self.settings.targets
-        return column_summary(self.preparation, outputs, moments, self.n_rows)  # type: ignore[attr-defined]
+        return column_summary(self.preparation, outputs, self.moments, self.n_rows)
 
     def _described(self, found: Summary, n_rows: int, *, table: bool) -> Summary:
         """Add to a summary what is known of the table."""
-        columns = self.columns()
-        found.warnings = column_warnings(self.preparation, columns, table=table)
-        table_facts(found, self.preparation, columns, (n_rows, self.n_bad, self.bad_rows))
+        found.columns, found.readings = self.columns(), self.preparation.describe()
+        found.warnings = column_warnings(self.preparation, found.columns, table=table)
+        found.targets, found.n_rows, found.n_bad = list(self.settings.targets), n_rows, self.n_bad
+        found.bad_rows = self.bad_rows
         found.relevance = lambda: relevance(self.predictor(), self.inputs)
+        found.facts |= {
+            "outputs": found.targets,
+            "unreadable_rows": self.n_bad,
+            "faults": [{"row": row, "fault": fault} for row, fault in self.bad_rows[:10]],
+            "columns": found.readings,
+            "remarks": found.warnings,
+            "conclusion": found.conclusion,
+        }
         return found
 
     def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
@@ -183,7 +192,7 @@ class Session(LearnedTable, State, Registered):
     id : what tells the session from those of other files or settings
     offset : rows of the file that were read
     digest : digest of the names of its columns and of these rows, by which the file is recognised
-    head : number of the rows that were read first, and the digest up to there, by which the file is told from the next
+    head : number of the rows that were read first, and the digest up to there, which distinguish the file from the next
     earlier : rows of the files that were learned before this one
     parts : files of predictions that belong to this state
     lines : lines of predictions in the last of them, if it is unfinished
@@ -238,7 +247,7 @@ class Session(LearnedTable, State, Registered):
 
     @classmethod
     def starting(cls, records: Records, settings: Settings) -> Iterator[BlockReader | None]:
-        """None whenever the warm-up still waits for rows, and the rows behind it at last."""
+        """None whenever the warm-up still waits for rows, and the rows after it at last."""
         settings.check()
         settings.refuse_groups("use ovk fit (fit_file), or leave groups out")
         # Before there are rows, a stream that is waited for has no columns.
@@ -284,8 +293,8 @@ class Session(LearnedTable, State, Registered):
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         """A session that has learned the rows of its warm-up."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
-        told = settings.model, settings.stream_kernel, settings.coupling
-        model = make_model(*told, p, classify=settings.classify, lags=bool(settings.lags))
+        asked = settings.model, settings.stream_kernel, settings.coupling
+        model = make_model(*asked, p, classify=settings.classify, lags=bool(settings.lags))
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, None, scaling, rows.chunk, task=settings.task)
         recent, moments = RecentErrors.empty(d, level=settings.level), RunningMoments(p + d)
@@ -298,7 +307,7 @@ class Session(LearnedTable, State, Registered):
         return session
 
     def resume(self, records: Records) -> BlockReader:
-        """Go on in the file, behind the rows that were learned already."""
+        """Go on in the file, after the rows that were learned already."""
         records.resume_at(self.offset, int(self.settings.block), self.digest, self.position)
         return BlockReader(self, records, records.batches(int(self.settings.block)))
 
@@ -368,9 +377,9 @@ class Session(LearnedTable, State, Registered):
         while start < len(chunk.X):
             # Another model is kept at fixed rows of the stream, wherever blocks end.
             end = start + self.horizons.room
-            part = chunk._replace(X=chunk.X[start:end], Y=chunk.Y[start:end])
-            found.append(self._learn_chunk(part, tested=True))
-            self.horizons.add(part.X, part.Y, self.evaluator.model, predictor.with_model)
+            piece = chunk._replace(X=chunk.X[start:end], Y=chunk.Y[start:end])
+            found.append(self._learn_chunk(piece, tested=True))
+            self.horizons.add(piece.X, piece.Y, self.evaluator.model, predictor.with_model)
             start = end
         return np.concatenate(found)
 

@@ -220,15 +220,7 @@ def option_of(setting: Field[Any]) -> str:
 
 
 def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_bad: float) -> None:
-    """Refuse a table of which too large a share cannot be read.
-
-    Parameters
-    ----------
-    bad, rows : number of rows with unreadable cells, and of all rows so far
-    last : number and fault of one of them
-    label : what to call the table
-    max_bad : largest share of bad rows
-    """
+    """Refuse a table of which too large a share cannot be read: `bad` of the first `rows`, one of them the `last`."""
     if rows >= MIN_ROWS_CHECKED and bad > max_bad * rows:
         raise ValueError(
             f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
@@ -306,8 +298,8 @@ def make_model(
     """
     one_of(name, "model", ["auto", *MODELS])
     if name == "auto":
-        told = coupling is not None or kernel != "gaussian"
-        name = "olok" if n_features > MAX_SECOND_ORDER_INPUTS else "pkawv" if told else "autostream"
+        asked = coupling is not None or kernel != "gaussian"
+        name = "olok" if n_features > MAX_SECOND_ORDER_INPUTS else "pkawv" if asked else "autostream"
     model: Any = MODELS[name][classify]
     if name == "autostream":
         # It chooses kernels and weights of experts by itself, for each output.

@@ -279,12 +279,7 @@ def column_summary(
 ) -> list[ColumnRow]:
     """Outputs first, then inputs; a column of dates is one row, whatever number of inputs is made of it.
 
-    Parameters
-    ----------
-    preparation : how rows are made inputs
-    outputs : names of the outputs that are told
-    moments : of the inputs and outputs, in this order
-    n_rows : rows that they were computed from
+    The `moments` of the inputs and outputs, in this order, were computed from `n_rows` rows.
     """
     seen = (moments.count / max(n_rows, 1)).tolist()
     sd = np.where(moments.constant, 0.0, moments.sd)
@@ -305,11 +300,7 @@ def column_summary(
 def column_warnings(preparation: Preparation, columns: Iterable[ColumnRow] = (), *, table: bool) -> list[str]:
     """Sentences about columns that may not be what they are read as, that never vary, or that seem to be identifiers.
 
-    Parameters
-    ----------
-    preparation : how columns are read
-    columns : what they hold
-    table : rows were learned as one table, of which groups can be left out
+    `table`: rows were learned as one table, of which groups can be left out.
     """
     sources = [source for column in preparation.columns_ for source in column.sources()]
     found = list(preparation.warnings_.values())
@@ -341,11 +332,6 @@ MAX_FAULTS_TOLD, MAX_ROWS_NAMED = 5, 3
 def bad_row_kinds(bad: int, faults: Sequence[BadRow]) -> list[str]:
     """A line for each kind of fault with how often it was met, the most frequent first, and one for all others.
 
-    Parameters
-    ----------
-    bad : number of rows with unreadable cells
-    faults : the first of them
-
     >>> error = "'ERR' in column 'x' is treated as missing"
     >>> for line in bad_row_kinds(250, [*((row, error) for row in range(7, 57)), (90, "1 fields instead of 2")]):
     ...     print(line)
@@ -375,25 +361,6 @@ def bad_rows_note(bad: int, faults: Sequence[BadRow]) -> str:
     return f"{bad:,} row{'s' if bad > 1 else ''} had unreadable cells ({'; '.join(bad_row_kinds(bad, faults))})."
 
 
-def table_facts(
-    found: Summary, preparation: Preparation, columns: Sequence[ColumnRow], bad: tuple[int, int, Sequence[BadRow]]
-) -> None:
-    """Add to a summary what is known of the table: how columns are read, warnings, rows with unreadable cells.
-
-    `bad` are the number of rows, of those with unreadable cells, and the first of these.
-    """
-    found.readings, found.columns, found.targets = preparation.describe(), columns, list(preparation.targets)
-    found.n_rows, found.n_bad, found.bad_rows = bad
-    found.facts |= {
-        "outputs": found.targets,
-        "unreadable_rows": found.n_bad,
-        "faults": [{"row": row, "fault": fault} for row, fault in found.bad_rows[:10]],
-        "columns": found.readings,
-        "remarks": found.warnings,
-        "conclusion": found.conclusion,
-    }
-
-
 # How much each column matters to what a model predicts.
 
 #: Last inputs that are kept for it, and most inputs of a model of which it is computed.
@@ -407,12 +374,8 @@ def relevance(predictor: RowPredictor, X: Array | None) -> dict[str, float]:
 
         r_j = root mean square over rows and outputs of  (f(P_j X) - f(X)) / deviation of the output.
 
-    It says what the model uses, not what causes what: of two columns that tell the same, either may have it all.
-
-    Parameters
-    ----------
-    predictor : what predicts rows
-    X : (n, p) inputs of the last rows; None if they were not kept
+    It says what the model uses, not what causes what: of two columns that tell the same, either may have it all. X
+    (n, p) are the inputs of the last rows, None if they were not kept.
     """
     preparation = predictor.preparation
     names = preparation.feature_names_

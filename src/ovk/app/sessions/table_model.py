@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.app.parallel import CHUNK, Part, PartError, PartsFit, RidgeLearner, as_engine
+from ovk.app.parallel import CHUNK, Partition, PartitionedFit, PartitionError, Pass, RidgeLearner, as_engine
 from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
@@ -22,7 +23,6 @@ from ovk.app.sessions.summary import (
     BadRow,
     Summary,
     bad_rows_note,
-    column_warnings,
     interval_facts,
     kernel_in_words,
     score_summary,
@@ -127,8 +127,8 @@ class TableModel(LearnedTable, State, Registered):
             read += f", {missing:,} of them without a known target: {self.n_known:,} were learned"
         found.sentences = [
             read,
-            f"the model was learned from all rows; its errors are those of first fits without {self.tested}",
-            valid_for(settings),
+            f"the model was learned from all rows, and tested by first fits without {self.tested}",
+            *([] if settings.classify else [valid_for(settings)]),
             f"chosen: {self.chosen()}",
         ]
         found.facts |= {
@@ -140,7 +140,7 @@ class TableModel(LearnedTable, State, Registered):
         }
         found.settings = self._settings_shown()
         found.ordered, found.intervals = settings.in_time, self._intervals_in_words()
-        return self._described(found, self.n_rows, table=True)
+        return self._described(found, self.n_rows, table=not settings.classify)
 
     def _settings_shown(self) -> dict[str, Any]:
         """Settings that apply to this table; of the optional ones those that were asked for."""
@@ -387,7 +387,7 @@ def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: 
 def chosen_ridge(
     settings: Settings, X: Array, Y: Array, groups: Indices | None = None, *, metric: bool = True
 ) -> OVKRidgeCV:
-    """Kernel, alpha and coupling by leaving out rows, or groups (n,), on a part of the rows if there are many.
+    """Kernel, alpha and coupling by leaving out rows, or groups (n,), on some of the rows if there are many.
 
     A learned `metric` has seen the outputs of these rows: their left-out errors are then too small, and others must
     tell how good it is.
@@ -447,7 +447,7 @@ MIN_SAMPLE_ROWS, ROWS_PER_LANDMARK = 5000, 10
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
 
 
-class PreparedRange(Part):
+class PreparedRange(Partition):
     """Rows of a range of a file, made inputs and outputs, and scaled."""
 
     def __init__(self, some: FileRange, preparation: Preparation, scaling: Standardised) -> None:
@@ -467,7 +467,7 @@ class PreparedRange(Part):
                     yield scaled.X, scaled.Y
 
 
-class RawRange(Part):
+class RawRange(Partition):
     """Rows of a range of a file as they stand there."""
 
     def __init__(self, some: FileRange) -> None:
@@ -479,16 +479,16 @@ class RawRange(Part):
                 yield records.names, batch
 
 
-def sample_range(some: RawRange, rows: int, seed: int) -> tuple[tuple[str, ...], list[Batch]]:
+def sample_range(some: RawRange, rows: int, seed: int) -> list[tuple[tuple[str, ...], list[Batch]]]:
     """Names of the columns, and some rows from random places of a range."""
-    places = some.range.sample(np.random.default_rng(seed))
+    samples = some.range.sample(np.random.default_rng(seed))
     found: list[Batch] = []
     names: tuple[str, ...] = ()
-    for place in places:
-        with place.open() as records:
+    for sample in samples:
+        with sample.open() as records:
             names = records.names
-            found += [batch for batch in [next(records.batches(-(-rows // len(places))), None)] if batch is not None]
-    return names, found
+            found += [batch for batch in [next(records.batches(-(-rows // len(samples))), None)] if batch is not None]
+    return [(names, found)]
 
 
 def fit_files(
@@ -530,18 +530,20 @@ def fit_files(
     settings.refuse_groups("leave --landmarks, --scheduler and --workers out, or groups")
     if settings.lags:
         raise ValueError(
-            "files that are learned in parts have no rows before others: leave lags out, or use ovk stream"
+            "files that are learned range by range have no rows before others: leave lags out, or use ovk stream"
         )
     m = check_int(landmarks, "landmarks")
     engine = as_engine(client, n_jobs)
     with one_blas_thread(tiles=1):
         each = -(-max(MIN_SAMPLE_ROWS, ROWS_PER_LANDMARK * m) // len(ranges))
-        work = partial(sample_range, rows=max(each, 2), seed=seed)
-        found = list(engine.map(work, [RawRange(one) for one in ranges], label="sampling"))
+        sampling = Pass(partial(sample_range, rows=max(each, 2), seed=seed), operator.add, "sampling")
+        found = sampling.run(engine, [RawRange(one) for one in ranges])
         names, label = found[0][0], ranges[0].label
         for (other, _), one in zip(found, ranges, strict=True):
             if other != names:
-                raise PartError(f"{one.label} has other columns than {label}: {list(other)} instead of {list(names)}")
+                raise PartitionError(
+                    f"{one.label} has other columns than {label}: {list(other)} instead of {list(names)}"
+                )
         whole = concatenate([batch for _, some in found for batch in some], len(names))
         settings.check()
         what = settings.targets, settings.features, settings.time
@@ -558,7 +560,7 @@ def fit_files(
         ridge = OVKRidge(chosen.kernel_, chosen.alpha_, fit_intercept=True, landmarks=m, random_state=seed)
         learner = RidgeLearner(ridge, seed, np.multiply.outer(ALPHAS, chosen.alpha_))
         prepared = [PreparedRange(one, preparation, scaling) for one in ranges]
-        estimator = PartsFit(learner, prepared, seed, sample=[(scaled.X, scaled.Y)]).run(engine)
+        estimator = PartitionedFit(learner, prepared, seed, sample=[(scaled.X, scaled.Y)]).run(engine)
     total = learner.n_rows
     bad_rows = rows.bad[:MAX_BAD_ROWS_KEPT]
     if learner.n_bad:
@@ -641,6 +643,6 @@ def fit_file(
     with open_records(path, form) as records:
         fitted = fit_table(records, chosen)
     bad = [bad_rows_note(fitted.n_bad, fitted.bad_rows)] if fitted.n_bad else []
-    for warning in (*bad, *column_warnings(fitted.preparation, fitted.columns(), table=True)):
+    for warning in (*bad, *fitted.summary().warnings):
         warnings.warn(f"{records.label}: {warning}", UserWarning, stacklevel=2)
     return fitted

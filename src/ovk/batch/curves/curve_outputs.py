@@ -167,7 +167,7 @@ class CurveOutputs(OVKRegressor, saved=False):
     def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
         """Bands on the fitted grid, of which regions are in coordinates."""
         if self.grid_ is not None:
-            regions = regions.scaled(1.0 / self.grid_.roots()).moved(self.level_)
+            regions = regions.scaled(1.0 / self.grid_.roots(), self.level_)
         return super()._regions_of_outputs(regions, X)
 
     def left_out_residuals(self, groups: Any = None) -> Array:
@@ -279,7 +279,7 @@ LENGTHS = (0.05, 0.1, 0.2)
 #: c, the variance of the intercept beside that of the rest.
 INTERCEPT = 100.0
 #: Values of curves with gaps above which the choice is made on coarser curves, and the fewest points of these.
-CHOICE_VALUES, FEWEST_POINTS = 1200, 12
+CHOICE_VALUES, MIN_POINTS = 1200, 12
 
 
 def default_operators(grid: Grid) -> list[Integral]:
@@ -310,7 +310,7 @@ def coarser_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices
     roots, d = grid.roots(), len(grid)
     seen = ~np.isnan(targets.Y)
     before: tuple[Any, ...] | None = None
-    for size in range(1, max(d // FEWEST_POINTS, 1) + 1):
+    for size in range(1, max(d // MIN_POINTS, 1) + 1):
         bins = np.arange(d) // size
         whole = np.bincount(bins, weights=grid.weights())
         member = np.eye(len(whole))[bins]
@@ -346,7 +346,7 @@ def coarser_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices
 # curve at a time finds how fast the outputs change along each.
 
 #: Lengths of the Gaussians in median distances.
-FACTORS = (1.0, 3.0, 9.0)
+LENGTH_FACTORS = (1.0, 3.0, 9.0)
 
 
 def without_gaps(X: Any, grid: Grid) -> Array:
@@ -370,7 +370,7 @@ def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
     """The candidates for inputs (n, p) that start with a curve on the grid, the other columns being numbers."""
     d = len(grid)
     length = median_distance(X[:, :d] * grid.roots())
-    curves = [OnCurves(Gaussian(factor * length), grid) for factor in FACTORS]
+    curves = [OnCurves(Gaussian(factor * length), grid) for factor in LENGTH_FACTORS]
     if X.shape[1] == d:
         return [*curves]
     numbers = X[:, d:]
@@ -379,5 +379,5 @@ def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
     scales = np.where(scales > 0, scales, 1.0)
     lengths = scales * median_distance(numbers / scales)
     first = [OnColumns(curve, np.arange(d)) for curve in curves]
-    rest = [OnColumns(Gaussian(factor * lengths), np.arange(d, X.shape[1])) for factor in FACTORS]
+    rest = [OnColumns(Gaussian(factor * lengths), np.arange(d, X.shape[1])) for factor in LENGTH_FACTORS]
     return [*first, *[k + h + k * h for k in first for h in rest]]

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import Indices, Targets, check_alpha, check_alphas, check_inputs, check_int, equal, positive
+from ovk.base import Targets, check_alpha, check_alphas, check_inputs, check_int, equal, positive
 from ovk.batch.curves.curve_outputs import (
     CHOICE_VALUES,
     INTERCEPT,
@@ -25,11 +25,10 @@ from ovk.batch.tuning.error_surface import (
     output_dim_of,
     with_operator,
 )
-from ovk.curves import Grid, ProductGrid, as_grid
+from ovk.curves import ProductGrid, as_grid
 from ovk.kernels import Intercept, as_ours
 from ovk.operators import Integral, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
-from ovk.solvers import Eigenpairs, KnownEigen
 
 
 @dataclass(eq=False, repr=False)
@@ -43,7 +42,7 @@ class FunctionalRidge(CurveOutputs):
     Parameters
     ----------
     kernel : operator-valued kernel; default ``Gaussian() * Integral()``
-        A scalar kernel means curves whose times know nothing of each other. Operators get the estimator's grid.
+        A scalar kernel means curves with independent time points. Operators get the estimator's grid.
     alpha : float >= 0
     grid : `Grid` or its points, optional
         Where the columns of Y were seen; regular on [0, 1] by default.
@@ -102,8 +101,8 @@ class FunctionalRidgeCV(CurveOutputs):
     Parameters
     ----------
     kernel : operator-valued kernel, scalar kernel, or a list of them; default ``Gaussian()``
-        A scalar kernel is multiplied by an operator that is chosen; write ``k * Identity()`` for curves whose times
-        know nothing of each other.
+        A scalar kernel is multiplied by an operator that is chosen; write ``k * Identity()`` for curves with
+        independent time points.
     alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2
     grid : `Grid` or its points, optional
     input_grid : `Grid` or its points, optional
@@ -162,8 +161,8 @@ class FunctionalRidgeCV(CurveOutputs):
         """Choose and learn from inputs and curves; the arguments are those of `OVKRidge.fit`."""
         with self._fitting(X, y):
             X, targets = self._check(X, y, sample_weight, task)
-            kernel, alpha, known = self._choose(X, targets)
-            self._solve(kernel, alpha, X, targets, "auto" if known is None else KnownEigen(known))
+            kernel, alpha, solver = self._choose(X, targets)
+            self._solve(kernel, alpha, X, targets, solver)
             separable = kernel.as_separable()
             chosen = None if separable is None else separable.operator
             self.n_eigen_ = chosen.n_eigen if self.n_eigen is not None and isinstance(chosen, Integral) else None
@@ -207,15 +206,17 @@ class FunctionalRidgeCV(CurveOutputs):
         # The operators to choose from take the place of this one.
         return [Separable(scalar, Integral()) for scalar in scalars]
 
-    def _choose(self, X: Any, targets: Targets) -> tuple[OperatorKernel, float, Eigenpairs | None]:
-        """Kernel and alpha, and eigenvectors of the kernel's gram on all rows where they are known."""
+    def _choose(self, X: Any, targets: Targets) -> tuple[OperatorKernel, float, Any]:
+        """Kernel, alpha and solver."""
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
         kernels = self._of_input_curves(X, self._kernels())
         kernels = compared = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
         operators = candidates = self._operators(targets.d)
-        averaged = self._coarser(targets)
-        if averaged is not None:
-            grid, targets, rows = averaged
+        curves, gaps = self.grid_, targets.task is None and not targets.complete
+        many = np.count_nonzero(~np.isnan(targets.Y)) > CHOICE_VALUES
+        if self._chooses_operator() and curves is not None and not isinstance(curves, ProductGrid) and gaps and many:
+            # Leaving out curves with gaps takes too long with so many values.
+            grid, targets, rows = coarser_curves(curves, targets)
             X, candidates = X[rows], [None if one is None else one.replace(grid=grid) for one in operators]
             compared = [with_operator(kernel, candidates[0]) for kernel in kernels]
         same = rows_left_out_together(self.kernel, X, targets, intercept=self._free_intercept)
@@ -224,15 +225,7 @@ class FunctionalRidgeCV(CurveOutputs):
         found = compare(compared, candidates, alphas, X, targets, same, list(range(targets.d)), **how)
         self.__dict__.update(found.attributes())
         k, o, a = found.best()
-        return with_operator(kernels[k], operators[o]), float(alphas[a]), found.known
-
-    def _coarser(self, targets: Targets) -> tuple[Grid, Targets, Indices] | None:
-        """Coarser curves to choose by, their grid and rows, where those with gaps have too many values."""
-        grid, wide = self.grid_, targets.task is None and not targets.complete
-        few = np.count_nonzero(~np.isnan(targets.Y)) <= CHOICE_VALUES
-        if not self._chooses_operator() or grid is None or isinstance(grid, ProductGrid) or not wide or few:
-            return None
-        return coarser_curves(grid, targets)
+        return with_operator(kernels[k], operators[o]), float(alphas[a]), found.solver()
 
     def _of_input_curves(self, X: Any, kernels: list[OperatorKernel]) -> list[OperatorKernel]:
         """The kernels to choose from, those of input curves in the place of the default one."""

@@ -29,7 +29,7 @@ from ovk.ovkernels import OperatorKernel, Stacked
 from ovk.solvers import SolverInfo
 
 #: Rows of the kernel matrix held at once while neighbours are looked for.
-ROWS = 1024
+ROWS_AT_ONCE = 1024
 
 
 def neighbour_graph(kernel: ScalarKernel, X: Any, n_neighbors: int) -> sparse.csr_array:
@@ -37,16 +37,6 @@ def neighbour_graph(kernel: ScalarKernel, X: Any, n_neighbors: int) -> sparse.cs
 
     Near are inputs of which one is among the `n_neighbors` inputs most like the other; negative similarities count as
     none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.structured import neighbour_graph
-    >>> neighbour_graph(Gaussian(1.0), np.array([[0.0], [0.1], [3.0]]), 1).toarray().round(3)
-    array([[0.   , 0.995, 0.   ],
-           [0.995, 0.   , 0.015],
-           [0.   , 0.015, 0.   ]])
     """
     n = X.shape[0]
     count = min(check_int(n_neighbors, "n_neighbors"), n - 1)
@@ -55,8 +45,8 @@ def neighbour_graph(kernel: ScalarKernel, X: Any, n_neighbors: int) -> sparse.cs
     norms = np.sqrt(np.maximum(kernel.diag(X), 0.0))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     rows, columns, values = [], [], []
-    for start in range(0, n, ROWS):
-        own = np.arange(start, min(start + ROWS, n))
+    for start in range(0, n, ROWS_AT_ONCE):
+        own = np.arange(start, min(start + ROWS_AT_ONCE, n))
         S = kernel(X[own], X) * scale[own, None] * scale
         S[np.arange(len(own)), own] = -np.inf
         near = np.argpartition(-S, count - 1, axis=1)[:, :count]
@@ -150,7 +140,7 @@ def penalised_ridge(
     ridge, own = ridge_and_scales(alpha)
     scales = np.ones(targets.d) if own is None else own
     if ridge == 0:
-        raise ValueError("alpha must be > 0 with alpha_graph > 0: inputs without outputs are held by nothing else")
+        raise ValueError("alpha must be > 0 when alpha_graph is used, otherwise unlabelled inputs are unconstrained")
     seen = ~np.isnan(targets.Y)
     W = seen * (1.0 if targets.weight is None else targets.weight[:, None])
     gram = kernel.gram(X) if own is None else kernel.gram(X).rescale(None, None, own)

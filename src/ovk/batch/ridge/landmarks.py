@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, Indices, SingularSystem, State, Targets, check_int, equal, ridge_and_scales
+from ovk.base import Array, SingularSystem, State, Targets, check_int, equal, ridge_and_scales
 from ovk.batch.ridge.ridge_system import as_generator, new_generator
 from ovk.features import NystromMap, OperatorNystromMap, OutputSums, as_rpcholesky
 from ovk.operators import OutputOperator, spectrum
@@ -53,23 +53,13 @@ class LandmarkRidge(State, ABC):
 
     @property
     def d(self) -> int:
-        """Number of outputs."""
         return int(self.sums.common.B.shape[1])
 
     @abstractmethod
     def _transform(self, X: Any) -> Array:
         """Features and the constant: (n, m + 1), or (n, d, m + 1) where each output has its own."""
 
-    def add(self, X: Any, Y: Array, weight: Array | None) -> None:
-        """Add rows with outputs (n, d), nan where missing."""
-        self.sums.add(self._finite(X), Y, weight)
-
-    def add_pairs(self, X: Any, task: Indices, y: Array, weight: Array | None) -> None:
-        """Add observations in long form: y_i is output task_i at x_i."""
-        self.sums.add_pairs(self._finite(X), task, y, weight)
-
-    def _finite(self, X: Any) -> Array:
-        """Features and the constant of rows that are to be learned from."""
+    def add(self, X: Any, targets: Targets) -> None:
         phi = self._transform(X)
         bad = ~np.isfinite(phi).all(axis=tuple(range(1, phi.ndim)))
         if bad.any():
@@ -77,7 +67,10 @@ class LandmarkRidge(State, ABC):
                 f"the kernel between {int(bad.sum())} of {len(phi)} rows and the landmarks is not finite, first at row "
                 f"{int(bad.argmax())}: scale X, or check the kernel's parameters"
             )
-        return phi
+        if targets.task is None:
+            self.sums.add(phi, targets.Y, targets.weight)
+        else:
+            self.sums.add_pairs(phi, targets.task, targets.Y[:, 0], targets.weight)
 
     def add_penalty(self, X: Any, P: Any) -> None:
         """Add tr(F' P F) of the values F at X, (n, d), to what is minimised; P, (n, n), does not see constants."""
@@ -123,12 +116,8 @@ class LandmarkRidge(State, ABC):
     def left_out(self, X: Any, R: Array, weight: Array | None, alpha: float | Array, *, intercept: bool) -> Array:
         """Residuals (n, d) of rows among those of the sums, each predicted as if its row had not been learned.
 
-        With P_i the posterior covariance at row i within the features, the fitted values move by P_i w_i / alpha for
-        each unit by which the row's outputs move.
-
-        Parameters
-        ----------
-        R : (n, d) residuals with all rows learned, nan where an output was not observed
+        R (n, d) are the residuals with all rows learned. With P_i the posterior covariance at row i within the
+        features, the fitted values move by P_i w_i / alpha for each unit by which the row's outputs move.
         """
         w = np.ones(len(R)) if weight is None else weight
         moved = (w[:, None] / np.broadcast_to(alpha, (self.d,)))[:, None, :]
@@ -141,6 +130,8 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
 
     A ridge of its own for each output scales its rows, so each output keeps its own sums.
     """
+
+    _state_classes = {"features": OperatorNystromMap}
 
     features: OperatorNystromMap
 
@@ -196,7 +187,7 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
 # Which points are landmarks, in all the forms that a user may pass.
 
 #: Rows from which length scales are learned before landmarks are chosen.
-RESOLVING = 2000
+RESOLVING_ROWS = 2000
 
 
 def choose_landmarks(landmarks: Any, X: Any, random_state: Any, resolved: Callable[[Any], Any]) -> Any:
@@ -206,7 +197,7 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: Any, resolved: Callab
     """
     selection = as_rpcholesky(landmarks)
     if selection is not None:
-        rows = X[:: max(1, X.shape[0] // RESOLVING)]
+        rows = X[:: max(1, X.shape[0] // RESOLVING_ROWS)]
         return selection.points(resolved(rows), X, new_generator(random_state))
     if isinstance(landmarks, (int, np.integer)) and not isinstance(landmarks, bool):
         m = min(check_int(landmarks, "landmarks"), X.shape[0])
@@ -247,12 +238,14 @@ def rows_to_choose_from(landmarks: Any, parts: Iterator[tuple[Any, Targets]]) ->
 #: Unknowns up to which a system with missing outputs is factored densely.
 DENSE_LIMIT = 4000
 #: Relative residual at which the iteration for a larger one stops, and iterations after which it gives up.
-TOLERANCE, MOST_ITERATIONS = 1e-12, 5000
+RESIDUAL_TOLERANCE, MAX_ITERATIONS = 1e-12, 5000
 
 
 @dataclass
 class SeparableLandmarks(LandmarkRidge, kind="separable"):
     """Separable kernels k(x, z) T."""
+
+    _state_classes = {"features": NystromMap}
 
     features: NystromMap
     operator: OutputOperator
@@ -357,9 +350,9 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
             top = (Q @ ((Q.T @ W @ R) / denominator) @ R.T).reshape(-1)
             return np.concatenate([top, x[m * s :] / counts]) if intercept else top
 
-        found = conjugate_gradient(apply, right, precondition, None, TOLERANCE, MOST_ITERATIONS)
+        found = conjugate_gradient(apply, right, precondition, None, RESIDUAL_TOLERANCE, MAX_ITERATIONS)
         info = SolverInfo("Landmarks", iterations=found.iterations, residual=found.residual)
-        info.warn_above(TOLERANCE, "raise alpha or use fewer landmarks")
+        info.warn_above(RESIDUAL_TOLERANCE, "raise alpha or use fewer landmarks")
         return found.X, info
 
     def beyond(self, X: Any) -> Array:

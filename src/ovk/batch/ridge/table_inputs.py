@@ -27,23 +27,17 @@ from ovk.base import (
 # Inputs of comparable scales and without gaps: what lies between the user's inputs and those that kernels see.
 
 #: A column whose deviation is below this part of its mean is constant but for rounding.
-CONSTANT = 1e-12
+CONSTANT_DEVIATION = 1e-12
 
 
 @dataclass
 class InputScaling(State):
-    """z = (x - centre) factor, column by column; 0 where x is missing, and a further column that says so.
+    """z = (x - centre) factor, column by column; 0 where x is missing, and a further column that says so."""
 
-    Attributes
-    ----------
-    centre : (p,) weighted means of what was not missing
-    factor : (p,) one over the weighted deviations; 0 for a column that was constant: it said nothing, and at new
-        points it must not count either
-    gaps : columns in which values were missing; each has an indicator behind the others, 1 where one is missing
-    """
-
-    centre: Array
+    centre: Array  # (p,) weighted means of what was not missing
+    #: (p,) one over the weighted deviations; 0 for a constant column, which must not count at new points either.
     factor: Array
+    #: Columns in which values were missing; each has an indicator behind the others, 1 where one is missing.
     gaps: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @classmethod
@@ -54,7 +48,7 @@ class InputScaling(State):
         are: two categories are then as far apart as two ordinary values of a standardised number.
         """
         mean, deviation = mean_and_deviation(X, weight)
-        varies = deviation > CONSTANT * np.abs(mean)
+        varies = deviation > CONSTANT_DEVIATION * np.abs(mean)
         factor = np.divide(1.0, deviation, out=np.zeros(len(mean)), where=varies)
         kept = slice(None) if not scale else slice(len(mean) - indicators, None)
         factor[kept] = 1.0
@@ -86,7 +80,7 @@ def mean_and_deviation(A: Array, weight: Array | None = None) -> tuple[Array, Ar
 MAX_WORDS_JUDGED = 1000
 
 #: Share of different words among the cells from which on they are names, and cells from which on that is asked.
-NAMES, ENOUGH = 0.8, 20
+NAME_SHARE, MIN_CELLS = 0.8, 20
 
 
 def check_categories(words: Sequence[str], name: object) -> None:
@@ -111,7 +105,7 @@ def check_categories(words: Sequence[str], name: object) -> None:
             f"{category}"
         )
     different = len(set(present))
-    if len(present) >= ENOUGH and different > NAMES * len(present):
+    if len(present) >= MIN_CELLS and different > NAME_SHARE * len(present):
         warnings.warn(
             f"column {name!r} of X holds {different} different words in {len(present)} rows, such as {present[0]!r}: "
             "they look like names, of which nothing can be learned; leave the column out",
@@ -121,12 +115,12 @@ def check_categories(words: Sequence[str], name: object) -> None:
 
 
 #: Categories of a column that have a column of their own, the most frequent ones.
-MOST_CATEGORIES = 50
+MAX_CATEGORIES = 50
 #: How the names of types of categories begin, in pandas and in polars, and those of all types of words.
-DECLARED = ("category", "categorical", "enum")
-WORDS = (*DECLARED, "object", "str", "utf8")
+CATEGORY_TYPES = ("category", "categorical", "enum")
+WORD_TYPES = (*CATEGORY_TYPES, "object", "str", "utf8")
 #: The same of types that are neither words nor numbers.
-REFUSED = ("date", "time", "duration", "period", "interval", "list", "struct", "binary")
+REFUSED_TYPES = ("date", "time", "duration", "period", "interval", "list", "struct", "binary")
 
 
 @dataclass
@@ -134,13 +128,9 @@ class FrameColumns(State):
     """Columns of a frame as numbers: those of numbers, then for each column of words one for each of its categories.
 
     A category that was not seen in training, or is rare among many, is zero in all of them.
-
-    Attributes
-    ----------
-    categories : for each column of the frame None, or its categories; "" stands for a missing one
     """
 
-    categories: list[Any]
+    categories: list[Any]  # for each column of the frame None, or its categories; "" stands for a missing one
 
     @classmethod
     def learn(cls, frame: Any) -> FrameColumns:
@@ -152,9 +142,9 @@ class FrameColumns(State):
                 found.append(None)
             else:
                 # Who gives a column that type knows that it holds categories.
-                if not _kind(frame[name]).startswith(DECLARED):
+                if not _kind(frame[name]).startswith(CATEGORY_TYPES):
                     check_categories(values.tolist(), name)
-                frequent = Counter(values.tolist()).most_common(MOST_CATEGORIES)
+                frequent = Counter(values.tolist()).most_common(MAX_CATEGORIES)
                 found.append(sorted(category for category, _ in frequent))
         return cls(found)
 
@@ -189,12 +179,12 @@ def _kind(column: Any) -> str:
 def column_values(column: Any, name: Any) -> Array:
     """A column as float64 with nan where something is missing, or as strings, "" where something is missing."""
     kind = _kind(column)
-    if kind.startswith(REFUSED):
+    if kind.startswith(REFUSED_TYPES):
         raise ValueError(
             f"column {name!r} of X holds {column.dtype}, which is neither a number nor a category: convert it, dates "
             "for instance to days since the first"
         )
-    if kind.startswith(WORDS):
+    if kind.startswith(WORD_TYPES):
         cells = column.to_numpy().tolist()
         try:
             # Words repeat: each is looked at once.

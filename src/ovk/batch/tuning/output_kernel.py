@@ -32,9 +32,9 @@ from ovk.solvers import (
 #: (T, alphas) -> leave-one-out errors of the outputs at each alpha.
 ErrorsOf = Callable[[Array, Array], Iterator[Array]]
 #: Alphas of a path that is not given, as parts of the smallest one at which the trace penalty leaves nothing of T.
-PATH = np.logspace(-0.5, -6.0, 12)
+ALPHA_PATH = np.logspace(-0.5, -6.0, 12)
 #: Accuracy of the proximal step of a sum of penalties, which is an iteration of its own.
-INNER_TOL, INNER_STEPS = 1e-7, 200
+INNER_TOL, INNER_MAX_ITER = 1e-7, 200
 
 
 @dataclass(eq=False, repr=False)
@@ -187,7 +187,7 @@ class OutputKernelRidge(OVKRegressor):
         if self.alphas is None:
             # At T = 0 the moment is Y'GY / alpha^2, and the trace penalty keeps T there while that is below 1.
             largest = np.sqrt(np.linalg.eigvalsh(profile.evaluate(np.zeros((profile.d, profile.d)), 1.0).moment)[-1])
-            return (float(largest) if largest > 0 else 1.0) * PATH
+            return (float(largest) if largest > 0 else 1.0) * ALPHA_PATH
         return np.sort(check_alphas([self.alphas] if np.ndim(self.alphas) == 0 else self.alphas))[::-1].copy()
 
     def _path(
@@ -199,14 +199,14 @@ class OutputKernelRidge(OVKRegressor):
         T = start
         with ProgressBar("learning outputs", total=len(alphas)) as bar:
             for a, alpha in enumerate(alphas):
-                learned.append(self._learn(profile, penalty, float(alpha), T))
+                learned.append(self._learn_operator(profile, penalty, float(alpha), T))
                 T = learned[-1].T if learned[-1].T.any() else start
                 if len(alphas) > 1:
                     errors[a] = next(errors_of(learned[-1].T, alphas[a : a + 1])).mean()
                 bar.update()
         return learned, errors
 
-    def _learn(self, profile: Profile, penalty: Penalty, alpha: float, start: Array) -> Learned:
+    def _learn_operator(self, profile: Profile, penalty: Penalty, alpha: float, start: Array) -> Learned:
         tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter", least=0)
         if max_iter == 0:
             value = profile.evaluate(start, alpha).value + alpha * penalty.value(start)
@@ -224,7 +224,7 @@ def as_operator_penalty(penalty: Any) -> Penalty:
     if isinstance(penalty, Spectral):
         return penalty
     if isinstance(penalty, Penalty):
-        return PenaltySum([penalty, Trace()], tol=INNER_TOL, max_iter=INNER_STEPS)
+        return PenaltySum([penalty, Trace()], tol=INNER_TOL, max_iter=INNER_MAX_ITER)
     # At the minimum the moment M = C'GC has the diagonal that the penalty has. M is positive semi-definite, so |M_ij|
     # is at most that, too: were off-diagonal entries as dear as the diagonal, a diagonal T would always be optimal.
     names: dict[str, Penalty] = {"frobenius": Frobenius(), "trace": Trace(), "sparse": L1(0.25)}

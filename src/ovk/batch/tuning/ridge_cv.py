@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -39,16 +39,6 @@ from ovk.batch.tuning.error_surface import (
 )
 from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.solvers import Eigenpairs, KnownEigen
-
-
-class Chosen(NamedTuple):
-    """A choice, and the kernel and the alphas (d,) that it means for the outputs as they are."""
-
-    choice: AutomaticChoice
-    kernel: Separable
-    alphas: Array
-
 
 #: Rows above which landmarks are taken by default, how many, and rows by which given candidates are then compared.
 EXACT_ROWS, LANDMARKS, CHOICE_ROWS = 5000, 1500, 2000
@@ -58,9 +48,10 @@ EXACT_ROWS, LANDMARKS, CHOICE_ROWS = 5000, 1500, 2000
 class OVKRidgeCV(OVKRegressor):
     """`OVKRidge` with kernel, alpha and output operator chosen by exact leave-one-out.
 
-    Without a kernel everything is chosen. Inputs are standardised; the linear kernel, Gaussians, Materns of smoothness
-    3/2 and Laplacians of several widths and sums of the best of them are compared by their left-out errors, judged
-    robustly, with an alpha for each output; and where outputs are missing, whether they should learn from each other.
+    If no kernel is given, all settings are selected automatically. Inputs are standardised; the linear kernel,
+    Gaussians, Materns of smoothness 3/2 and Laplacians of several widths and sums of the best of them are compared by
+    their leave-one-out errors, judged robustly, with an alpha for each output; and where outputs are missing, whether
+    they should learn from each other.
 
     With a kernel, the error of leaving out each row is known in closed form, so for a separable kernel the whole
     surface over alphas and operators costs one eigendecomposition of the scalar gram and small products. Rows with the
@@ -70,7 +61,7 @@ class OVKRidgeCV(OVKRegressor):
     Parameters
     ----------
     kernel : operator-valued or scalar kernel, or a list of them to choose from; by default it is found
-        A kernel that is given sees the inputs as they are.
+        A user-supplied kernel receives the raw, unscaled inputs.
     alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2, or 17 from 1e-5 to 1e3 where the kernel is
         chosen too
     omegas : sequence of floats in [0, 1], optional
@@ -93,8 +84,7 @@ class OVKRidgeCV(OVKRegressor):
         Without a kernel: scale the inputs to mean 0 and deviation 1 first, unless they are sparse. Words in
         columns of a data frame become columns of zeros and ones in any case.
     missing_inputs : "impute" or "error"
-        Without a kernel: replace nan in X by the column's mean, with a column of zeros and ones that says so, or refuse
-        it.
+        Without a kernel: replace nan in X by the column's mean, with an indicator column, or refuse it.
     metric : bool
         Without a kernel: also try kernels in metrics of the inputs that `GradientMetric` learns, each judged by rows
         that it was not learned from. It pays where few inputs, or few directions, matter; below 50 rows (or groups)
@@ -121,7 +111,8 @@ class OVKRidgeCV(OVKRegressor):
 
     Attributes
     ----------
-    choice_ : `AutomaticChoice`, or None where a kernel was given
+    choice_ : what was chosen, with the `names` of all candidates, the chosen one first, and their robust left-out
+        `errors`, (candidates, alphas, d); printing it shows them. None where a kernel was given
     alpha_ : chosen alpha; (d,) without a kernel, and with `alpha_per_target`
     alphas_ : (alphas,) all of them
     kernel_ : chosen kernel, with everything learned from the inputs filled in
@@ -187,23 +178,18 @@ class OVKRidgeCV(OVKRegressor):
             groups.
         """
         with self._fitting(X, y), progress_shown(self.verbose):
-            X, targets, groups = self._read(X, y, sample_weight, task, groups)
-            inputs = self._scaling(X, targets.weight) if self.kernel is None else None
-            X = X if inputs is None else inputs(X)
-            kernel, alpha, known = self._choose(X, targets, groups)
-            points = self._landmark_points(X, kernel)
-            if points is None:
-                # The eigenvectors of leave-one-out may be at hand; else (holes, repeated rows, low rank) they are not.
-                self._solve(kernel, alpha, X, targets, "auto" if known is None else KnownEigen(known))
-            else:
-                self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
+            X, inputs, targets, groups = self._read(X, y, sample_weight, task, groups)
+            kernel, alpha, solver = self._choose(X, targets, groups)
+            self._solve(kernel, alpha, X, targets, solver, self._landmark_points(X, kernel))
             self.inputs_ = inputs
         return self
 
     # Reading.
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any) -> tuple[Any, Targets, Any]:
-        """Inputs, outputs and groups of the rows that are learned from."""
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any
+    ) -> tuple[Any, InputScaling | None, Targets, Any]:
+        """Inputs of the rows that are learned from, what has scaled them, outputs and groups."""
         if self.leave_out not in ("row", "entry"):
             raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
         X, targets = self._check_rows(X, y, sample_weight, task)
@@ -212,7 +198,9 @@ class OVKRidgeCV(OVKRegressor):
         if groups is not None:
             groups = check_groups(groups, X.shape[0])[targets.informative_rows()]
             groups = check_groups(groups, len(groups))
-        return *self._informative(X, targets), groups
+        X, targets = self._informative(X, targets)
+        inputs = self._scaling(X, targets.weight) if self.kernel is None else None
+        return X if inputs is None else inputs(X), inputs, targets, groups
 
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
         """Without a kernel inputs are read as tables; a kernel that is given sees them as they are."""
@@ -247,10 +235,8 @@ class OVKRidgeCV(OVKRegressor):
 
     # Choosing.
 
-    def _choose(
-        self, X: Any, targets: Targets, groups: Indices | None
-    ) -> tuple[OperatorKernel, float | Array, Eigenpairs | None]:
-        """Kernel and alpha, and eigenvectors of the kernel's gram on all rows where they are known."""
+    def _choose(self, X: Any, targets: Targets, groups: Indices | None) -> tuple[OperatorKernel, float | Array, Any]:
+        """Kernel, alpha and solver: leave-one-out may leave eigenvectors of the gram of all rows behind."""
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
         scored = self._scored(targets.d)
         self.choice_: AutomaticChoice | None = None
@@ -258,29 +244,31 @@ class OVKRidgeCV(OVKRegressor):
         if self.kernel is not None:
             kernels = candidate_kernels(self.kernel, self._default_kernel)
             return self._compare(kernels, alphas, X, targets, scored)
-        chosen = self._find(X, targets, groups)
-        self.choice_ = chosen.choice
+        self.choice_, kernel, alpha = self._find(X, targets, groups)
         given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
         if self.leave_out != "row" or any(one is not None for one in given):
-            return self._compare([as_operator_kernel(chosen.choice.kernel)], alphas, X, targets, scored)
-        self.__dict__.update(Comparison(ALPHAS, chosen.choice.errors[:, None], scored).attributes())
-        return chosen.kernel, check_alpha(chosen.alphas, targets.d), None
+            return self._compare([as_operator_kernel(self.choice_.kernel)], alphas, X, targets, scored)
+        self.__dict__.update(Comparison(ALPHAS, self.choice_.errors[:, None], scored).attributes())
+        return kernel, alpha, "auto"
 
-    def _find(self, X: Any, targets: Targets, groups: Indices | None) -> Chosen:
-        """Choose everything."""
+    def _find(
+        self, X: Any, targets: Targets, groups: Indices | None
+    ) -> tuple[AutomaticChoice, Separable, float | Array]:
+        """A choice of everything, and the kernel and the alphas that it means for the outputs as they are."""
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         if self.metric and sparse.issparse(X):
             raise ValueError("metric=True maps all inputs, and sparse ones would not stay sparse: give metric=False")
-        chosen = self._in_standard_units(X, targets, same, groups)
+        choice, kernel, alpha = self._in_standard_units(X, targets, same, groups)
         if self.loss == "squared":
-            return chosen
+            return choice, kernel, alpha
         # Rows that are far off pull their neighbours: choose again with the weights that they get.
         self._is_single()
-        alpha = check_alpha(chosen.alphas, targets.d)
-        weighted = robust_targets(chosen.kernel, alpha, X, targets, intercept=self.fit_intercept)
+        weighted = robust_targets(kernel, alpha, X, targets, intercept=self.fit_intercept)
         return self._in_standard_units(X, weighted, same, groups)
 
-    def _in_standard_units(self, X: Any, targets: Targets, same: Indices, groups: Indices | None) -> Chosen:
+    def _in_standard_units(
+        self, X: Any, targets: Targets, same: Indices, groups: Indices | None
+    ) -> tuple[AutomaticChoice, Separable, float | Array]:
         """Choose for outputs in standard units; an input that is repeated counts as one row with the total weight.
 
         With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is
@@ -301,23 +289,15 @@ class OVKRidgeCV(OVKRegressor):
                 groups = same
         # Choices are made by at most 1,000 rows, however many there are.
         with one_blas_thread():
-            choice = automatic_choice(
-                X,
-                standard.Y,
-                new_generator(self.random_state),
-                weight=standard.weight,
-                groups=groups,
-                time_order=self.time_order,
-                intercept=self.fit_intercept,
-                metric=self.metric,
-                n_jobs=self.n_jobs,
-            )
+            how: dict[str, Any] = {"weight": standard.weight, "groups": groups, "time_order": self.time_order}
+            how |= {"intercept": self.fit_intercept, "metric": self.metric, "n_jobs": self.n_jobs}
+            choice = automatic_choice(X, standard.Y, new_generator(self.random_state), **how)
         kernel = Separable(choice.kernel, Dense(choice.operator * np.outer(deviation, deviation)))
-        return Chosen(choice, kernel, choice.alphas * deviation**2)
+        return choice, kernel, check_alpha(choice.alphas * deviation**2, targets.d)
 
     def _compare(
         self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
-    ) -> tuple[OperatorKernel, float | Array, Eigenpairs | None]:
+    ) -> tuple[OperatorKernel, float | Array, Any]:
         """The best of kernels, operators and alphas."""
         given = candidate_operators(self.operators, self.omegas, kernels)
         kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
@@ -334,10 +314,11 @@ class OVKRidgeCV(OVKRegressor):
         self.__dict__.update(found.attributes())
         k, o, a = found.best()
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
-        best, alpha = with_operator(kernels[k], operators[o]), float(alphas[a])
-        if not self.alpha_per_target:
-            return best, alpha, found.known
-        return best, self._alpha_per_target(best, found.errors[k, o], alphas, (X, targets, same), **how), found.known
+        best = with_operator(kernels[k], operators[o])
+        alpha: float | Array = float(alphas[a])
+        if self.alpha_per_target:
+            alpha = self._alpha_per_target(best, found.errors[k, o], alphas, (X, targets, same), **how)
+        return best, alpha, found.solver()
 
     def _scored(self, d: int) -> list[int]:
         if self.scored_outputs is None:

@@ -23,42 +23,30 @@ from ovk.solvers import SingularSystem
 Model = TypeVar("Model", bound=OVKRegressor)
 
 #: The noise variance of an output lies between these parts of the variance of the output.
-NOISE = 1e-7, 10.0
+NOISE_RANGE = 1e-7, 10.0
 #: The same in parts of the mean squared left-out residuals at the start: zeros that repeat would have none.
-LEAST_NOISE = 1e-4
+MIN_NOISE = 1e-4
 #: The criterion where there is none: finite, so that a line search comes back from it.
-HUGE = 1e30
+NO_VALUE = 1e30
 #: How far restarts spread: standard deviation of the logarithms.
-SPREAD = 1.0
+RESTART_SPREAD = 1.0
 
 
 @dataclass(frozen=True)
 class TuningInfo(Registered):
-    """How a kernel was tuned.
+    """How a kernel was tuned."""
 
-    Attributes
-    ----------
-    criterion : "evidence" or "loo"
-    value : the criterion at the end, small is good: negative log evidence, or mean squared left-out residual
-    start : the criterion at the first start
-    restarts : its value at the end of each start
-    iterations : of the best start
-    names : what was tuned
-    converged : the best start came to its end before the steps were used up
-    left_out : with "evidence", mean squared left-out residuals of the start and of what was tuned, in units of the
-        outputs' variances; empty where they were not compared
-    kept : "tuned", or "start" where that has the smaller left-out residuals
-    """
-
-    criterion: str
-    value: float
-    start: float
-    restarts: list[float]
-    iterations: int
-    names: list[str]
-    converged: bool = True
+    criterion: str  # "evidence" or "loo"
+    value: float  # the criterion at the end: negative log evidence, or mean squared left-out residual
+    start: float  # the criterion at the first start
+    restarts: list[float]  # the criterion at the end of each start
+    iterations: int  # of the best start
+    names: list[str]  # what was tuned
+    converged: bool = True  # the best start came to its end before the steps were used up
+    #: With "evidence", mean squared left-out residuals of the start and of what was tuned, in units of the outputs'
+    #: variances; empty where they were not compared.
     left_out: list[float] = field(default_factory=list)
-    kept: str = "tuned"
+    kept: str = "tuned"  # or "start", where that has the smaller left-out residuals
 
 
 def tune(
@@ -104,8 +92,9 @@ def tune(
 
     Returns
     -------
-    a fitted model with the tuned kernel and alpha, and `tuning_`, a `TuningInfo`. Where the evidence leads to
-    larger left-out errors than the start has, the start is kept, with a warning.
+    a fitted model with the tuned kernel and alpha, and `tuning_`, which tells the criterion at the start and at the
+    end, and what was tuned. Where the evidence leads to larger left-out errors than the start has, the start is kept,
+    with a warning.
 
     Examples
     --------
@@ -146,7 +135,7 @@ def tune(
         before = np.zeros(targets.d)
         if compared:
             before = left_out_errors(fitted.set_params(**search.parameters_at(search.start)).fit(X, Y, task=task))
-            search.raise_noise_floor(LEAST_NOISE * before)
+            search.raise_noise_floor(MIN_NOISE * before)
         starts = search.random_starts(check_int(restarts, "restarts"), new_generator(random_state))
         best, info = search.run(starts, check_int(max_iter, "max_iter"))
         if not info.converged:
@@ -164,8 +153,8 @@ def tune(
                 info = replace(info, kept="start")
                 fitted.set_params(**search.parameters_at(search.start)).fit(X, Y, task=task)
                 warnings.warn(
-                    f"what was tuned has larger left-out errors ({info.left_out[1]:.3g} of the variance) than the "
-                    f"start ({info.left_out[0]:.3g}), which is kept: try criterion='loo'",
+                    f"tuning increased the leave-one-out error from {info.left_out[0]:.3g} to {info.left_out[1]:.3g} "
+                    "of the variance; the initial settings were kept. Try criterion='loo'",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -184,13 +173,8 @@ def left_out_errors(model: OVKRegressor) -> Array:
 class Search:
     """The vector that is searched over: the kernel's parameters, then the logarithms of the noise variances.
 
-    Parameters
-    ----------
-    criterion : what is minimised
-    kernel : resolved kernel to begin with
-    alpha : noise variance to begin with, a number or one for each output
-    shared : one noise level for all outputs
-    fixed : `alpha` is known, and not searched for
+    It begins with a resolved kernel and the noise variance `alpha`, a number or one for each output. One that is
+    `shared` is the same for all outputs; one that is `fixed` is not searched for.
     """
 
     def __init__(
@@ -209,7 +193,7 @@ class Search:
         start = np.clip(np.broadcast_to(given, variance.shape), 0.01 * variance, 0.3 * variance)
         self.start = np.concatenate([read(kernel, self.tuned), np.log(start)])
         self.bounds = bounds(kernel, self.tuned, self.start[: self._kernel_size]) + [
-            (float(np.log(NOISE[0] * v)), float(np.log(NOISE[1] * v))) for v in variance
+            (float(np.log(NOISE_RANGE[0] * v)), float(np.log(NOISE_RANGE[1] * v))) for v in variance
         ]
 
     def raise_noise_floor(self, least: Array) -> None:
@@ -220,7 +204,7 @@ class Search:
             place = self._kernel_size + number
             low, high = self.bounds[place]
             floor = min(float(np.log(max(least[number], 1e-300))), float(self.start[place]))
-            self.bounds[place] = (floor if low is None else max(low, floor), high)
+            self.bounds[place] = max(low, floor), high
 
     def parameters_at(self, vector: Array) -> dict[str, Any]:
         """`kernel` and `alpha` of a vector of the search."""
@@ -244,7 +228,7 @@ class Search:
         try:
             value, slopes, by_noise = self.criterion.evaluate(kernel, np.broadcast_to(noise, (self.criterion.d,)))
         except (SingularSystem, np.linalg.LinAlgError):
-            return HUGE, np.zeros_like(vector)
+            return NO_VALUE, np.zeros_like(vector)
         by_kernel = chain(self.tuned, vector[: self._kernel_size], slopes)
         if self._fixed is not None:
             return value, by_kernel
@@ -260,7 +244,7 @@ class Search:
         """
         first = self.objective(starts[0])[0]
         if scale is None:
-            scale = abs(first) if first not in (0.0, HUGE) else 1.0
+            scale = abs(first) if first not in (0.0, NO_VALUE) else 1.0
         found = []
         with ProgressBar("tuning", total=len(starts) * max_iter) as bar:
             for start in starts:
@@ -275,7 +259,7 @@ class Search:
                 )
                 found.append(result)
         best = min(found, key=lambda result: float(result.fun))
-        if best.fun * scale >= HUGE:
+        if best.fun * scale >= NO_VALUE:
             raise SingularSystem("no start could be factored: use a larger alpha, or remove duplicated inputs")
         names, values = [one.name for one in self.tuned], [float(result.fun) * scale for result in found]
         value, steps = float(best.fun) * scale, int(best.nit)
@@ -293,12 +277,11 @@ class Search:
 
     def inside(self, vector: Array) -> Array:
         """The nearest vector within the bounds."""
-        low, high = (np.array([np.inf * sign if b is None else b for b in side]) for sign, side in
-                     zip((-1, 1), zip(*self.bounds, strict=True), strict=True))  # fmt: skip
-        return np.clip(vector, low, high)
+        low, high = np.reshape(self.bounds, (-1, 2)).T
+        return np.asarray(np.clip(vector, low, high))
 
     def _drawn(self, rng: np.random.Generator) -> Array:
-        drawn = self.start + SPREAD * rng.standard_normal(len(self.start))
+        drawn = self.start + RESTART_SPREAD * rng.standard_normal(len(self.start))
         place = 0
         for one in self.tuned:
             part = slice(place, place + one.size)

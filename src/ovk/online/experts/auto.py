@@ -1,4 +1,4 @@
-"""Learner of numbers from streams, without settings, and what it shares with the learner of classes."""
+"""Learners of numbers and of classes from streams, without settings."""
 
 from __future__ import annotations
 
@@ -19,46 +19,32 @@ from ovk.online.shared.rows import Rows, checked_weights
 CURE = "for intervals use WithIntervals(AutoStream(), 0.9).partial_fit(X, y).predict_regions(X)"
 
 
-class StageLearner(Transactional, Parameters, saved=False):
-    """What the learner of numbers and that of classes share: the experts, what they say of a drift, and the inputs."""
-
-    mixture_: ExpertMixture
-    n_features_in_: int
-    _state_classes = {"mixture_": ExpertMixture}
-
-    def __init__(self, *, lag: bool = True) -> None:
-        self.lag = lag
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    @property
-    @reads_snapshot
-    def expert_weights_(self) -> dict[str, Array]:
-        """Weight of each expert in the next prediction, for each output: (d,) arrays by name."""
-        check_is_fitted(self)
-        return self.mixture_.weights()
-
-    @property
-    @reads_snapshot
-    def effective_window_(self) -> Array:
-        """(d,) rows that the next prediction looks back on: mean of the experts' windows with their weights."""
-        check_is_fitted(self)
-        return self.mixture_.effective_window()
-
-    def _new_inputs(self, X: Any) -> Array:
-        check_is_fitted(self)
-        inputs: Array = check_inputs(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
-        return inputs
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.lag, (bool, np.bool_)):
-            raise ValueError(f"lag must be True or False, got {self.lag!r}")
+def _check_lag(lag: Any) -> None:
+    if not isinstance(lag, (bool, np.bool_)):
+        raise ValueError(f"lag must be True or False, got {lag!r}")
 
 
-class AutoStream(StageLearner, StreamRegressor):
+def _new_inputs(model: Any, X: Any) -> Array:
+    check_is_fitted(model)
+    inputs: Array = check_inputs(model, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+    return inputs
+
+
+@reads_snapshot
+def _expert_weights(model: AutoStream | AutoStreamClassifier) -> dict[str, Array]:
+    """Weight of each expert in the next prediction, for each output: (d,) arrays by name."""
+    check_is_fitted(model)
+    return model.mixture_.weights()
+
+
+@reads_snapshot
+def _effective_window(model: AutoStream | AutoStreamClassifier) -> Array:
+    """(d,) rows that the next prediction looks back on: mean of the experts' windows with their weights."""
+    check_is_fitted(model)
+    return model.mixture_.effective_window()
+
+
+class AutoStream(StreamRegressor):
     """Regression on a stream, without any settings.
 
     Widths, ridge parameters, a metric of the inputs and the points of a dictionary are chosen from the rows seen, after
@@ -106,6 +92,21 @@ class AutoStream(StageLearner, StreamRegressor):
     """
 
     n_outputs_: int
+    mixture_: ExpertMixture
+    _state_classes = {"mixture_": ExpertMixture}
+    expert_weights_ = property(_expert_weights)
+    effective_window_ = property(_effective_window)
+
+    def __init__(self, *, lag: bool = True) -> None:
+        self.lag = lag
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        _check_lag(self.lag)
 
     @property
     def predict_interval(self) -> Any:
@@ -128,8 +129,8 @@ class AutoStream(StageLearner, StreamRegressor):
         check_is_fitted(self)
         if return_std:
             raise ValueError(f"return_std must be False: {type(self).__name__} has no standard deviations; {CURE}")
-        admitted = self._gate is not None and self._gate.accepts(self, X)
-        Z = self.mixture_.predict(X if admitted else self._new_inputs(X))
+        accepted = self._gate is not None and self._gate.accepts(self, X)
+        Z = self.mixture_.predict(X if accepted else _new_inputs(self, X))
         return Z[:, 0] if self.single_output_ else self._named(Z, X)
 
     def _start(self, rows: Rows) -> None:
@@ -167,13 +168,10 @@ class AutoStream(StageLearner, StreamRegressor):
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         mixture = self.mixture_._snapshot()
         z = mixture.predict_and_update(X, y[None])[0]
-        return self._with(mixture_=mixture), z
+        return self._replace(mixture_=mixture), z
 
 
-# Learner of classes from streams, without settings.
-
-
-class AutoStreamClassifier(ClassifierMixin, StageLearner):
+class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
     """Classification from a stream, without settings.
 
     Works like `AutoStream` on the indicators of the classes, with logistic regressions among the experts and a logistic
@@ -204,6 +202,19 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
     """
 
     classes_: Labels
+    mixture_: ExpertMixture
+    n_features_in_: int
+    _state_classes = {"mixture_": ExpertMixture}
+    expert_weights_ = property(_expert_weights)
+    effective_window_ = property(_effective_window)
+
+    def __init__(self, *, lag: bool = True) -> None:
+        self.lag = lag
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything and learn the rows in their order, once; the classes are those of y."""
@@ -266,7 +277,7 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
     @reads_snapshot
     def predict_proba(self, X: Any) -> Array:
         """(n, k) probabilities of `classes_`, as if each row came next; nothing is learned."""
-        X = self._new_inputs(X)
+        X = _new_inputs(self, X)
         return self._probabilities(self.mixture_.predict(X))
 
     @reads_snapshot
@@ -287,7 +298,7 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
         last: tuple[Labels, Mask] | None = None,
     ) -> Array:
         """Probabilities of all rows, each made before its row is learned; `whole`: y names the classes."""
-        self._check_parameters()
+        _check_lag(self.lag)
         first = "mixture_" not in vars(self)
         X = check_inputs(self, X, reset=first, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=int(first))
         labels, known = checked_labels(y, len(X))

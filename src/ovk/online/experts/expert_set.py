@@ -454,7 +454,7 @@ class ExpertSet(CompactState):
 
     def only_kernel(self) -> ExpertSet:
         """The kernel expert that never forgets, alone, with the first points of the dictionary."""
-        copy = self._with(_scaled_points=None)
+        copy = self._replace(_scaled_points=None)
         start, stop = self.spans[KERNEL_EXPERT]
         cut = max(0, len(self.points) - PREVIOUS_POINTS)
         copy.points = self.points[: len(self.points) - cut]

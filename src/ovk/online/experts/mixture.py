@@ -241,16 +241,10 @@ class ExpertMixture(State):
     """Predicts every row from the rows before it: the mixture of all experts.
 
     The slots of the aggregation: running mean (until the first fit) or the correction by other outputs, last label,
-    the experts, and the kernel expert from before the last refit. Of classes the last label and the transitions from it
-    abstain as long as the last fit has found the last label to be of no use as an input.
-
-    Parameters
-    ----------
-    inputs, outputs : numbers of columns
-    classes : the outputs are indicators of classes, 0 or 1
-    lag : whether the last label may be an input
-    watched : whether another mixture starts beside this one when errors grow. It has the weight that it earns, and
-        takes the place of this one when it has won
+    the experts, and the kernel expert from before the last refit. Of classes, indicators 0 or 1, the last label and
+    the transitions from it abstain as long as the last fit has found the last label to be of no use as an input. A
+    mixture that is `watched` starts another one beside it when errors grow; that one has the weight that it earns, and
+    takes its place when it has won.
     """
 
     _saved_state = (
@@ -299,13 +293,9 @@ class ExpertMixture(State):
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None, last: Array | None = None) -> Array:
         """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned.
 
-        `weights` are (n,) numbers >= 0 that the losses of the rows are multiplied by. A row of weight 0, or without any
-        label, is predicted and is gone: it is neither counted nor kept, nothing ages, and the last label stays the one
-        before it.
-
-        `last` are the (n, d) last labels as they were when each row was predicted, for labels that came late; nan where
-        there was none, and by default those of the row before. What is learned of them as inputs, and of how much they
-        are worth as predictions, is then of labels as old as those that the next rows are predicted from.
+        A row without any label, or of weight 0, is predicted and is gone: it is neither counted nor kept, nothing
+        ages, and the last label stays the one before it. `last` are the (n, d) last labels as they were when each row
+        was predicted, for labels that came late; nan where there was none, and by default those of the row before.
         """
         # Matrices have at most 600 rows, and there are many of them.
         with one_blas_thread():
@@ -357,9 +347,9 @@ class ExpertMixture(State):
     ) -> Array:
         """Predictions together with those of the mixture that has started beside this one.
 
-        Starts one at an alarm, and lets the better one go on. All three learn by themselves, so it does not matter that
-        they have gone through all rows already. `kept` are the labels as they were learned: outliers are clipped.
-        `means` are predictions of the mean.
+        Starts one at an alarm, and lets the better one go on. All three learn by themselves, so it does not matter
+        that they have gone through all rows already. `kept` are the labels as they were learned, with outliers
+        clipped, and `means` predictions of the mean.
         """
         assert self.alarm is not None
         Z, start, learned = np.empty(Y.shape), 0, np.asarray(np.isfinite(Y).any(axis=1))
@@ -420,9 +410,8 @@ class ExpertMixture(State):
         return new
 
     def _beaten(self, age: int) -> bool:
-        """Whether the mixture beside this one takes its place now; it is given up if it has had its time.
-
-        At an alarm, whose age is 0, the one that leads stays.
+        """Whether the mixture beside this one takes its place now; at an alarm, whose age is 0, the one that leads
+        stays. It is given up if it has had its time.
         """
         assert self.contest is not None
         weight, ratio = self.contest.weight(), self.contest.ratio()
@@ -520,9 +509,8 @@ class ExpertMixture(State):
         return new
 
     def with_inputs(self, count: int) -> ExpertMixture:
-        """The learner with further inputs, which were 0 so far: the experts begin anew with the rows kept.
-
-        Nothing is known of the units of these inputs yet, so refits are counted anew.
+        """The learner with further inputs, which were 0 so far: experts begin anew with the rows kept, and refits are
+        counted anew, as nothing is known of the units of these inputs.
         """
         new = self._snapshot()
         new.recent.add_columns(count)
@@ -581,9 +569,8 @@ class ExpertMixture(State):
         return Z, kept, before, F[:, 2 + RECENT_MEAN]
 
     def _mix_with_limits(self, F: Array, Y: Array, weights: Array | None, scale: Array) -> tuple[Array, Array]:
-        """Mixtures of the experts, and labels whose residuals stay within their limits.
-
-        The experts are weighed by these labels, and the next refit uses them.
+        """Mixtures of the experts, and labels whose residuals stay within their limits: the experts are weighed by
+        these, and the next refit uses them.
         """
         Z, kept = np.empty(Y.shape), np.full(Y.shape, np.nan)
         rows, missing = self.regrets.rows(F, Y), np.asarray(np.isnan(Y).all(axis=1))

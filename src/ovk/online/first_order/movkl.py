@@ -242,24 +242,14 @@ def shortened(Z: Array, radius: Array) -> Array:
 
 
 def slope_weights(slopes: Array, t: int, radius: float) -> Array:
-    """exp(-eta_t g_k), normalised, (m,), from sums of gradients g, with eta_t = sqrt(4 ln m / t) / (8 B^2).
-
-    >>> import numpy as np
-    >>> slope_weights(np.array([0.0, 0.0]), 1, 1.0)
-    array([0.5, 0.5])
-    """
+    """exp(-eta_t g_k), normalised, (m,), from sums of gradients g, with eta_t = sqrt(4 ln m / t) / (8 B^2)."""
     eta = np.sqrt(4.0 * np.log(len(slopes)) / t) / max(8.0 * radius**2, 1e-300)
     weights = np.exp(-eta * (slopes - slopes.min()))
     return np.asarray(weights / weights.sum())
 
 
 def forecaster_weights(losses: Array, radius: Array) -> Array:
-    """exp(-L_k / (8 B^2)), normalised, (n, m), from losses (n, m) and bounds (n,).
-
-    >>> import numpy as np
-    >>> forecaster_weights(np.array([[0.0, 8 * np.log(3)]]), np.array([1.0]))
-    array([[0.75, 0.25]])
-    """
+    """exp(-L_k / (8 B^2)), normalised, (n, m), from losses (n, m) and bounds (n,)."""
     rates = 1.0 / np.maximum(8.0 * radius**2, 1e-300)
     exponents = -rates[:, None] * (losses - losses.min(axis=1, keepdims=True))
     weights = np.exp(exponents)

@@ -651,9 +651,9 @@ class OLOK(StreamRegressor):
                 leaving += 1
 
         before = Errors(self.truncation_error_, progress.threshold_error)
-        learned = self._with(
+        learned = self._replace(
             support_=self.support_.after_step(rho, leaving, X, a, t),
-            progress_=progress._with(
+            progress_=progress._replace(
                 norm2=max(norm2, 0.0),
                 reach=reach,
                 contraction=progress.contraction * rho,

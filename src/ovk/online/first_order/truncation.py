@@ -173,11 +173,7 @@ class Tolerance(Truncation):
 
 
 def as_truncation(truncation: Any) -> Truncation | None:
-    """Turn what a user may pass as a truncation into one: an object, None, or a number of points.
-
-    >>> as_truncation(500)
-    Window(s=500)
-    """
+    """Turn what a user may pass as a truncation into one: an object, None, or a number of points."""
     if truncation is None or isinstance(truncation, Truncation):
         return truncation
     if isinstance(truncation, (int, np.integer)) and not isinstance(truncation, bool):

@@ -366,7 +366,7 @@ class GroupBlock(State):
             room = np.empty((max(self.triangle.panel, n + 1), len(u)))
             room[:n] = self.U
         room[n] = u
-        return self._with(triangle=triangle, U=room[: n + 1], _room=room), ridge, h
+        return self._replace(triangle=triangle, U=room[: n + 1], _room=room), ridge, h
 
     def predict_row(self, phi: Array) -> tuple[Array, float]:
         u = self.factor.whiten_row(phi)
@@ -455,7 +455,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
                 columns = group.columns
                 blocks[i], ridge[columns], H[columns] = block.after_row(phi, y[columns])
         pending = [*self.pending, (phi[None], y[None])]
-        return self._with(blocks=blocks, pending=pending, points=self.points + 1), ridge / s, H
+        return self._replace(blocks=blocks, pending=pending, points=self.points + 1), ridge / s, H
 
     def predict_row(self, phi: Array) -> tuple[Array, Array]:
         s, k = self._row_factor(), self.groups[-1].stop

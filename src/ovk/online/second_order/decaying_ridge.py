@@ -174,21 +174,11 @@ def block_length(discount: float, most: int = 128) -> int:
 class DecayingRidge(CompactState):
     """Ridge regression on features, which predicts each row before it learns from it and forgets old rows.
 
-    A row without any label is predicted and leaves no trace: nothing ages. A label that is nan beside others is treated
-    as if it had been predicted exactly.
-
-    Parameters
-    ----------
-    features, outputs : numbers of features and of outputs
-    alpha : ridge parameter
-    discount : in (0, 1]; 1 never forgets
-    block : number of rows in a block, which matters for the predictions if `discount` is below 1; None means
-        `block_length(discount)`
-    limit : a label that is further than this from its prediction is clipped to this distance, as long as `robust` has
-        no other
-    robust : the same for a distance that follows the residuals: about `robust` times the largest one of late, as
-        `ovk.online.shared.scale` says, from the second block on or after `replay`. The labels should be
-        scaled to a deviation of about 1.
+    A row without any label is predicted and leaves no trace: nothing ages. A label that is nan beside others is
+    treated as if it had been predicted exactly. A discount of 1 never forgets; the number of rows in a block matters
+    for the predictions if it is below 1. A label that is further from its prediction than `limit`, or from the second
+    block or `replay` on about `robust` times the largest residual of late, is clipped to that distance; labels should
+    then be scaled to a deviation of about 1.
     """
 
     _saved_state = (
@@ -220,7 +210,7 @@ class DecayingRidge(CompactState):
 
     def _snapshot(self) -> Self:
         # Its arrays are replaced, or written to behind the rows that others count.
-        return self._with()
+        return self._replace()
 
     def state(self) -> dict[str, Any]:
         n = self.count
@@ -252,9 +242,8 @@ class DecayingRidge(CompactState):
         return Z
 
     def predict_and_update(self, Phi: Array, Y: Array, weights: Array | None = None) -> Array:
-        """(n, d) predictions of (n, m) rows, each made before its own (d,) labels are learned.
-
-        `weights` are (n,) numbers above 0 that the losses of the rows are multiplied by.
+        """(n, d) predictions of (n, m) rows, each made before its own (d,) labels are learned with its weight
+        above 0.
         """
         known: Mask = ~np.asarray(np.isnan(Y).all(axis=1))
         if not known.all():

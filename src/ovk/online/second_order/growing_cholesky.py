@@ -207,7 +207,7 @@ class GrowingCholesky(State):
         c = sqrt(f * (1.0 + h))
         start = self.n - self.n % self.panel
         row = self.n - start
-        other = self._with(panels=self.panels.copy(), E=self.E.copy())
+        other = self._replace(panels=self.panels.copy(), E=self.E.copy())
         P, own_e = other._last(start, row)
         other.n += 1
         P[row, : self.n], P[row, self.n], own_e[row] = w, c, (y - ridge) / c

@@ -266,7 +266,7 @@ class KAWV(SecondOrder):
         z = self._row_forecast(ridge, H, V)
         rows, error = self.rows_._snapshot(), y - z
         rows.append_weighted(None, X, y[None])
-        learned = self._with(
+        learned = self._replace(
             rows_=rows,
             triangles_=triangles,
             t_=self.t_ + 1,

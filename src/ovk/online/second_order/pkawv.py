@@ -123,7 +123,12 @@ class PKAWV(SecondOrder):
     """
 
     _saved_state = ("_left",)
-    _state_classes = {"ridges_": ProgressiveRidge, "past_": LearnedRows, "limits_": ResidualLimits}
+    _state_classes = {
+        "features_": StreamFeatures,
+        "ridges_": ProgressiveRidge,
+        "past_": LearnedRows,
+        "limits_": ResidualLimits,
+    }
 
     kernel: Any = None
     alpha: float = 1.0
@@ -491,7 +496,7 @@ class PKAWV(SecondOrder):
         ridge, values, H = before.after_row(self.features_.transform(X)[0], y if len(y) == 1 else y @ V)
         z = self._row_forecast(values, H, V)
         error = y - z
-        learned = self._with(
+        learned = self._replace(
             ridges_=[ridge],
             _left=self._left - 1,
             t_=self.t_ + 1,

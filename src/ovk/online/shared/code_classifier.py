@@ -156,7 +156,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             learned, z = learner._learn_one(X, code)
         scores = [-z.item(), z.item()] if len(self.classes_) == 2 else self._scores(z[None])[0].tolist()
         # Of equal scores the first one wins, of two classes too.
-        return self._with(learner_=learned, counts_=counts.after_row(scores, number)), scores.index(max(scores))
+        return self._replace(learner_=learned, counts_=counts.after_row(scores, number)), scores.index(max(scores))
 
     def _start(self, classes: Labels) -> None:
         self.classes_, self.learner_ = classes, self._learner(len(classes))
@@ -193,9 +193,8 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         return P
 
     def merge(self, other: Self) -> Self:
-        """Learn what another classifier of the same classes has learned, exactly as from its rows.
-
-        The other is left as it is. What the learners must have in common is said by their own `merge`.
+        """Learn what another classifier of the same classes has learned, exactly as from its rows, where the learners
+        can be merged; the other is left as it is.
         """
         check_is_fitted(self)
         check_is_fitted(other)

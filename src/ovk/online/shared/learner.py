@@ -107,10 +107,8 @@ class HeldRows(State):
 
 
 class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters, ABC, saved=False):
-    """A regressor that predicts every row before it learns from it.
-
-    A subclass starts with the first rows and learns checked rows. Where it has a warm-up it sees rows in units that are
-    chosen from the first ones.
+    """A regressor that predicts every row before it learns from it; where it has a warm-up, rows are in units chosen
+    from the first ones.
     """
 
     single_output_: bool

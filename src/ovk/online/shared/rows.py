@@ -318,7 +318,7 @@ class SupportPoints(RowBuffer):
 
         X is (1, p) and a is (d,); a row whose coefficient is 0 does not join.
         """
-        other, n = self._with(), len(self)
+        other, n = self._replace(), len(self)
         joins = any(a.tolist())
         other._make_room(1)
         first, (inputs, old, times) = other._first, other._space
