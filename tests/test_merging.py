@@ -254,3 +254,35 @@ def test_sums_of_pairs_share_nothing_with_their_parts():
     assert_array_equal(part.S(), S)
     assert_array_equal(part.B(), B)
     assert_allclose(total.B(), np.column_stack([2.0 * phi.sum(axis=0), 2.0 * phi.sum(axis=0)]))
+
+
+MERGEABLE = {
+    "forecaster": lambda rows: PKAWV(SEPARABLE, 0.3, Fourier(10), random_state=2).fit(X[rows], HOLES[rows]),
+    "forecaster with landmarks": lambda rows: PKAWV(SEPARABLE, 0.3, Nystrom(Given(POINTS))).fit(X[rows], Y[rows]),
+    "classifier": lambda rows: PKAWVClassifier(Gaussian(1.0), 0.1, Nystrom(Given(POINTS))).fit(X[rows], X[rows, 0] > 0),
+    "ridge": lambda rows: OVKRidge(SEPARABLE, 0.1, landmarks=POINTS).fit(X[rows], HOLES[rows]),
+    "structured outputs": lambda rows: IOKR(
+        Gaussian(1.0), Jaccard(), 0.1, landmarks=POINTS, output_landmarks=[{"a", "b"}, {"b"}, {"c"}]
+    ).partial_fit(X[rows], [SETS[i] for i in range(180)[rows]]),
+}
+
+
+@pytest.mark.parametrize("name", MERGEABLE)
+def test_what_was_merged_stays_as_it_was(name, tmp_path):
+    """Also when the whole learns on, takes in another part, or the part is taken in twice."""
+    make = MERGEABLE[name]
+    one, two, three = make(slice(0, 60)), make(slice(60, 120)), make(slice(120, 180))
+
+    def written(model):
+        ovk.save(model, tmp_path / "model.ovk")
+        return (tmp_path / "model.ovk").read_bytes()
+
+    states = [written(two), written(three)]
+    one.merge(two)
+    one.merge(three)
+    if hasattr(one, "partial_fit"):
+        y = {"classifier": X[:9, 0] > 0, "structured outputs": SETS[:9]}.get(name, Y[:9])
+        one.partial_fit(X[:9], y)
+    assert [written(two), written(three)] == states
+    two.merge(three)
+    assert written(three) == states[1]

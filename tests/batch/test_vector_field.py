@@ -1,5 +1,7 @@
 """Fields: their parts, derivatives, choice of widths, outliers, and points in odd places."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import (
@@ -349,3 +351,12 @@ def test_kernels_are_compared_on_pairs_of_near_rows():
     assert len(rows) == 10
     assert (np.diff(X[rows, 0]) < 0.2).sum() >= 4
     np.testing.assert_array_equal(near_rows(X, 100, np.random.default_rng(0)), np.arange(100))
+
+
+def test_parts_of_a_field_share_no_memory(plane):
+    parts = (
+        VectorField(CurlFree(Gaussian(1.0), 2), alpha=0.1)
+        .fit(plane.data[:20], plane.target[:20])
+        .decompose(plane.data[:5])
+    )
+    assert not any(np.shares_memory(one, other) for one, other in combinations(parts, 2))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import r2_score
 
 from ovk.curves import Grid
 from ovk.objectives import lcr, r2_observed, rsse
@@ -41,3 +42,12 @@ def test_weights_count_rows():
     repeated = np.repeat(np.arange(6), weight)
     assert r2_observed(Y, F, weight) == pytest.approx(r2_observed(Y[repeated], F[repeated]))
     assert r2_observed(Y, F, weight) != pytest.approx(r2_observed(Y, F))
+
+
+def test_outputs_with_gaps_count_by_what_was_observed():
+    rng = np.random.default_rng(0)
+    Y, F = rng.standard_normal((20, 3)), rng.standard_normal((20, 3))
+    Y[::3, 1] = Y[:, 2] = np.nan
+    rest = ~np.isnan(Y[:, 1])
+    expected = [r2_score(Y[:, 0], F[:, 0]), r2_score(Y[rest, 1], F[rest, 1])]
+    assert r2_observed(Y, F) == pytest.approx(np.mean(expected))

@@ -1,5 +1,7 @@
 """A copy taken before learning stays as it was, to the last bit, whatever the learner learns after it."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -8,10 +10,12 @@ import ovk
 from learners import CLASSIFIERS, EVERY, begun, rows
 from ovk.evaluation import ConformalPID, WithIntervals
 from ovk.features import KORS, Fourier, Nystrom, Uniform
-from ovk.kernels import Gaussian
+from ovk.kernels import Gaussian, Linear
 from ovk.objectives import Constant
 from ovk.online import Window
-from ovk.operators import Dense, MixedEffect
+from ovk.online.experts.expert_set import ExpertSet
+from ovk.online.experts.mixture import ExpertMixture
+from ovk.operators import Dense, Identity, MixedEffect
 
 COUPLED = Gaussian(1.0) * MixedEffect(0.5)
 #: Options together that the list of all learners has one at a time.
@@ -29,6 +33,13 @@ TOGETHER = {
     "pkawv, two terms": lambda: ovk.PKAWV(
         COUPLED + Gaussian(2.0) * Dense([[2.0, 1.0], [1.0, 1.0]]), 0.1, Nystrom(Uniform(size=15)), random_state=0
     ),
+    "pkawv, loss of huber": lambda: ovk.PKAWV(COUPLED, 0.1, Fourier(20), loss="huber", random_state=0),
+    "pkawv, loss of huber and a window": lambda: ovk.PKAWV(
+        COUPLED, 0.1, Nystrom(Uniform(size=15)), loss="huber", window=30, random_state=0
+    ),
+    "movkl, against combinations": lambda: ovk.OnlineMovKL(
+        [Gaussian(1.0) * Identity(), Linear() * Identity()], against="combinations"
+    ),
     "intervals with seasons of a window": lambda: WithIntervals(
         ovk.PKAWV(COUPLED, 0.1, Fourier(20), window=25, random_state=0), ConformalPID(0.8, season=3)
     ),
@@ -40,6 +51,18 @@ def written(model, path):
     """All of a learner's state, as it stands in a file."""
     ovk.save(model, path)
     return path.read_bytes()
+
+
+#: These refuse weights of rows.
+UNWEIGHTED = {"pkawv-exact-past", "operator"}
+
+
+def learn(name, model, X, Y, chunk):
+    """Learn a chunk, with weights where it begins with an odd row."""
+    if chunk.start % 2 and name not in UNWEIGHTED and "sample_weight" in signature(model.partial_fit).parameters:
+        model.partial_fit(X[chunk], Y[chunk], sample_weight=np.linspace(0.5, 2.0, len(X))[chunk])
+    else:
+        model.partial_fit(X[chunk], Y[chunk])
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -56,15 +79,66 @@ def test_learning_leaves_copies_alone(name, tmp_path):
     for chunk in chunks:
         copy = model._snapshot()
         kept.append((copy, written(copy, path), copy.predict(X)))
-        model.partial_fit(X[chunk], Y[chunk])
+        learn(name, model, X, Y, chunk)
     for copy, state, predictions in kept:
         assert written(copy, path) == state
         assert_array_equal(copy.predict(X), predictions)
     # A copy learns what the learner has learned, from where it was.
     first = kept[0][0]
     for chunk in chunks:
-        first.partial_fit(X[chunk], Y[chunk])
+        learn(name, first, X, Y, chunk)
     if name in CLASSIFIERS:
         assert_array_equal(first.predict(X), model.predict(X))
     else:
         np.testing.assert_allclose(first.predict(X), model.predict(X), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_learning_leaves_the_arrays_that_it_was_given_alone(name):
+    """Also labels that are far from the others, or missing."""
+    model, (X, Y) = ALL[name](), rows(name, 130, gaps="movkl" not in name)
+    if name not in CLASSIFIERS:
+        Y[120:125, 0], Y[126] = 100.0, -100.0
+    given = X.copy(), Y.copy()
+    model.partial_fit(X[:110], Y[:110], **({"classes": ["down", "up"]} if name in CLASSIFIERS else {}))
+    model.predict_then_learn(X[110:111], Y[110:111])
+    model.predict_then_learn(X[111:], Y[111:])
+    assert_array_equal(X, given[0])
+    assert_array_equal(Y, given[1])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_predictions_can_be_changed_without_changing_the_learner(name, tmp_path):
+    X, Y = rows(name, 60, gaps="movkl" not in name)
+    other = "other" if name in CLASSIFIERS else np.nan
+    found = []
+    for change in (False, True):
+        model = ALL[name]()
+        if "random_state" in model.get_params():
+            model.set_params(random_state=0)
+        model.partial_fit(X[:40], Y[:40], **({"classes": ["down", "up"]} if name in CLASSIFIERS else {}))
+        for start, stop in ((40, 41), (41, 42), (42, 50)):
+            for Z in (model.predict(X[start:stop]), model.predict_then_learn(X[start:stop], Y[start:stop])):
+                if change:
+                    Z[...] = other
+        found.append(written(model, tmp_path / "model.ovk"))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("classes", [False, True], ids=["numbers", "classes"])
+def test_learning_leaves_copies_from_before_a_refit_alone(classes, tmp_path, monkeypatch):
+    """Candidates are fitted anew after ever longer stretches, here short ones; copies are from before each of them."""
+    monkeypatch.setattr(ExpertMixture, "_refit_rows", (15, 40, 110))
+    monkeypatch.setattr(ExpertSet, "_rows_compared", 60)
+    monkeypatch.setattr(ExpertSet, "_widths", (0.5, 1.0))
+    name = "auto-classifier" if classes else "auto"
+    X, Y = rows(name, 140, 2)
+    model, path, kept = EVERY[name](), tmp_path / "model.ovk", []
+    for start in range(0, 140, 28):
+        if start:
+            copy = model._snapshot()
+            kept.append((copy, written(copy, path)))
+        chunk = slice(start, start + 28)
+        model.partial_fit(X[chunk], Y[chunk], **({"classes": ["down", "up"]} if classes and not start else {}))
+    for copy, state in kept:
+        assert written(copy, path) == state

@@ -261,3 +261,14 @@ def test_vanishing_problems_are_known():
     seen = Observed(Kronecker(G, Dense(np.diag([1.0, 0.0, 2.0]))), np.arange(6), np.array([0, 1, 2, 0, 1, 2]))
     decoupled = seen.decouple()
     assert [decoupled.vanishes(q) for q in range(len(decoupled))] == [False, True, False]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in instances.GRAMS])
+def test_weights_multiply_the_blocks(name):
+    gram = dict(instances.GRAMS)[name]
+    n, m = gram.shape
+    weights = np.random.default_rng(1).uniform(size=(n, m))
+    d = gram.output_dim
+    np.testing.assert_allclose(
+        gram.weighted(weights).dense(), gram.dense() * np.kron(weights, np.ones((d, d))), rtol=1e-12, atol=1e-12
+    )

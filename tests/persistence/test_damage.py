@@ -213,6 +213,8 @@ TREES = {
     "complex": {"complex": [1.0, 2.0]},
     "bytes": {"bytes": "not base64!"},
     "scalar of wrong size": {"scalar": {"<f8": "00"}},
+    "scalar of two numbers": {"scalar": {"<f8": "00" * 16}},
+    "scalar of letters by their dtype": {"scalar": {"<U2": "00" * 8}},
     "scalar of wrong text": {"scalar": {"<f8": "zz"}},
     "scalar object": {"scalar": {"|O": "0000000000000000"}},
     "scalar big-endian": {"scalar": {">f8": "0000000000000000"}},

@@ -211,3 +211,13 @@ def test_a_smoothed_loss_leads_to_the_same_function(seed, rank, C):
 def test_a_smoothed_loss_gives_up_when_the_work_is_spent():
     K, q, lower, upper = problem(0, C=100.0)
     assert smoothed_newton(BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0), work=1.0) is None
+
+
+def test_a_poor_start_stays_as_it_was():
+    K, q, lower, upper, *_ = problem(0)
+    dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0)
+    start = 0.5 * (lower + upper)
+    given = start.copy()
+    found, _ = dual_coordinate(dual, tol=1e-9, start=start)
+    np.testing.assert_array_equal(start, given)
+    np.testing.assert_allclose(found, dual_coordinate(dual, tol=1e-9)[0], atol=1e-4)

@@ -11,7 +11,7 @@ from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, DenseBlocks, Gram, Kronecker, Observed
 from ovk.solvers import ConjugateGradient, GaussSeidel, MissingOutputs
-from ovk.solvers.iterative import conjugate_gradient
+from ovk.solvers.iterative import conjugate_gradient, conjugate_gradients
 from ovk.solvers.preconditioners import LowRankPreconditioner, pivoted_cholesky
 
 GRAMS = dict(instances.GRAMS)
@@ -188,3 +188,48 @@ def test_missing_outputs_of_an_operator_that_is_zero():
 def test_missing_outputs_are_for_separable_kernels(name):
     with pytest.raises(ValueError, match="separable kernels with missing outputs only; use solver='auto'"):
         MissingOutputs().factor(GRAMS[name])
+
+
+@pytest.mark.parametrize(("solver", "gram"), ITERATIVE)
+def test_outputs_and_a_poor_start_stay_as_they_were(solver, gram):
+    Y, start = outputs(gram), outputs(gram, 1)
+    if isinstance(solver, MissingOutputs):
+        Y, start = Y[:, :1], start[:, :1]
+    given = Y.copy(), start.copy()
+    state = solver.factor(gram)
+    found, _ = solver.solve(state, Y, 0.5, start=start)
+    assert np.array_equal(Y, given[0])
+    assert np.array_equal(start, given[1])
+    assert_allclose(found, solver.solve(state, Y, 0.5)[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("solve", [conjugate_gradient, conjugate_gradients])
+@pytest.mark.parametrize("begin", [None, 1.0])
+def test_a_preconditioner_may_return_what_it_was_given(solve, begin):
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((9, 9))
+    A, B = A @ A.T + np.eye(9), rng.standard_normal((9, 2))
+    start = None if begin is None else np.full((9, 2), begin)
+    given = B.copy()
+    found = solve(lambda X: A @ X, B, lambda R: R, start, 1e-12, 100)
+    assert_allclose(found.X, np.linalg.solve(A, B), rtol=1e-8)
+    assert np.array_equal(B, given)
+    assert start is None or (start == begin).all()
+
+
+@pytest.mark.parametrize("name", GRAMS)
+def test_a_pivoted_factor_leaves_the_gram_as_it_was(name):
+    gram = GRAMS[name]
+    if gram.shape[0] * gram.output_dim != len(gram.dense()):
+        return
+    before = gram.dense().copy()
+    pivoted_cholesky(gram, 5)
+    assert np.array_equal(gram.dense(), before)
+
+
+def test_a_pivoted_factor_leaves_a_gram_of_one_output_as_it_was():
+    K = Gaussian(1.0)(np.random.default_rng(0).standard_normal((7, 2)))
+    given = K.copy()
+    F = pivoted_cholesky(DenseBlocks(K, 1), 7)
+    assert_allclose(F @ F.T, given, atol=1e-9)
+    assert np.array_equal(K, given)

@@ -45,7 +45,9 @@ def test_the_recursion_is_that_of_single_rows(seed, d, steps, lags):
     W = rng.standard_normal((u + d * len(lags), d)) * 0.3
     past = rng.standard_normal((k, longest, d))
     X = np.concatenate([rng.standard_normal((k, steps, u)), np.full((k, steps, d * len(lags)), np.nan)], axis=2)
+    given = X.copy()
     found = roll_forward(lambda x: np.tanh(x @ W), lags, past, X)
+    np.testing.assert_array_equal(X, given)
     for one in range(k):
         slow = forecast_row_by_row(lambda x: np.tanh(x @ W), lags, past[one], X[one, :, :u])
         np.testing.assert_allclose(found[one], slow, rtol=1e-12)

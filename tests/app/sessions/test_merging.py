@@ -54,6 +54,14 @@ def test_merged_parts_are_the_session_of_all_rows(sessions, tmp_path):
     assert_allclose(sum(squares[:3]), squares[3])
 
 
+def test_parts_and_their_sum_have_the_level_that_was_asked_for(tmp_path):
+    first = learned(tmp_path, 0, PARTS[0], settings=settings(level=0.7))
+    second = learned(tmp_path, 1, PARTS[1], template=first)
+    merged = merge_sessions([first, second])
+    assert [session.recent.level for session in (first, second, merged)] == [0.7, 0.7, 0.7]
+    assert merged.recent.shown.level == 0.7
+
+
 def test_the_parts_stay_as_they_are_and_go_on(sessions, tmp_path):
     before = [predictions(session, PARTS[0][:5]) for session in sessions]
     merge_sessions(sessions)

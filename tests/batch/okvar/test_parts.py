@@ -11,7 +11,7 @@ from ovk.batch.okvar.alternate import ClosedFormCoefficients
 from ovk.batch.okvar.coupling import Decomposable, Entrywise
 from ovk.batch.okvar.dynamics import runge_kutta
 from ovk.batch.okvar.networks import choose, pooled_p_values
-from ovk.batch.okvar.regression import integrals, waves, windows
+from ovk.batch.okvar.regression import integrals, steady, waves, windows
 from ovk.batch.okvar.series import TimeSeries, low_passed, smoothed
 from ovk.kernels import Gaussian
 from reproduce.data import make_gene_network
@@ -125,3 +125,11 @@ def test_after_a_gap_the_low_pass_begins_with_what_is_seen():
     after = low_passed(TimeSeries(x[3:, None], times[3:]), 2.0).values[:, 0]
     np.testing.assert_array_equal(np.isnan(found), np.isnan(x))
     np.testing.assert_allclose(found[3:], after)
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3, 4])
+def test_steps_are_steady_where_those_of_the_lag_are(lag):
+    times = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0])
+    usual = np.diff(times) == 1.0
+    expected = [usual[max(k - lag + 1, 0) : k + 1].all() for k in range(len(usual))]
+    np.testing.assert_array_equal(steady(TimeSeries(times[:, None], times), 1.0, lag), expected)

@@ -285,3 +285,12 @@ def test_variances_of_groups_of_coordinates_add_up():
         parts.append(model.predict(NEW @ waves(T), return_std=True)[1])
     assert all((part > 0).any() for part in parts)
     np.testing.assert_allclose(whole**2, parts[0] ** 2 + parts[1] ** 2, rtol=1e-10)
+
+
+def test_gaps_in_a_table_of_few_factors_are_filled_with_its_values():
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 25)) + np.linspace(0.0, 3.0, 25)
+    holes = np.where(rng.uniform(size=Y.shape) < 0.2, np.nan, Y)
+    found = fill_gaps(holes)
+    np.testing.assert_array_equal(found[~np.isnan(holes)], Y[~np.isnan(holes)])
+    assert np.abs(found - Y).max() < 0.05 * Y.std()

@@ -12,8 +12,9 @@ import ovk
 from ovk import KAWV, OLOK, PKAWV, AutoStream, AutoStreamClassifier
 from ovk.features import ALD, KORS, Given, Nystrom
 from ovk.kernels import Gaussian
-from ovk.online.experts.expert_set import ExpertSet, _Compared, choose, observed_together, score
+from ovk.online.experts.expert_set import ExpertSet, OtherOutputs, _Compared, choose, observed_together, score
 from ovk.online.experts.mixture import ExpertMixture
+from ovk.online.shared.rows import Scale
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -218,3 +219,26 @@ def test_outputs_that_have_something_in_common_gain_from_each_other(share, bound
             errors.append([np.mean(np.mean((Z - Y) ** 2, axis=0) / Y.var(axis=0)) for Z in (joint, apart)])
     joint, apart = np.mean(errors, axis=0)
     assert joint < bound * apart
+
+
+def test_corrections_by_other_outputs_leave_the_predictions_alone():
+    rng = np.random.default_rng(3)
+    F = rng.standard_normal((60, 2))
+    Y = F @ [[0.5, 0.3], [0.5, 0.7]] + 0.1 * rng.standard_normal((60, 2))
+    others = OtherOutputs(F[:40], Y[:40], None, Scale.from_rows(Y), [[0], [1]], 3.0)
+    given = F.copy()
+    predicted = others.predict(F[40:])
+    assert np.mean((predicted - Y[40:]) ** 2) < 0.5 * np.mean((F[40:] - Y[40:]) ** 2)
+    assert_array_equal(F, given)
+    others.predict_and_update(F[40:], Y[40:])
+    assert_array_equal(F, given)
+
+
+def test_only_outputs_observed_apart_are_corrected_by_each_other():
+    X, Y = rows(60)
+    together = AutoStream().partial_fit(X, Y).mixture_
+    assert (len(together.experts), together.others) == (1, None)
+    Y[np.arange(60) % 2 == 0, 0] = Y[np.arange(60) % 2 == 1, 1] = np.nan
+    apart = AutoStream().partial_fit(X, Y).mixture_
+    assert len(apart.experts) == 2
+    assert apart.others is not None
