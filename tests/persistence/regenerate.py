@@ -32,7 +32,7 @@ from ovk.evaluation import Chunk
 from ovk.evaluation.running import Scaling
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.objectives import L1, Trace
-from ovk.online import BOA, MLPoly, Window
+from ovk.online import MLPoly, Window
 from ovk.online.experts.expert_set import ExpertSet
 from ovk.online.experts.mixture import ExpertMixture
 from ovk.operators import Identity, Integral, MixedEffect
@@ -324,7 +324,6 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], list[Any]]]] = {
     ),
     "NoveltyDetector": (lambda: ovk.NoveltyDetector(Gaussian(0.5), nu=0.5).fit(X), scores),
     "MLPoly": (lambda: rule(MLPoly()), lambda model: [model.predict_then_learn(EXPERTS[THEN], Y[THEN])]),
-    "BOA": (lambda: rule(BOA()), lambda model: [model.predict_then_learn(EXPERTS[THEN], Y[THEN])]),
     "ACI": (lambda: intervals(evaluation.ACI(0.8)), regions),
     "ConformalPID": (lambda: intervals(evaluation.ConformalPID(0.8, region="box", season=7)), regions),
     "RollingConformal": (lambda: intervals(evaluation.RollingConformal(0.8)), regions),

@@ -1,7 +1,7 @@
 """Learning from a stream."""
 
 from ovk.base import Diverged
-from ovk.online.experts.aggregation import BOA, MLPoly
+from ovk.online.experts.aggregation import MLPoly
 from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.feature_growth import add_features as add_features
 from ovk.online.first_order.movkl import OnlineMovKL
@@ -35,7 +35,6 @@ from ovk.online.theory import (
 )
 
 __all__ = [
-    "BOA",
     "KAWV",
     "OLOK",
     "PKAWV",
