@@ -45,7 +45,7 @@ WITHOUT_EXAMPLE = {
     "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Predictions", "Prepared", "ProximalInfo",
     "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SessionProgress", "SingularSystem", "Solution",
     "Solver", "SolverInfo", "Spectral", "Spectrum", "Stacked", "Stationary", "StoredArray", "StoredObject",
-    "TableModel", "Truncation", "TruncationWarning", "UnknownClass",
+    "TableModel", "Truncation", "UnknownClass",
 }  # fmt: skip
 
 

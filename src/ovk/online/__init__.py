@@ -1,4 +1,4 @@
-"""Learning from a stream."""
+"""Learning from a stream. Learners are in `__all__`; names imported as themselves are for other packages and tests."""
 
 from ovk.base import Diverged
 from ovk.online.experts.aggregation import MLPoly
@@ -7,15 +7,14 @@ from ovk.online.feature_growth import add_features as add_features
 from ovk.online.first_order.movkl import OnlineMovKL
 from ovk.online.first_order.novelty import NoveltyDetector
 from ovk.online.first_order.olok import OLOK, OLOKClassifier
-from ovk.online.first_order.truncation import PaperWindow, Tolerance, Truncation, TruncationWarning, Window
+from ovk.online.first_order.truncation import PaperWindow, Tolerance, Truncation, Window
+from ovk.online.first_order.truncation import TruncationWarning as TruncationWarning
 from ovk.online.online_operator import OnlineOperator
 from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV, PKAWVClassifier
 from ovk.online.shared.code_classifier import CodedClassifier as CodedClassifier
 from ovk.online.theory import (
-    Bracket,
     ErrorBound,
-    Suggestion,
     capacity_exponent,
     effective_dimension,
     error_bound,
@@ -40,7 +39,6 @@ __all__ = [
     "PKAWV",
     "AutoStream",
     "AutoStreamClassifier",
-    "Bracket",
     "Diverged",
     "ErrorBound",
     "MLPoly",
@@ -50,10 +48,8 @@ __all__ = [
     "OnlineOperator",
     "PKAWVClassifier",
     "PaperWindow",
-    "Suggestion",
     "Tolerance",
     "Truncation",
-    "TruncationWarning",
     "Window",
     "capacity_exponent",
     "effective_dimension",
