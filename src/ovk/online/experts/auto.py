@@ -137,9 +137,6 @@ class AutoStream(StreamRegressor):
         self.n_outputs_, self.single_output_ = rows.Y.shape[1], rows.single
         self.mixture_ = ExpertMixture(rows.X.shape[1], self.n_outputs_, lag=self.lag)
 
-    def _refuse_weights(self) -> None:
-        pass
-
     def _learn(self, rows: Rows) -> Array:
         return self.mixture_.predict_and_update(rows.X, rows.Y, rows.weights, rows.last)
 

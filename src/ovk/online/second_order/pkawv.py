@@ -14,6 +14,7 @@ from ovk.base import Array, Mask, check_int, equal, in_interval, reads_snapshot,
 from ovk.features import KORS, Dictionary, FeaturePlan, FeatureSums, Given, Nystrom, StreamFeatures, Uniform
 from ovk.kernels import Gaussian
 from ovk.objectives import simplex_code
+from ovk.online.second_order import forecaster as common
 from ovk.online.second_order.block_ridge import (
     AllRowsSums,
     BlockRidge,
@@ -26,9 +27,9 @@ from ovk.online.second_order.block_ridge import (
 )
 from ovk.online.second_order.coupled_ridge import CoupledRidge
 from ovk.online.second_order.decaying_ridge import ResidualLimits
-from ovk.online.second_order.forecaster import SecondOrder
 from ovk.online.second_order.growing_cholesky import RidgeForecast
 from ovk.online.shared.code_classifier import CodedClassifier
+from ovk.online.shared.learner import StreamRegressor, learns_width
 from ovk.online.shared.rows import LearnedRows
 from ovk.online.theory import capacity_exponent, suggest
 from ovk.ovkernels import Separable, row_slices
@@ -45,7 +46,7 @@ MAX_FEATURE_NUMBERS = 1 << 21
 
 
 @dataclass(eq=False, repr=False)
-class PKAWV(SecondOrder):
+class PKAWV(StreamRegressor):
     """The nonlinear ridge forecaster on m features of the kernel: O(m^2) time a row, however many rows there are.
 
     Row t is predicted by the function that minimises  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2 + |f(x_t)|^2  over the
@@ -122,6 +123,7 @@ class PKAWV(SecondOrder):
     (0.01, True)
     """
 
+    _default_factories = {"kernel": Gaussian}
     _saved_state = ("_left",)
     _state_classes = {"ridges_": ProgressiveRidge, "past_": LearnedRows, "limits_": ResidualLimits}
 
@@ -137,6 +139,10 @@ class PKAWV(SecondOrder):
     warm_up: int | None = None
     on_invalid: str = "raise"
     random_state: Any = None
+
+    _start = common.start
+    _learn = common.learn
+    predict = common.predict
 
     @property
     def n_features_(self) -> int:
@@ -243,9 +249,10 @@ class PKAWV(SecondOrder):
         # A dictionary that is given is in the units of the user.
         plan = self._plan()
         given = isinstance(plan, Nystrom) and isinstance(plan.selection, Given)
-        return 0 if given else super()._default_warm_up()
+        return super()._default_warm_up() if learns_width(self.kernel) and not given else 0
 
     def _check_parameters(self) -> None:
+        common.check_parameters(self)
         super()._check_parameters()
         if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
@@ -302,7 +309,7 @@ class PKAWV(SecondOrder):
         for ridge in self.ridges_:
             ridge.commit(self.features_.m)
 
-    def _check_capacity(self, X: Array, Y: Array) -> None:
+    def _check_capacity(self, Y: Array) -> None:
         pass
 
     def _width(self) -> int:
@@ -489,7 +496,7 @@ class PKAWV(SecondOrder):
         assert isinstance(before, BlockRidge)
         assert V is not None
         ridge, values, H = before.after_row(self.features_.transform(X)[0], y if len(y) == 1 else y @ V)
-        z = self._row_forecast(values, H, V)
+        z = common.row_forecast(self, values, H, V)
         error = y - z
         learned = self._replace(
             ridges_=[ridge],
@@ -504,12 +511,11 @@ class PKAWV(SecondOrder):
             learned._open_gate()
         return learned, self._outputs_of_user(z)
 
-    def _predict_row(self, X: Array) -> Array:
+    def _predict_row(self, X: Array) -> tuple[Array, Array, Array]:
         (ridge,), V = self.ridges_, self.vectors_
         assert isinstance(ridge, BlockRidge)
         assert V is not None
-        values, H = ridge.predict_row(self.features_.transform(self._inputs(X))[0])
-        return self._outputs_of_user(self._row_forecast(values, H, V))
+        return *ridge.predict_row(self.features_.transform(X)[0]), V
 
     # Predicting -------------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from ovk.base import (
 )
 from ovk.kernels import Stationary
 from ovk.online.shared.rows import LearnedRows, Rows, Scale, checked_rows
-from ovk.ovkernels import Separable, as_operator_kernel
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 
 #: Rows of a warm-up by default.
 WARM_UP_ROWS = 200
@@ -113,6 +113,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     single_output_: bool
     n_skipped_: int
+    #: Of learners with a kernel of their own.
+    kernel_: OperatorKernel
+    t_: int
+    cumulative_loss_: float
     warm_up: int | None = 0
     on_invalid: str = "missing"
     #: Units of the inputs and outputs that the learner works with, None for those of the user.
@@ -151,7 +155,6 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     def _refuse_weights(self) -> None:
         """Raise an error where the loss of a row cannot have a weight."""
-        raise ValueError(f"{type(self).__name__} cannot take sample_weight: AutoStream, OLOK, KAWV and PKAWV can")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything and learn from the rows in their order, once; novelty detection needs no y."""
