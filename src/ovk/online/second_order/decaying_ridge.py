@@ -246,38 +246,22 @@ class DecayingRidge(CompactState):
         above 0.
         """
         known: Mask = ~np.asarray(np.isnan(Y).all(axis=1))
-        if not known.all():
-            return self._predict_and_update_known(Phi, Y, weights, known)
-        Z = np.empty(Y.shape)
-        roots = None if weights is None else np.sqrt(weights)
-        start = 0
-        while start < len(Phi):
-            rows = slice(start, start + self.block - self.count)
-            Z[rows] = self._append(Phi[rows], Y[rows], None if roots is None else roots[rows])
-            start = rows.stop
-            self._end_if_full()
-        return Z
-
-    def _predict_and_update_known(self, Phi: Array, Y: Array, weights: Array | None, known: Mask) -> Array:
-        """The same, where some rows have no label."""
-        Z, learned, start = np.empty(Y.shape), np.flatnonzero(known), 0
+        Z, learned, every, start = np.empty(Y.shape), np.flatnonzero(known), known.all(), 0
         #: The rows without a label, and how many of those with one come before each.
         others = np.flatnonzero(~known)
         before = np.searchsorted(learned, others)
-        while len(others):
-            done = self.count
-            rows = learned[start : start + self.block - done]
-            if len(rows):
+        while start < len(learned) or len(others):
+            done, stop = self.count, min(start + self.block - self.count, len(learned))
+            if stop > start:
+                rows: Any = slice(start, stop) if every else learned[start:stop]
                 Z[rows] = self._append(Phi[rows], Y[rows], None if weights is None else np.sqrt(weights[rows]))
             full = self.count == self.block
-            now = int(np.searchsorted(before, start + len(rows))) if full else len(others)
+            now = int(np.searchsorted(before, stop)) if full else len(others)
             if now:
                 Z[others[:now]] = self.predict(Phi[others[:now]], done + before[:now] - start)
-            others, before, start = others[now:], before[now:], start + len(rows)
-            self._end_if_full()
-        rest = learned[start:]
-        if len(rest):
-            Z[rest] = self.predict_and_update(Phi[rest], Y[rest], None if weights is None else weights[rest])
+            others, before, start = others[now:], before[now:], stop
+            if full:
+                self.end_block()
         return Z
 
     def replay(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
@@ -324,17 +308,8 @@ class DecayingRidge(CompactState):
     def leading(self, features: int) -> DecayingRidge:
         """A learner with the first features only, whose sums are the leading parts of these; ends the block."""
         self.end_block()
-        copy = DecayingRidge(
-            features,
-            self.B.shape[1],
-            self.alpha,
-            discount=self.discount,
-            block=self.block,
-            limit=self.limit,
-            robust=self.robust,
-        )
-        copy.S, copy.B = self.S[:features, :features].copy(order="F"), self.B[:features].copy()
-        copy.reach = self.reach
+        copy = self._replace(S=self.S[:features, :features].copy(order="F"), B=self.B[:features].copy())
+        copy._start_block()
         return copy
 
     def _with_rows(self, R: Array) -> Array:
@@ -442,10 +417,6 @@ class DecayingRidge(CompactState):
         self.errors[done] = residual * (row.s / row.pivot)
         self.reach, self.count = reach, done + 1
 
-    def _end_if_full(self) -> None:
-        if self.count == self.block:
-            self.end_block()
-
     def _solve_forward(self, C: Array, Y: Array, base: Array, s: Array) -> Array:
         """e = C^-1 (s Y - base), with residuals within the limits and 0 for labels that are missing."""
         right, n = s * Y - base, len(C)
@@ -501,7 +472,8 @@ def append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array,
     """
     Z = _append_row(ridges, rows, y, root)
     for ridge in ridges:
-        ridge._end_if_full()
+        if ridge.count == ridge.block:
+            ridge.end_block()
     return Z
 
 

@@ -194,7 +194,7 @@ class RowBuffer(State):
     go on, for it writes where the others see nothing.
     """
 
-    arrays: tuple[Any, ...]
+    arrays: tuple[Array, ...]
     _space: list[Any] = field(init=False, repr=False, compare=False)
     _first: int = field(default=0, init=False, repr=False, compare=False)
 
@@ -211,8 +211,7 @@ class RowBuffer(State):
     @property
     def X(self) -> Array:
         """(n, p) inputs, which come first."""
-        X: Array = self.arrays[0]
-        return X
+        return self.arrays[0]
 
     def append(self, *rows: Any) -> None:
         """Add rows at the end: an array for each quantity."""
@@ -270,14 +269,12 @@ class LearnedRows(RowBuffer):
     @property
     def Y(self) -> Array:
         """(n, d) labels, where these come second."""
-        Y: Array = self.arrays[1]
-        return Y
+        return self.arrays[1]
 
     @property
     def weights(self) -> Array | None:
         """(n,), None for 1."""
-        weights: Array = self.arrays[-1]
-        return weights if weights.ndim == 1 else None
+        return self.arrays[-1] if self.arrays[-1].ndim == 1 else None
 
     def with_weights(self) -> tuple[Any, ...]:
         """All arrays, and the weights, None for 1."""
@@ -303,15 +300,11 @@ class SupportPoints(RowBuffer):
 
     @property
     def A(self) -> Array:
-        """(m, k, d)"""
-        A: Array = self.arrays[1]
-        return A
+        return self.arrays[1]
 
     @property
     def time(self) -> Times:
-        """(m,)"""
-        time: Times = self.arrays[2]
-        return time
+        return self.arrays[2]  # type: ignore[return-value]
 
     def after_step(self, decay: float, leaving: int, X: Array, a: Array, t: int) -> Self:
         """The points after a step of one row: coefficients have decayed, the oldest have left, the row has joined.
