@@ -159,8 +159,8 @@ class AutoStream(StreamRegressor):
         self._check_then_learn(X, y, sample_weight, np.asarray(last_label, dtype=np.float64))
         return self
 
-    def _row_plan(self) -> tuple[int, Any] | None:
-        return self.n_outputs_, None
+    def _row_plan(self) -> bool:
+        return True
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         mixture = self.mixture_._snapshot()

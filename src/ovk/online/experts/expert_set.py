@@ -52,7 +52,7 @@ MAX_EXPONENT = 100.0
 
 @dataclass
 class Choice(State):
-    """What a refit has chosen: whether the last label is an input of the kernel, its width for inputs times the metric
+    """What a refit has chosen: whether the last label is an input of the kernel, the width for inputs times the metric,
     (p,) or (p + d,), and ridges of the kernel and of the linear experts.
     """
 
@@ -164,11 +164,9 @@ class _Compared:
         return np.vstack([part.inputs[lag] for part in self._parts])
 
     def linear_score(self, alpha: float) -> float:
-        """Of the linear term alone, with the last label."""
         return float(self._shares @ [part.linear_score(alpha) for part in self._parts])
 
     def score(self, choice: Choice) -> float:
-        """Of the kernel with the linear term."""
         return float(self._shares @ [part.score(choice) for part in self._parts])
 
     def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
@@ -329,7 +327,6 @@ JITTER = 1e-6
 
 
 def experts_and_windows(*, classes: bool) -> list[tuple[str, int | None]]:
-    """Name and window of each expert, None for one that never forgets."""
     found: list[tuple[str, int | None]] = [("mean", window) for window in MEAN_WINDOWS]
     found.append(("transitions", TRANSITION_WINDOW))
     found += [(name, window) for name in ("linear with last label", "linear") for window in LINEAR_WINDOWS]
@@ -555,10 +552,6 @@ OTHER_OUTPUTS_ALPHA = 0.1
 
 
 class OtherOutputs(State):
-    """Predictions of outputs from those of all of them: (n, d) predictions F of rows, each made without it, and labels
-    Y begin.
-    """
-
     _saved_state = ("units", "groups", "ridges")
     _state_classes = {"units": Scale, "ridges": DecayingRidge}
 

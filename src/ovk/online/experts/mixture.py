@@ -72,8 +72,6 @@ ODDS_AGAINST_NEW = 10.0
 
 
 class ErrorAlarm(State):
-    """Watches the errors of each output, or one error of a row for classes."""
-
     _saved_state = ("level", "labels", "sums", "since", "rows", "usual_sums")
     _state_classes = {"rows": RowBuffer}
 
@@ -124,7 +122,6 @@ class ErrorAlarm(State):
         return stop, int(self.since[self.sums > ALARM_LIMIT].max(initial=0))
 
     def _look_at_row(self, both: list[float], floor: list[float]) -> None:
-        """The same for one row of few outputs: lists are quicker than small arrays."""
         d, g = len(both) // 2, LEVEL_DISCOUNT
         level, labels, pairs = self.level.tolist(), self.labels.tolist(), range(len(both))
         before = [max(level[j] / labels[j], floor[j]) if labels[j] >= MIN_LABELS else nan for j in pairs]
@@ -391,13 +388,11 @@ class ExpertMixture(State):
         return squares.sum(axis=1, keepdims=True) if self.classes else squares
 
     def _floor(self) -> Array:
-        """(d,) squared errors that are as good as none."""
         if self.classes:
             return np.array([MIN_LOSS])
         return MIN_LOSS * (self.experts[0].labels.scale ** 2 if self.experts else np.ones(len(self.last)))
 
     def _start_beside(self, since: int) -> ExpertMixture:
-        """A mixture that has seen the last rows only."""
         assert self.alarm is not None
         rows = self.alarm.rows.arrays
         usual = self.alarm.usual()
@@ -589,7 +584,6 @@ class ExpertMixture(State):
         return Z, kept
 
     def _refit(self) -> None:
-        """Choose settings anew, and begin new experts with the rows kept."""
         X, last, Y, weights = self.recent.with_weights()
         before = self.experts
         if before:
@@ -659,12 +653,10 @@ class ExpertMixture(State):
         return F
 
     def _slots_of_experts(self) -> Iterator[tuple[slice, ExpertSet]]:
-        """Where the predictions of all experts go."""
         yield from ((slice(2, -1), experts) for experts in self.experts)
         yield from ((slice(-1, None), experts) for experts in self.previous)
 
     def _shown(self, last: Array) -> Array:
-        """Last labels as inputs; missing where they may not be used."""
         return last if self.lag else np.full_like(last, np.nan)
 
     def _clip(self, F: Array, low: Array, high: Array) -> Array:
@@ -699,7 +691,6 @@ def _with_first(first: Array, rows: Array) -> Array:
 
 
 def _mean(total: Array, count: Array) -> Array:
-    """Sums over their numbers; 0 where there is nothing yet."""
     mean: Array = total / np.where(count > 0.0, count, 1.0)
     return mean
 

@@ -203,7 +203,6 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         return result
 
     def _follow_slopes(self, each: Array, Y: Array, radius: Array) -> Array:
-        """Exponentiated gradient, row by row: each prediction decides where the next weights go."""
         result, slopes = np.empty(Y.shape), self.slopes_.copy()
         for j, (y, B) in enumerate(zip(Y, radius, strict=True)):
             result[j] = slope_weights(slopes, self.t_ + j + 1, float(B)) @ each[:, j]

@@ -34,7 +34,7 @@ from ovk.base import Array, Mask, SingularSystem, State, Times
 
 
 class CompactState(State):
-    """A state of which pickles hold what files do; of lower triangular matrices both hold the triangle alone."""
+    """A state whose pickles hold what files do; of lower triangular matrices both hold the triangle alone."""
 
     #: Attributes that are (m, m) matrices of which only the lower triangle is read.
     _triangles: ClassVar[tuple[str, ...]] = ()
@@ -141,7 +141,7 @@ class ResidualLimits(State):
         return need + (int(outlier.argmax()) if outlier.any() else len(residuals) - need)
 
     def clip(self, residuals: Array) -> Array:
-        """(n, d) residuals within the limits, of rows of which at most the last is an outlier; updates the limits."""
+        """Residuals (n, d) of rows of which at most the last is an outlier, within the limits, which are updated."""
         found = residuals.copy()
         need = min(max(ROWS_BEFORE_LIMIT - len(self.early), 0), len(residuals))
         if need:
@@ -288,7 +288,6 @@ class DecayingRidge(CompactState):
             self.reach = first_limit(self.left_out(Phi, Y, weights), self.robust)
 
     def end_block(self) -> None:
-        """Add the rows of the block to the sums and begin the next one."""
         n, g = self.count, self.discount
         if n:
             s = g ** (-(np.arange(n) + 1.0) / 2)[:, None]
@@ -349,14 +348,12 @@ class DecayingRidge(CompactState):
         return self._weights
 
     def _whiten(self, R: Array) -> Array:
-        """(n, m) rows L^-1 r of (n, m) rows r."""
         assert self._root is not None
         one = len(R) == 1
         U: Array = dtrsv(self._root, R[0], lower=1)[None] if one else dtrsm(1.0, self._root, R.T, lower=1).T
         return U
 
     def _append(self, Phi: Array, Y: Array, roots: Array | None) -> Array:
-        """Predict and learn rows that belong to the present block."""
         if len(Phi) == 1 and not np.isnan(Y).any():
             return _append_row([self], [Phi[0]], Y[0], 1.0 if roots is None else float(roots[0]))
         w, done, n = self._solved(), self.count, len(Phi)
@@ -391,7 +388,6 @@ class DecayingRidge(CompactState):
         self.roots = kept
 
     def _next_row(self, phi: Array, root: float) -> _NextRow:
-        """What `_append` works out of a row before its label is known."""
         w, done = self._solved(), self.count
         assert self._root is not None
         s = self.discount ** (-(done + 1) / 2)

@@ -41,17 +41,11 @@ class KAWV(StreamRegressor):
         "ridge" leaves |f(x_t)|^2 out: progressive kernel ridge regression. It has no such bound, but predicts better
         where rows are few for the kernel and leverages are large.
     clip : None, number or (low, high)
-        Predictions are put back into [-clip, clip] or [low, high].
-    warm_up : int, optional
-        The first so many rows choose the units in which the learner works: centre and scale of inputs and outputs, and
-        the width of the kernel. They are predicted from the rows before them, at first by their mean. By default 200 if
-        the width of the kernel is to be learned, else 0, the algorithm of the paper.
+        Predictions are clipped to [-clip, clip] or [low, high].
+    warm_up, on_invalid : as in `OLOK`
     max_rows : int
         Most rows to learn from: more is an error, as memory is 4 n^2 bytes for each distinct eigenvalue of the output
         operator (n d rows instead of n where outputs cannot be taken apart).
-    on_invalid : "raise" or "skip"
-        What to do with rows that hold nan or inf in X or inf in Y: refuse them all with the row's number, or skip and
-        count them.
 
     Attributes
     ----------
@@ -251,7 +245,7 @@ class KAWV(StreamRegressor):
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
-    def _row_plan(self) -> tuple[int, Any] | None:
+    def _row_plan(self) -> Any:
         """Eigenvectors of the output operator, its groups of outputs, and the eigenvalue of each over alpha."""
         if self.entries_ is not None or not isinstance(self.kernel_, Separable):
             return None
@@ -259,7 +253,7 @@ class KAWV(StreamRegressor):
         if parts is None or len(parts.grams) != 1:
             return None
         eigenvalues = (parts.weights[:, 0] / self.alpha).tolist()
-        return self.n_outputs_, (parts.vectors, list(zip(parts.groups, eigenvalues, strict=True)))
+        return parts.vectors, list(zip(parts.groups, eigenvalues, strict=True))
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         assert self._gate is not None

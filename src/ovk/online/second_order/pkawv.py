@@ -85,14 +85,9 @@ class PKAWV(StreamRegressor):
         residual of late is clipped to that distance, so that an outlier teaches no more than an inlier; the rest is
         exact for the labels as clipped.
     clip : None, number or (low, high)
-        Predictions are put back into [-clip, clip] or [low, high].
-    on_invalid : "raise" or "skip"
-        What to do with rows that hold nan or inf in X or inf in Y: refuse them all with the row's number, or skip and
-        count them.
-    warm_up : int, optional
-        The first so many rows choose the units in which the learner works: centre and scale of inputs and outputs, and
-        the width of the kernel. They are predicted from the rows before them, at first by their mean. By default 200 if
-        the width of the kernel is to be learned (and no dictionary is given), else 0, the algorithm of the paper.
+        Predictions are clipped to [-clip, clip] or [low, high].
+    on_invalid : as in `OLOK`
+    warm_up : as in `OLOK`; no warm-up by default if a dictionary is given
     random_state : int, Generator or None
         Draws features and dictionaries.
 
@@ -364,7 +359,6 @@ class PKAWV(StreamRegressor):
     def _learn_piece(
         self, X: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, ready: Array | None
     ) -> RidgeForecast:
-        """Rows within a block; their features, if they are ready."""
         forecasts, past, known = [], self.past_, self.features_.m
         draws = np.empty(0)
         if ready is None and not self.features_.settled:
@@ -440,7 +434,6 @@ class PKAWV(StreamRegressor):
         return [(Phi, Y[:, q : q + 1], observed[:, q : q + 1]) for q in range(len(self.ridges_))]
 
     def _side_by_side(self, found: list[RidgeForecast]) -> RidgeForecast:
-        """The forecasts of the ridge problems as one of all outputs."""
         if len(found) == 1:
             return found[0]._replace(vectors=self.vectors_)
         return RidgeForecast(np.hstack([one.ridge for one in found]), np.hstack([one.H for one in found]))
@@ -484,11 +477,11 @@ class PKAWV(StreamRegressor):
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
-    def _row_plan(self) -> tuple[int, Any] | None:
+    def _row_plan(self) -> Any:
         ridge, features = self.ridges_[0], self.features_
         plain = features.settled and self.vectors_ is not None and self.past_ is None and self.limits_ is None
         takes = plain and isinstance(ridge, BlockRidge) and ridge.takes_rows(features.m)
-        return (self.n_outputs_, None) if takes else None
+        return True if takes else None
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         X, y = self._row_in_units(X, y)
@@ -553,16 +546,11 @@ def copied_generator(rng: np.random.Generator) -> np.random.Generator:
 
 
 def _one_output(V: Array, q: int, sums: FeatureSums) -> FeatureSums:
-    """The sums of output q, from those in eigenvectors V."""
     return FeatureSums(sums.S.copy(), (sums.B @ V.T)[:, q : q + 1])
 
 
 def _each_output(V: Array, sums: FeatureSums) -> FeatureSums:
-    """The sums of each output of rows that were wholly seen, from those in eigenvectors V."""
     return SumsOfEachOutput(np.repeat(sums.symmetric()[None], len(V), axis=0), sums.B @ V.T)
-
-
-# PKAWV for class labels.
 
 
 @dataclass(eq=False, repr=False)
@@ -612,8 +600,7 @@ class PKAWVClassifier(CodedClassifier):
     @property
     def support_(self) -> Array:
         """As in `PKAWV`."""
-        support: Array = self.learner_.support_
-        return support
+        return np.asarray(self.learner_.support_)
 
     def _code(self, classes: int) -> Array:
         if self.coding not in ("simplex", "one-vs-rest"):

@@ -132,9 +132,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             self._gate = FastPath(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
 
     def _number_of_row(self, X: Any, y: Any) -> int | None:
-        """The number of the label of a single row that the fast path accepts; None for whatever goes the
-        general way.
-        """
+        """The number of the label of a row that the fast path accepts, else None."""
         assert self._gate is not None
         if type(y) is not np.ndarray or y.shape != (1,) or not self._gate.accepts(self, X):
             return None

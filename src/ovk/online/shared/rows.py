@@ -49,7 +49,6 @@ class Rows(NamedTuple):
 
 
 def checked_weights(sample_weight: Any, X: Array) -> Array:
-    """(n,) weights >= 0 of the rows of X."""
     weight = check_targets(np.zeros(len(X)), len(X), sample_weight, None, X, part=True).weight
     assert weight is not None
     return weight
@@ -145,7 +144,7 @@ class Scale(State):
         return cls(centre, np.where(scale > tiny, scale, np.where(centre == 0.0, 1.0, np.abs(centre))))
 
     def unknown(self) -> Mask:
-        """(p,) columns without any value, or with 0 only."""
+        """(p,) columns that hold nothing but 0, or nothing at all."""
         mask: Mask = (self.centre == 0.0) & (self.scale == 1.0)
         return mask
 
@@ -157,11 +156,9 @@ class Scale(State):
         return Z
 
     def outputs(self, Y: Array) -> Array:
-        """Standardised labels, nan where missing."""
         return (Y - self.centre) / self.scale
 
     def predictions(self, Z: Array) -> Array:
-        """Back in the caller's units."""
         return self.centre + self.scale * Z
 
 
@@ -214,7 +211,6 @@ class RowBuffer(State):
         return self.arrays[0]
 
     def append(self, *rows: Any) -> None:
-        """Add rows at the end: an array for each quantity."""
         n, more = len(self), len(rows[0])
         self._make_room(more)
         end = self._first + n
@@ -232,7 +228,6 @@ class RowBuffer(State):
         self._view(n)
 
     def drop(self, count: int) -> None:
-        """Forget the oldest rows."""
         self._first += count
         self._view(len(self) - count)
 
@@ -268,7 +263,6 @@ class LearnedRows(RowBuffer):
 
     @property
     def Y(self) -> Array:
-        """(n, d) labels, where these come second."""
         return self.arrays[1]
 
     @property
@@ -277,11 +271,9 @@ class LearnedRows(RowBuffer):
         return self.arrays[-1] if self.arrays[-1].ndim == 1 else None
 
     def with_weights(self) -> tuple[Any, ...]:
-        """All arrays, and the weights, None for 1."""
         return self.arrays if self.weights is not None else (*self.arrays, None)
 
     def append_weighted(self, weights: Array | None, *rows: Any) -> None:
-        """Add rows with their weights, None for 1."""
         if weights is not None and self.weights is None:
             self.arrays = (*self.arrays, np.ones(len(self)))
             self.__post_init__()
