@@ -273,8 +273,7 @@ class MLPoly(Transactional, Parameters):
 
     def regret_bound(self) -> Array:
         """(k, d) upper bound on `regret_`, computed from the regrets so far."""
-        bound: Array = self.cut_ + np.sqrt((self.size_**2 + self.squares_) * self.potential_)
-        return bound
+        return self.cut_ + np.sqrt((self.size_**2 + self.squares_) * self.potential_)
 
     @reads_snapshot
     def predict(self, F: Any) -> Array:
@@ -331,11 +330,10 @@ class MLPoly(Transactional, Parameters):
         return Z
 
     def _checked(self, F: Any) -> Array:
-        F = np.asarray(F, dtype=float)
-        if F.ndim != 3:
-            raise ValueError(f"F must have shape (rows, experts, outputs), got {F.shape}: reshape it")
-        if "weights_" in vars(self) and F.shape[1:] != self.weights_.shape:
+        found: Array = np.asarray(F, dtype=float)
+        if found.ndim != 3:
+            raise ValueError(f"F must have shape (rows, experts, outputs), got {found.shape}: reshape it")
+        if "weights_" in vars(self) and found.shape[1:] != self.weights_.shape:
             experts, outputs = self.weights_.shape
-            raise ValueError(f"F must hold {experts} experts and {outputs} outputs as before, got shape {F.shape}")
-        checked: Array = F
-        return checked
+            raise ValueError(f"F must hold {experts} experts and {outputs} outputs as before, got shape {found.shape}")
+        return found

@@ -262,7 +262,7 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
         (n,) labels
         """
         with self._transaction() as work:
-            P = work.predict_proba_then_learn(X, y, classes, sample_weight)
+            P = work._check_then_learn(X, y, classes, sample_weight)
             guesses: Labels = work.classes_[P.argmax(axis=1)]
             return guesses
 
@@ -280,8 +280,7 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
     @reads_snapshot
     def predict(self, X: Any) -> Labels:
         """(n,) most probable labels, as if each row came next; nothing is learned."""
-        winners = self.predict_proba(X).argmax(axis=1)
-        labels: Labels = self.classes_[winners]
+        labels: Labels = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return labels
 
     def _check_then_learn(

@@ -88,8 +88,7 @@ def _exponentials(D: Array, factor: float) -> Array:
     D *= factor
     np.minimum(D, 0.0, out=D)
     np.maximum(D, -MAX_EXPONENT, out=D)
-    values: Array = np.exp(D, out=D)
-    return values
+    return np.exp(D, out=D)
 
 
 def choose(
@@ -137,15 +136,7 @@ class _Compared:
     """
 
     def __init__(
-        self,
-        X: Array,
-        last: Array,
-        Y: Array,
-        weights: Array | None,
-        rows: int,
-        shares: Array | None,
-        *,
-        classes: bool,
+        self, X: Array, last: Array, Y: Array, weights: Array | None, rows: int, shares: Array | None, *, classes: bool
     ) -> None:
         shares = np.ones(Y.shape[1]) if shares is None else shares
         # Outputs in one system count alike.
@@ -439,9 +430,6 @@ class ExpertSet(CompactState):
     #: The points in the units of the kernel, with their squared lengths; None until they are needed.
     _scaled_points: tuple[Array, Array] | None = None
 
-    def __len__(self) -> int:
-        return len(self.spans)
-
     @property
     def columns(self) -> Any:
         return slice(None) if self.outputs is None else self.outputs
@@ -456,11 +444,8 @@ class ExpertSet(CompactState):
         cut = max(0, len(self.points) - PREVIOUS_POINTS)
         copy.points = self.points[: len(self.points) - cut]
         copy.whitening = np.asfortranarray(self.whitening[: len(copy.points), : len(copy.points)])
-        copy.spans, copy.ridges, copy.logistic = (
-            [[start, stop - cut]],
-            [self.ridges[KERNEL_EXPERT].leading(stop - cut - start)],
-            [],
-        )
+        copy.spans, copy.logistic = [[start, stop - cut]], []
+        copy.ridges = [self.ridges[KERNEL_EXPERT].leading(stop - cut - start)]
         return copy
 
     def predict_and_update(self, X: Array, last: Array, Y: Array, weights: Array | None = None) -> Array:
@@ -475,13 +460,12 @@ class ExpertSet(CompactState):
             R = np.empty((len(x), self._width()))
             for some in (known, ~known):
                 R[some] = self._columns(x[some], lags[some])
-        F, ridges = np.empty((len(R), len(self), y.shape[1])), len(self.ridges)
+        F, ridges = np.empty((len(R), len(self.spans), y.shape[1])), len(self.ridges)
+        done = 0
         if len(R) == 1 and not np.isnan(y).any():
             rows = [R[0, start:stop] for start, stop in self.spans[:ridges]]
             F[0, :ridges] = append_row(self.ridges, rows, y[0], 1.0 if weights is None else sqrt(weights[0]))
             done = ridges
-        else:
-            done = 0
         for k, expert in enumerate(self._experts()[done:], done):
             start, stop = self.spans[k]
             F[:, k] = expert.predict_and_update(R[:, start:stop], y, weights)
@@ -505,11 +489,8 @@ class ExpertSet(CompactState):
         return y if self.outputs is None else y[:, self.outputs]
 
     def _predictions(self, F: Array) -> Array:
-        return F if self.classes else self._units().predictions(F)
-
-    def _units(self) -> Scale:
-        labels, outputs = self.labels, self.outputs
-        return labels if outputs is None else Scale(labels.centre[outputs], labels.scale[outputs])
+        units = Scale(self.labels.centre[self.columns], self.labels.scale[self.columns])
+        return F if self.classes else units.predictions(F)
 
     def left_out(self, X: Array, last: Array, Y: Array, weights: Array | None) -> Array:
         """(n, d) what the kernel expert that never forgets says of each row that the experts began with, without it."""

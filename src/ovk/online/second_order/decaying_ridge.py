@@ -93,8 +93,7 @@ def first_limit(residuals: Array, factor: float) -> Array:
     size = np.abs(np.nan_to_num(residuals))
     # The few largest may be outliers.
     large = factor * np.quantile(size, INLIER_QUANTILE, axis=0, method="lower")
-    limit: Array = np.where(large > 0.0, np.maximum(large, MIN_LIMIT), np.inf)
-    return limit
+    return np.where(large > 0.0, np.maximum(large, MIN_LIMIT), np.inf)
 
 
 def next_limit(limit: Array, residual: Array, factor: float) -> Array:

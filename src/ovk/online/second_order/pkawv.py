@@ -420,10 +420,9 @@ class PKAWV(StreamRegressor):
     def _learn_lot(
         self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, *, last: bool
     ) -> RidgeForecast:
-        parts = zip(self.ridges_, self._parts(Phi, Y, observed), strict=True)
-        return self._side_by_side(
-            [ridge.predict_and_update(*part, learned, weights, last=last) for ridge, part in parts]
-        )
+        pairs = zip(self.ridges_, self._parts(Phi, Y, observed), strict=True)
+        found = [ridge.predict_and_update(*part, learned, weights, last=last) for ridge, part in pairs]
+        return self._side_by_side(found)
 
     def _parts(self, Phi: Array, Y: Array, observed: Mask) -> list[tuple[Array, Array, Mask]]:
         """Features, outputs and which of them were observed, for each of the ridge problems."""
@@ -471,7 +470,9 @@ class PKAWV(StreamRegressor):
                 sums.transform(partial(_one_output, V, q))
                 self.ridges_.append(BlockRidge(sums, [OutputGroup(alpha / t if t > 0 else np.inf, 0, 1)], 1))
         else:
-            before.sums.transform(partial(_each_output, V))
+            before.sums.transform(
+                lambda one: SumsOfEachOutput(np.repeat(one.symmetric()[None], len(V), axis=0), one.B @ V.T)
+            )
             self.ridges_ = [CoupledRidge(before.sums, *operator.factors(), alpha)]
         self._start_block()
 
@@ -525,8 +526,7 @@ class PKAWV(StreamRegressor):
         if per == 1:
             assert isinstance(self.kernel_, Separable)
             beyond = np.maximum(beyond, 0.0) * self.kernel_.operator.dense()
-        covariance: Array = self.alpha * forecast.leverages() + beyond
-        return covariance
+        return self.alpha * forecast.leverages() + beyond
 
 
 def _units(model: PKAWV) -> list[float]:
@@ -547,10 +547,6 @@ def copied_generator(rng: np.random.Generator) -> np.random.Generator:
 
 def _one_output(V: Array, q: int, sums: FeatureSums) -> FeatureSums:
     return FeatureSums(sums.S.copy(), (sums.B @ V.T)[:, q : q + 1])
-
-
-def _each_output(V: Array, sums: FeatureSums) -> FeatureSums:
-    return SumsOfEachOutput(np.repeat(sums.symmetric()[None], len(V), axis=0), sums.B @ V.T)
 
 
 @dataclass(eq=False, repr=False)

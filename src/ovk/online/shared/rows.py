@@ -167,8 +167,7 @@ def clip_outliers(Y: Array) -> Array:
     low, _, high = _quantiles(Y)
     # Where most values are the same the quartiles say nothing.
     reach = np.where(high > low, 3.0 * (high - low), np.inf)
-    clipped: Array = np.clip(Y, low - reach, high + reach)
-    return clipped
+    return np.clip(Y, low - reach, high + reach)
 
 
 def _quantiles(X: Array) -> Array:
