@@ -21,8 +21,9 @@ from benchmarks.service_client import ServiceClient
 from benchmarks.service_fuzz import fuzzed_requests
 from benchmarks.service_process import ServerProcess
 from ovk import PKAWV
-from ovk.app.serve import Checkpoint, learn_log
-from ovk.app.serve.log import Entry
+from ovk.app.serve import Checkpoint
+from ovk.app.serve.checkpoint import learn_log
+from ovk.app.serve.log import Entry, Log
 from ovk.app.serve.protocol import RequestRows
 from ovk.base.execution import one_blas_thread
 from ovk.kernels import Gaussian
@@ -106,7 +107,7 @@ def kill_trial(
             twin.predict_then_learn(X[part], Y[part])
             entry = Entry(f"request {k}", RequestRows.of_matrix(X[part]), RequestRows.of_matrix(Y[part]))
             again = again.after(receipts[k][0], entry)
-    from_log = learn_log(Checkpoint.start({"point": ovk.load(model)}, found.origin), folder / "data" / "point")
+    from_log = learn_log(Checkpoint.start({"point": ovk.load(model)}, found.origin), Log(folder / "data" / "point"))
     return {
         "requests": len(requests),
         "rows": found.rows,
@@ -210,8 +211,6 @@ def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float
 
 def _predictions_at(model: Path, log: Path, probes: Any) -> dict[tuple[int, int], list[float]]:
     """What a learner of the log predicts after each of its records."""
-    from ovk.app.serve.log import Log
-
     learner = ovk.load(model)
     found = {}
     with one_blas_thread(tiles=1):

@@ -122,7 +122,8 @@ class ParentEvidence:
         found = self._grams.get(parents)
         if found is None:
             Z = self.regression.Z[:, parents]
-            found = self.regression.integrated(self.kernel.resolve(Z)(Z)) / self.alpha
+            left = self.regression.left
+            found = left(left(self.kernel.resolve(Z)(Z)).T) / self.alpha
             if (len(self._grams) + 1) * found.nbytes <= KEPT:
                 self._grams[parents] = found
         return found

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import ovk
 from ovk import IOKR, PKAWV, OVKRidge, PKAWVClassifier
 from ovk.app.tables import chunks
+from ovk.base import check_targets
 from ovk.evaluation import Evaluator, LastValue, RunningMean
 from ovk.evaluation.running import RunningMoments, Scaling, Standardised
 from ovk.features import Fourier, Given, MergeTree, Nystrom, merge_all
@@ -87,7 +88,7 @@ def test_ridges_of_parts_are_the_ridge_of_all(kernel, alpha, intercept, weights,
 def test_the_part_of_a_ridge_that_gave_its_holes_is_left_as_it_was():
     complete, holes = (OVKRidge(Gaussian(1.0), landmarks=POINTS).fit(X, outputs) for outputs in (Y, HOLES))
     before = holes.landmarks_.sums.own_S.copy()
-    complete.merge(holes).landmarks_.add(X, HOLES, None)
+    complete.merge(holes).landmarks_.add(X, check_targets(HOLES, len(X), None, None, X))
     assert_array_equal(np.tril(holes.landmarks_.sums.own_S), np.tril(before))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ovk import OVKRidge
-from ovk.evaluation import REGRESSION, LastValue, RefittedRidge, RunningMean
+from ovk.evaluation import REGRESSION, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 
@@ -113,3 +113,9 @@ def test_names_and_fresh_copies():
         REGRESSION.baseline("median")
     with pytest.raises(ValueError, match="max_rows must be a whole number"):
         RefittedRidge(max_rows=0).predict_then_learn(np.zeros((2, 1)), np.ones((2, 1)))
+
+
+def test_labels_that_came_before():
+    X, Y = np.zeros((3, 1)), np.eye(2)[[1, 1, 0]]
+    assert NoChange().predict_then_learn(X, Y).argmax(axis=1).tolist() == [0, 1, 1]
+    np.testing.assert_allclose(Majority().predict_then_learn(X, Y), [[1, 1], [1 / 3, 2 / 3], [1 / 4, 3 / 4]])

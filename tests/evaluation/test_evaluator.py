@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import SGDRegressor
 
 from ovk import OLOK, load, progressive, save
 from ovk.app.tables import chunks
 from ovk.evaluation import Evaluator, LastValue, RefittedRidge, RunningMean
-from ovk.evaluation.running import FARTHEST, Standardised
+from ovk.evaluation.running import FARTHEST, Scaling, Standardised
+from ovk.persistence import register
 
 
 def stream(n=900, d=2):
@@ -44,6 +46,35 @@ def test_saved_and_loaded_on_its_way(tmp_path, stops):
     save(whole, tmp_path / "whole.ovk")
     save(parts, tmp_path / "parts.ovk")
     assert (tmp_path / "whole.ovk").read_bytes() == (tmp_path / "parts.ovk").read_bytes()
+
+
+@register
+class Linear(SGDRegressor):
+    """A model of another library, which learns one row at a time."""
+
+
+def test_a_model_of_another_library_goes_on_after_loading(tmp_path):
+    found = []
+    for stops in ((), (1,)):
+        evaluator = None
+        X, Y = stream(d=1)
+        for number, chunk in enumerate(chunks(X, Y[:, 0], chunk_size=300)):
+            evaluator = evaluator or Evaluator.start(Linear(random_state=0), None, Scaling(), chunk)
+            evaluator.predict_then_learn(chunk, tested=number > 0)
+            if number in stops:
+                save(evaluator, tmp_path / "linear.ovk")
+                evaluator = load(tmp_path / "linear.ovk")
+        found.append(evaluator.result())
+    whole, parts = found
+    np.testing.assert_array_equal(whole.model.mse_curve, parts.model.mse_curve)
+    assert whole.n_skipped == parts.n_skipped > 0
+
+
+@pytest.mark.parametrize("options", [{"keep": "all"}, {"waiting": 3}])
+def test_what_would_be_lost_is_not_saved(tmp_path, options):
+    chunk = next(iter(chunks(*stream())))
+    with pytest.raises(ValueError, match="cannot be saved"):
+        save(Evaluator.start(OLOK(), None, Scaling(), chunk, **options), tmp_path / "evaluator.ovk")
 
 
 def test_it_is_what_progressive_does(tmp_path):

@@ -76,16 +76,6 @@ class State(CopyOnWrite):
     Where an attribute may hold objects of several classes, these have a common base, and each is defined with a
     word that tells it from the others in the file: ``class AllRows(Sums, kind="all rows")``. `Sums.from_state` then
     builds the class of that kind.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Moment(State):
-    ...     count: int
-    ...     mean: float
-    >>> Moment(3, 0.5).state()
-    {'count': 3, 'mean': 0.5}
-    >>> Moment.from_state({'count': 3, 'mean': 0.5})
-    Moment(count=3, mean=0.5)
     """
 
     #: Attributes besides the fields of a dataclass that belong to the state; those of base classes are added.

@@ -117,10 +117,7 @@ class Grid(Parameters):
                 raise BadGrid(f"quadrature must hold a finite weight > 0 for each of the {len(points)} points")
             return w
         gaps = np.diff(points)
-        if self.period is None:
-            closing = 0.0
-        else:
-            closing = self.period - float(points[-1] - points[0])
+        closing = 0.0 if self.period is None else self.period - float(points[-1] - points[0])
         return np.asarray(0.5 * (np.append(gaps, closing) + np.append(closing, gaps)))
 
     @cached
@@ -140,7 +137,7 @@ class Grid(Parameters):
         own, new = self.checked(), self.inside(points, beyond=beyond)
         if self.period is None:
             new = np.clip(new, own[0], own[-1])
-        if self.period is not None:
+        else:
             own = np.append(own, own[0] + self.period)
         right = np.clip(np.searchsorted(own, new, side="right"), 1, len(own) - 1)
         share = (new - own[right - 1]) / (own[right] - own[right - 1])

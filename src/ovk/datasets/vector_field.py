@@ -16,36 +16,18 @@ _GRID = 15  # points on each side of the grid on which the speed is measured
 
 @dataclass(frozen=True, eq=False)
 class BumpField:
-    r"""A field of Gaussian bumps :math:`g_k(x) = \exp(-\|x - c_k\|^2 / 2 \ell^2)` in 2 or 3 dimensions.
+    """A field of Gaussian bumps g_k(x) = exp(-|x - c_k|^2 / 2 l^2) in 2 or 3 dimensions.
 
-    .. math:: F = \nabla \sum_k a_k g_k + \sum_k R(\nabla g_k, b_k)
+        F = grad sum_k a_k g_k + sum_k R(grad g_k, b_k)
 
-    The first sum is a gradient, hence has no curl. In 2-D, :math:`R(v, b) = b (v_2, -v_1)` turns a gradient
-    by a right angle; in 3-D, :math:`R(v, b) = v \times b` gives the curl of :math:`\sum_k b_k g_k`: neither
-    has divergence.
-
-    Attributes
-    ----------
-    centres : array (bumps, dims)
-    potential : array (bumps,)
-        The numbers :math:`a_k`.
-    stream : array (bumps, 1) in 2-D, (bumps, 3) in 3-D
-        The numbers or vectors :math:`b_k`.
-    length_scale : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.datasets import BumpField
-    >>> hill = BumpField(np.zeros((1, 2)), np.ones(1), np.zeros((1, 1)), 1.0)
-    >>> bool(hill(np.array([[0.5, 0.0]]))[0, 0] < 0)  # uphill is towards the centre
-    True
+    The first sum is a gradient, hence has no curl. In 2-D, R(v, b) = b (v_2, -v_1) turns a gradient by a right angle;
+    in 3-D, R(v, b) = v x b gives the curl of sum_k b_k g_k: neither has divergence.
     """
 
-    centres: Array
-    potential: Array
-    stream: Array
-    length_scale: float
+    centres: Array  # c, (bumps, dims)
+    potential: Array  # a, (bumps,)
+    stream: Array  # b, (bumps, 1) in 2-D, (bumps, 3) in 3-D
+    length_scale: float  # l
 
     def __call__(self, X: npt.ArrayLike) -> Array:
         """The field at the rows of X, (n, dims)."""

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, State, check_int, in_interval, positive
+from ovk.base import Array, check_int, in_interval, positive
 from ovk.evaluation.conformal import Conformal, ScoreWindow, Tracker
 from ovk.intervals import Regions
 
@@ -36,16 +36,10 @@ from ovk.intervals import Regions
 class ACITracker(Tracker, kind="adaptive"):
     miss: float
     rate: float
-    window: int
-    widest: float | None = None
-    level: float = field(init=False)
-    scores: ScoreWindow = field(init=False)
-    _saved_state = ("level", "scores")
+    widest: float | None
+    level: float
+    scores: ScoreWindow
     _state_classes = {"scores": ScoreWindow}
-
-    def __post_init__(self) -> None:
-        self.level = self.miss
-        self.scores = ScoreWindow(self.window)
 
     def radius(self) -> float:
         if self.level >= 1:
@@ -67,12 +61,24 @@ class ACITracker(Tracker, kind="adaptive"):
 class ACI(Conformal):
     """Intervals by adaptive conformal inference: a quantile of recent scores, its level moved by every hit and miss.
 
+    Whatever the model, and without any assumption on the data: the region of a row depends on the rows before it alone.
     After T rows the share of misses is within (1 + rate) / (rate T) of what was asked for: on any data if `widest` is
     None, and otherwise unless scores grow by that factor again and again.
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `Conformal`
+    coverage : float in (0, 1)
+        How often the region should hold the output.
+    region : "each", "box" or "ellipsoid"
+        For several outputs, an interval for each with that coverage, or one region that holds all outputs at once: a
+        box with sides in proportion to the residuals' spread, or an ellipsoid from their running covariance. Where some
+        outputs of a row are missing, what counts is whether the others lie in the region's shadow on them.
+    memory : int or None
+        Rows over which the spread and the covariance of residuals fade, for streams that drift; None weighs all alike.
+    bounds : (low, high), or such a pair for each output; None where there is none
+        What outputs cannot be below or above, such as ``(0, None)`` for a power. Predictions are drawn in to the
+        bounds, and the ends of intervals and boxes are cut off there (and so is the box around an ellipsoid): coverage
+        stays as it is. An outcome outside is a miss, with a warning, however wide its region was.
     rate : float > 0
         How fast the level moves: larger follows shifts sooner, and lets the width vary more.
     window : int
@@ -101,7 +107,8 @@ class ACI(Conformal):
 
     def _tracker(self, miss: float) -> Tracker:
         widest = None if self.widest is None else in_interval(self.widest, "widest", 1.0, inf)
-        return ACITracker(miss, positive(self.rate, "rate"), check_int(self.window, "window"), widest)
+        scores = ScoreWindow(check_int(self.window, "window"))
+        return ACITracker(miss, positive(self.rate, "rate"), widest, miss, scores)
 
 
 # Conformal PID control (Angelopoulos, Candes and Tibshirani, 2023).
@@ -119,73 +126,43 @@ class ACI(Conformal):
 #
 #     | mean of miss_1 .. miss_T - a | <= (h(T) + 1) / T          for any scores whatever.
 
-#: Scores before there is a radius.
-PID_MIN_SCORES = 10
+#: Scores before there is a radius, of this method and of the next.
+MIN_SCORES = 10
 #: Seasons that a forecast looks back.
 SEASONS = 30
 
 
 @dataclass
-class Seasons(State):
-    """Scores by their place in the season."""
-
-    length: int
-    level: float
-    clock: int = 0
-    windows: list[ScoreWindow] = field(default_factory=list)
-
-    _state_classes = {"windows": ScoreWindow}
-
-    def __post_init__(self) -> None:
-        if not self.windows:
-            self.windows = [ScoreWindow(SEASONS) for _ in range(self.length)]
-
-    def forecast(self) -> float:
-        """Of the next score's quantile; the largest score of that place while there are few, 0 without any."""
-        window = self.windows[self.clock % self.length]
-        found = window.quantile(self.level)
-        return found if isfinite(found) else window.largest()
-
-    def update(self, score: float) -> None:
-        """Add a score, or nan for none."""
-        if isfinite(score):
-            self.windows[self.clock % self.length].add(score)
-        self.clock += 1
-
-
-@dataclass
 class PIDTracker(Tracker, kind="PID"):
+    """`seasons` are scores by their place in the season, none without; `clock` counts rows with and without a score."""
+
     miss: float
     rate: float
     gain: float
     saturation: float
-    window: int
-    season: int | None
-    t: int = field(init=False, default=0)
-    q: float = field(init=False, default=0.0)
-    excess: float = field(init=False, default=0.0)
-    largest: float = field(init=False, default=0.0)
-    scores: ScoreWindow = field(init=False)
-    seasons: Seasons | None = field(init=False, default=None)
-    _saved_state = ("t", "q", "excess", "largest", "scores", "seasons")
-    _state_classes = {"scores": ScoreWindow, "seasons": Seasons}
-
-    def __post_init__(self) -> None:
-        self.scores = ScoreWindow(self.window)
-        if self.season is not None:
-            self.seasons = Seasons(self.season, 1.0 - self.miss)
+    scores: ScoreWindow
+    seasons: list[ScoreWindow]
+    clock: int = 0
+    t: int = 0
+    q: float = 0.0
+    excess: float = 0.0
+    largest: float = 0.0
+    _state_classes = {"scores": ScoreWindow, "seasons": ScoreWindow}
 
     def radius(self) -> float:
-        if self.t < PID_MIN_SCORES:
+        if self.t < MIN_SCORES:
             return inf
-        forecast = 0.0 if self.seasons is None else self.seasons.forecast()
+        forecast = self._season().finite_quantile(1.0 - self.miss) if self.seasons else 0.0
         return self.q + self._integral() + forecast
+
+    def _season(self) -> ScoreWindow:
+        return self.seasons[self.clock % len(self.seasons)]
 
     def _integral(self) -> float:
         if self.gain == 0:
             return 0.0
         # Rows before there was a radius count as neither.
-        t = self.t - PID_MIN_SCORES + 1
+        t = self.t - MIN_SCORES + 1
         angle = self.excess * log(t + 1.0) / (self.saturation * (t + 1.0))
         if abs(angle) >= pi / 2:
             return inf if angle > 0 else -inf
@@ -196,14 +173,11 @@ class PIDTracker(Tracker, kind="PID"):
             self._remember(score)
             return
         missed = score > self.radius() if missed is None else missed
-        if self.t < PID_MIN_SCORES:
+        if self.t < MIN_SCORES:
             self._remember(score)
             self.t += 1
-            if self.t == PID_MIN_SCORES:
-                # As few scores as these have no 1 - a quantile beyond their largest.
-                start = self.scores.quantile(1.0 - self.miss)
-                start = start if isfinite(start) else self.scores.largest()
-                self.q = start if self.seasons is None else 0.0
+            if self.t == MIN_SCORES:
+                self.q = 0.0 if self.seasons else self.scores.finite_quantile(1.0 - self.miss)
             return
         error = missed - self.miss
         self.excess += error
@@ -216,8 +190,9 @@ class PIDTracker(Tracker, kind="PID"):
         if isfinite(score):
             self.scores.add(score)
             self.largest = max(self.largest, score)
-        if self.seasons is not None:
-            self.seasons.update(score)
+            if self.seasons:
+                self._season().add(score)
+        self.clock += 1
 
 
 @dataclass(eq=False, repr=False)
@@ -228,7 +203,7 @@ class ConformalPID(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `Conformal`
+    coverage, region, memory, bounds : see `ACI`
     rate : float > 0
         Step of the radius at each miss, as part of the largest of the last `window` scores.
     gain : float >= 0
@@ -268,13 +243,14 @@ class ConformalPID(Conformal):
         return super()._learn_late(regions, Y, later)
 
     def _tracker(self, miss: float) -> Tracker:
+        season = 0 if self.season is None else check_int(self.season, "season", least=2)
         return PIDTracker(
             miss,
             positive(self.rate, "rate"),
             positive(self.gain, "gain", zero=True),
             positive(self.saturation, "saturation"),
-            check_int(self.window, "window"),
-            None if self.season is None else check_int(self.season, "season", least=2),
+            ScoreWindow(check_int(self.window, "window")),
+            [ScoreWindow(SEASONS) for _ in range(season)],
         )
 
 
@@ -295,8 +271,6 @@ class ConformalPID(Conformal):
 # for that stretch (the authors' constant: 15 D sqrt(k (log T + 1))). D bounds the scores; where one exceeds it, D
 # becomes twice that score and the experts begin anew from the present radius.
 
-#: Scores before there is a radius.
-SAOCP_MIN_SCORES = 10
 #: Gains below this are none.
 ROUNDING = 1e-12
 
@@ -309,21 +283,16 @@ class SATracker(Tracker, kind="strongly adaptive"):
 
     miss: float
     lifetime: int
-    t: int = field(init=False, default=0)
-    D: float = field(init=False, default=0.0)
-    restarts: int = field(init=False, default=0)
-    start: float = field(init=False, default=0.0)
-    experts: Array = field(init=False)
-    first: ScoreWindow = field(init=False)
-    _saved_state = ("t", "D", "restarts", "start", "experts", "first")
+    t: int = 0
+    D: float = 0.0
+    restarts: int = 0
+    start: float = 0.0
+    experts: Array = field(default_factory=lambda: np.zeros((7, 0)))
+    first: ScoreWindow = field(default_factory=lambda: ScoreWindow(MIN_SCORES))
     _state_classes = {"first": ScoreWindow}
 
-    def __post_init__(self) -> None:
-        self.experts = np.zeros((7, 0))
-        self.first = ScoreWindow(SAOCP_MIN_SCORES)
-
     def radius(self) -> float:
-        if len(self.first.recent) < SAOCP_MIN_SCORES:
+        if len(self.first.recent) < MIN_SCORES:
             return inf
         began, _, r, _, _, _, w = self.experts
         if len(began) == 0:
@@ -338,12 +307,11 @@ class SATracker(Tracker, kind="strongly adaptive"):
     def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
         if isnan(score):
             return
-        if len(self.first.recent) < SAOCP_MIN_SCORES:
+        if len(self.first.recent) < MIN_SCORES:
             if isfinite(score):
                 self.first.add(score)
-                if len(self.first.recent) == SAOCP_MIN_SCORES:
-                    found = self.first.quantile(1.0 - self.miss)
-                    self.start = found if isfinite(found) else self.first.largest()
+                if len(self.first.recent) == MIN_SCORES:
+                    self.start = self.first.finite_quantile(1.0 - self.miss)
                     self._restart(self.first.largest())
             return
         if not isfinite(score):
@@ -402,7 +370,7 @@ class StronglyAdaptive(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `Conformal`
+    coverage, region, memory, bounds : see `ACI`
     lifetime : int
         Rows that the shortest-lived experts live.
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, nan
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -86,18 +86,11 @@ class JointScore(State):
     Moments are over the rows in which both outputs were seen; of a row's weight `decay` is left after another row.
     """
 
-    d: int
     decay: float
     ellipsoid: bool
-    weight: Array = field(init=False)
-    squares: Array = field(init=False)
-
-    _saved_state = ("weight", "squares")
-
-    def __post_init__(self) -> None:
-        self.weight = np.zeros((self.d, self.d))
-        self.squares = np.zeros((self.d, self.d))
-        self._known: tuple[Array, Array] | None = None
+    weight: Array
+    squares: Array
+    _known: tuple[Array, Array] | None = field(default=None, init=False)
 
     def score(self, r: Array, seen: Array) -> float:
         """How far the residuals (d,) are from 0, nan where none was seen."""
@@ -147,7 +140,7 @@ class JointScore(State):
         weight, squares = np.diagonal(self.weight), np.diagonal(self.squares)
         known = (weight > 0) & (squares > 0)
         if not known.any():
-            return np.ones(self.d)
+            return np.ones(len(weight))
         s = np.sqrt(np.where(known, squares, 1.0) / np.where(known, weight, 1.0))
         result: Array = np.where(known, s, s[known].mean())
         return result
@@ -180,6 +173,11 @@ class ScoreWindow(State):
         """The conformal quantile, infinite if it takes more scores than there are."""
         k = conformal_rank(len(self.ordered), level)
         return inf if k > len(self.ordered) else self.ordered[max(k, 1) - 1]
+
+    def finite_quantile(self, level: float) -> float:
+        """The conformal quantile, or the largest score while there are too few."""
+        found = self.quantile(level)
+        return found if found < inf else self.largest()
 
     def largest(self) -> float:
         """The largest score, 0 if there is none."""
@@ -215,35 +213,8 @@ class Conformal(Transactional, Parameters, ABC):
     """Regions around predictions of a stream, with the coverage that was asked for in the long run.
 
     Whatever the model, and without any assumption on the data: the regions look at how often they missed. They never
-    look ahead: the region of a row depends on the rows before it alone.
-
-    Parameters
-    ----------
-    coverage : float in (0, 1)
-        How often the region should hold the output.
-    region : "each", "box" or "ellipsoid"
-        For several outputs, an interval for each with that coverage, or one region that holds all outputs at once: a
-        box with sides in proportion to the residuals' spread, or an ellipsoid from their running covariance. Where some
-        outputs of a row are missing, what counts is whether the others lie in the region's shadow on them.
-    memory : int or None
-        Rows over which the spread and the covariance of residuals fade, for streams that drift; None weighs all alike.
-    bounds : (low, high), or such a pair for each output; None where there is none
-        What outputs cannot be below or above, such as ``(0, None)`` for a power. Predictions are drawn in to the
-        bounds, and the ends of intervals and boxes are cut off there (and so is the box around an ellipsoid): coverage
-        stays as it is. An outcome outside is a miss, with a warning, however wide its region was.
-
-    Attributes
-    ----------
-    score_, trackers_ : the state, made at the first rows; there is a score for a region of all outputs alone
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import ACI
-    >>> y = np.random.default_rng(0).exponential(size=2000)
-    >>> regions = ACI(0.9, bounds=(0, None)).regions_then_learn(np.ones(2000), y)
-    >>> float(regions.lower.min()), bool(abs(np.mean(regions.covered) - 0.9) < 0.01)
-    (0.0, True)
+    look ahead: the region of a row depends on the rows before it alone. `ACI` describes the parameters. The state is
+    made at the first rows: a tracker for each output, or for a region of all outputs one, and its score.
     """
 
     coverage: float = 0.9
@@ -313,7 +284,7 @@ class Conformal(Transactional, Parameters, ABC):
             return work._learn_late(regions, Y, later)
 
     def _learn_late(self, regions: Regions, Y: Any, later: Any) -> Regions:
-        held, R, outside = self._held(regions, Y)
+        held, R, covered = self._held(regions, Y)
         seen, missed = ~np.isnan(R), held == 0
         score, after = self._started(R.shape[1]), np.broadcast_to(later, len(R)).tolist()
         for t in range(len(R)):
@@ -322,21 +293,22 @@ class Conformal(Transactional, Parameters, ABC):
                     tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]), after[t])
             else:
                 _learn_joint(self.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]), after[t])
-        return replace(regions, covered=_without(held, outside))
+        return replace(regions, covered=covered)
 
     def with_outcomes(self, regions: Regions, Y: Any) -> Regions:
         """The regions with what they covered of the outputs Y, which may be missing."""
-        held, _, outside = self._held(regions, Y)
-        return replace(regions, covered=_without(held, outside))
+        return replace(regions, covered=self._held(regions, Y)[2])
 
-    def _held(self, regions: Regions, Y: Any) -> tuple[Array, Array, Mask | None]:
-        """(n, k) whether outcomes were within the radius, nan where missing; residuals; which were out of bounds."""
+    def _held(self, regions: Regions, Y: Any) -> tuple[Array, Array, Array]:
+        """(n, k) whether outcomes were within the radius, nan where missing; residuals; `held` and within bounds."""
         F = unnamed(regions.predictions)
         F, Y, R, outside = self._residuals(F, np.reshape(unnamed(Y), F.shape))
         if self.region == "each":
-            return np.where(np.isnan(R), np.nan, np.abs(R) <= regions.radius), R, outside
-        # A region that holds nothing does not hold its prediction either.
-        return regions.contains(Y) * (regions.radius >= 0), R, outside
+            held = np.where(np.isnan(R), np.nan, np.abs(R) <= regions.radius)
+        else:
+            # A region that holds nothing does not hold its prediction either.
+            held = regions.contains(Y) * (regions.radius >= 0)
+        return held, R, _without(held, outside)
 
     @reads_snapshot
     def regions(self, F: Any) -> Regions:
@@ -375,7 +347,15 @@ class Conformal(Transactional, Parameters, ABC):
         if self.bounds is not None:
             low, high = as_bounds(self.bounds, F.shape[1])
             outside = ((low > Y) | (high < Y)) & seen
-            _tell_outside(outside, Y, low, high)
+            if outside.any():
+                row, q = np.argwhere(outside)[0]
+                warnings.warn(
+                    f"outcomes outside their bounds: {int(outside.sum())}, the first of them {Y[row, q]:g} of output "
+                    f"{q}, whose bounds are {low[q]:g} and {high[q]:g}. They count as missed, so that coverage may "
+                    "fall below what was asked for: widen the bounds or correct the data",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
             F, Y = np.clip(F, low, high), np.where(seen, np.clip(Y, low, high), Y)
         # A missing prediction of an output that is there is a miss; an output that is not there says nothing.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -389,31 +369,15 @@ class Conformal(Transactional, Parameters, ABC):
             if self.region not in ("each", "box", "ellipsoid"):
                 raise ValueError(f"region must be 'each', 'box', 'ellipsoid', got {self.region!r}")
             decay = 1.0 if self.memory is None else 1.0 - 1.0 / check_int(self.memory, "memory", least=2)
-            joint = None if self.region == "each" else JointScore(d, decay, self.region == "ellipsoid")
+            joint = (
+                None if self.region == "each" else JointScore(decay, self.region == "ellipsoid", *np.zeros((2, d, d)))
+            )
             self.score_: JointScore | None = joint
             self.trackers_: list[Tracker] = [self._tracker(miss) for _ in range(d if self.region == "each" else 1)]
-        known = len(self.trackers_) if self.score_ is None else self.score_.d
+        known = len(self.trackers_) if self.score_ is None else len(self.score_.weight)
         if known != d:
             raise ValueError(f"{type(self).__name__} has seen {known} outputs, got {d}: use a new one")
         return self.score_
-
-    def forget(self) -> Self:
-        """Drop the state: the next rows are the first ones."""
-        for name in ("score_", "trackers_"):
-            self.__dict__.pop(name, None)
-        return self
-
-
-def _tell_outside(outside: Mask, Y: Array, low: Array, high: Array) -> None:
-    if outside.any():
-        (row, q), count = np.argwhere(outside)[0], int(outside.sum())
-        warnings.warn(
-            f"outcomes outside their bounds: {count}, the first of them {Y[row, q]:g} of output {q}, whose bounds are "
-            f"{low[q]:g} and {high[q]:g}. They count as missed, so that coverage may fall below what was "
-            "asked for: widen the bounds or correct the data",
-            RuntimeWarning,
-            stacklevel=4,
-        )
 
 
 def _without(covered: Array, outside: Mask | None) -> Array:
@@ -560,7 +524,7 @@ class RollingConformal(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `Conformal`
+    coverage, region, memory, bounds : see `ACI`
     window : int
         Number of last scores whose quantile is taken.
     step : int
@@ -614,14 +578,7 @@ class RollingConformal(Conformal):
 
 
 class IntervalSummary(NamedTuple):
-    """How the intervals of one level did.
-
-    Attributes
-    ----------
-    level : how often they should have held the outcome
-    coverage, tested : (d,) how often they did, over the whole stream, and of how many outcomes
-    width : (d,) the median of their widths in the last rows
-    """
+    """How the intervals of one level did, (d,): share and number of outcomes, median of the widths in the last rows."""
 
     level: float
     coverage: Array

@@ -98,15 +98,6 @@ def waiting_rows(delay: Any, time: Any) -> int | Times:
 
     By the clock, row t is predicted from the labels of the rows s before it with time_s + delay <= time_t. As times do
     not go back, labels come in the order of the rows.
-
-    Parameters
-    ----------
-    delay : number of rows; a number or timedelta with `time`
-    time : (n,) numbers or dates that do not decrease, None to count rows
-
-    >>> import numpy as np
-    >>> waiting_rows(60, np.array([0, 10, 65, 70, 200]))
-    array([0, 1, 1, 1, 0])
     """
     span = isinstance(delay, (timedelta, np.timedelta64))
     if time is None:
@@ -149,18 +140,7 @@ def waiting_rows(delay: Any, time: Any) -> int | Times:
 class LabelQueue(Generic[T]):
     """Rows of a stream that were predicted, in their order, until their labels come.
 
-    Parameters
-    ----------
-    waiting : how many rows wait for their labels when a row is predicted, or (n,) for each row of the stream
-
-    >>> queue = LabelQueue(2)
-    >>> for row in range(4):
-    ...     print(row, "is predicted from", queue.pop_due())
-    ...     queue.add(row)
-    0 is predicted from []
-    1 is predicted from []
-    2 is predicted from []
-    3 is predicted from [0]
+    `waiting`: how many rows wait for their labels when a row is predicted, or (n,) for each row of the stream.
     """
 
     def __init__(self, waiting: int | Times) -> None:
@@ -175,7 +155,19 @@ class LabelQueue(Generic[T]):
         """Whether labels come before the next row is predicted."""
         return isinstance(self._waiting, int) and self._waiting == 0
 
-    def pop_due(self) -> list[T]:
+    def replay(self, n: int, predict: Callable[[slice], T], learn: Callable[[list[T]], None]) -> None:
+        """Go through the next n rows: `learn` those whose labels have come, then `predict` the row, which waits."""
+        for i in range(n):
+            if not self.at_once and (due := self._pop_due()):
+                learn(due)
+            row = predict(slice(i, i + 1))
+            if self.at_once:
+                learn([row])
+            else:
+                self._rows.append(row)
+                self._added += 1
+
+    def _pop_due(self) -> list[T]:
         """The rows whose labels have come since the last call, when the next row is predicted; the oldest first."""
         if isinstance(self._waiting, int):
             most = self._waiting
@@ -184,22 +176,6 @@ class LabelQueue(Generic[T]):
         else:
             raise ValueError(f"time must have an entry for each row, but has {len(self._waiting)} and more rows come")
         return [self._rows.popleft() for _ in range(len(self._rows) - most)]
-
-    def add(self, row: T) -> None:
-        """Let the next row of the stream wait."""
-        self._rows.append(row)
-        self._added += 1
-
-    def replay(self, n: int, predict: Callable[[slice], T], learn: Callable[[list[T]], None]) -> None:
-        """Go through the next n rows: `learn` those whose labels have come, then `predict` the row, which waits."""
-        for i in range(n):
-            if not self.at_once and (due := self.pop_due()):
-                learn(due)
-            row = predict(slice(i, i + 1))
-            if self.at_once:
-                learn([row])
-            else:
-                self.add(row)
 
 
 class PendingRow(NamedTuple):
@@ -216,11 +192,7 @@ class RowByRow:
 
     Before it has learned anything, it predicts 0, or the first class; where labels come late, nan. Estimators of
     other libraries learn one row at a time, and none with a missing output or of weight 0, which they refuse.
-
-    Attributes
-    ----------
-    n_blind : rows before the first label, where labels come late
-    n_skipped : rows not learned for a missing output
+    `n_blind` are the rows before the first label, where labels come late; `n_skipped` those with a missing output.
     """
 
     def __init__(self, task: Any, model: Any, waiting: int | Times = 0) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +33,6 @@ from ovk.evaluation.task import (
 from ovk.intervals import Regions, concatenate
 
 
-@runtime_checkable
-class _WithSupport(Protocol):
-    support_: Any
-
-
 @dataclass
 class IntervalRecord(State):
     """Regions on their way through a stream. `sums` are those of `interval_counts`; what is kept is not saved."""
@@ -45,7 +40,7 @@ class IntervalRecord(State):
     method: Conformal
     sums: RunningSum
     keep: bool = False
-    queue: LabelQueue[tuple[Regions, Array]] | None = field(default=None, init=False)
+    queue: LabelQueue[tuple[Regions, Array]] = field(default_factory=lambda: LabelQueue(0), init=False)
     _kept: list[Regions] = field(default_factory=list, init=False)
 
     _state_classes = {"sums": RunningSum}
@@ -54,17 +49,17 @@ class IntervalRecord(State):
     def start(cls, method: Conformal, d: int, *, keep: bool, waiting: int | Times = 0) -> IntervalRecord:
         k = d if method.region == "each" else 1
         record = cls(method, RunningSum.empty(2 * k + 2 * d), keep)
-        record.queue = None if isinstance(waiting, int) and waiting == 0 else LabelQueue(waiting)
+        record.queue = LabelQueue(waiting)
         return record
 
     def update(self, F: Array, Y: Array, marks: Times) -> None:
         """Make regions for the rows that have a prediction, count how often they hold the outputs, and learn."""
-        regions = self.method.regions_then_learn(F, Y) if self.queue is None else self._regions_late(self.queue, F, Y)
+        regions = self.method.regions_then_learn(F, Y) if self.queue.at_once else self._regions_late(F, Y)
         self.sums.add(np.hstack(interval_counts(regions, Y)), marks)
         if self.keep:
             self._kept.append(regions)
 
-    def _regions_late(self, queue: LabelQueue[tuple[Regions, Array]], F: Array, Y: Array) -> Regions:
+    def _regions_late(self, F: Array, Y: Array) -> Regions:
         """The region of each row, from the outputs that have come by then."""
         made: list[Regions] = []
 
@@ -74,9 +69,9 @@ class IntervalRecord(State):
 
         def learn(rows: list[tuple[Regions, Array]]) -> None:
             for i, (regions, y) in enumerate(rows, 1):
-                self.method.learn(regions, y, len(rows) - i + len(queue))
+                self.method.learn(regions, y, len(rows) - i + len(self.queue))
 
-        queue.replay(len(F), predict, learn)
+        self.queue.replay(len(F), predict, learn)
         return self.method.with_outcomes(concatenate(made), Y)
 
     def result(self, rows: Times) -> IntervalResult:
@@ -91,39 +86,11 @@ class IntervalRecord(State):
 
 @dataclass
 class Evaluator(State, Registered):
-    """What `progressive` keeps of a stream so far. It can be saved and goes on where it was, unless rows are kept.
+    """What `progressive` keeps of a stream so far. It can be saved and goes on where it was, unless labels come late.
 
-    Attributes
-    ----------
-    task : `REGRESSION` or `CLASSIFICATION`
-    model : the model that learns
-    baselines : what it is compared with
-    scores : those of the model, and of each baseline
-    scaling : how rows are scaled before the model sees them
-    features, outputs : names
-    classes : labels known so far, in the order of their codes; empty for regression
-    single : whether outputs come as (n,)
-    keep : what to keep of each row, as in `progressive`
-    intervals : regions around the predictions, None without
-    n_rows, n_skipped, n_missing, rows, support : as in `ProgressiveResult`
-    warm_up : rows that were learned but not tested
-    drift : losses of late, alarms and experts
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OLOK
-    >>> from ovk.evaluation import LastValue, Evaluator
-    >>> from ovk.evaluation.running import Standardised
-    >>> from ovk.app.tables import chunks
-    >>> X = np.linspace(0, 9, 300)[:, None]
-    >>> evaluator = None
-    >>> for chunk in chunks(X, np.sin(5 * X), chunk_size=100):
-    ...     if evaluator is None:
-    ...         evaluator = Evaluator.start(OLOK(), [LastValue()], Standardised(running=True), chunk)
-    ...     _ = evaluator.predict_then_learn(chunk, tested=evaluator.n_rows > 0)
-    >>> evaluator.result().n_rows, evaluator.warm_up
-    (300, 100)
+    `scores` are those of the model and of each baseline; `classes` the labels known so far, in the order of their
+    codes; `single` whether outputs come as (n,); `warm_up` the rows that were learned but not tested. The rest is named
+    as in `progressive` and `ProgressiveResult`.
     """
 
     task: Task[Any]
@@ -144,7 +111,7 @@ class Evaluator(State, Registered):
     support: list[tuple[int, int]] = field(default_factory=list)
     intervals: IntervalRecord | None = None
     drift: DriftRecord = field(default_factory=DriftRecord)
-    #: What goes one row at a time: the model, and the baselines where labels come late.
+    #: What goes one row at a time: a model of another library, and all learners where labels come late.
     _row_by_row: RowByRow | None = field(default=None, init=False)
     _late: list[LabelQueue[tuple[Array, Array]]] = field(default_factory=list, init=False)
     _kept: list[tuple[Array, ...]] = field(default_factory=list, init=False)
@@ -156,6 +123,15 @@ class Evaluator(State, Registered):
         "intervals": IntervalRecord,
         "drift": DriftRecord,
     }
+
+    def __post_init__(self) -> None:
+        if not self.task.learns_blocks(self.model):
+            self._row_by_row = RowByRow(self.task, self.model)
+
+    def state(self) -> dict[str, Any]:
+        if self._late or self.keep != "none":
+            raise ValueError("an evaluator that keeps rows, or whose labels come late, cannot be saved: use its result")
+        return super().state()
 
     @classmethod
     def start(
@@ -176,8 +152,7 @@ class Evaluator(State, Registered):
         """
         task = task_of(model) if task is None else task
         d = len(first.targets) if task.numeric else 0
-        chosen = task.default_baselines if baselines is None else baselines
-        beside = [one if isinstance(one, Baseline) else task.baseline(one) for one in chosen]
+        beside = [task.baseline(one) for one in (task.default_baselines if baselines is None else baselines)]
         scores = [task.scores(type(model).__name__, d, probabilities=tells_probabilities(model))]
         evaluator = cls(
             task=task,
@@ -190,10 +165,8 @@ class Evaluator(State, Registered):
             single=first.Y.ndim == 1,
             keep=keep,
         )
-        late = not isinstance(waiting, int) or waiting > 0
-        if late or not task.learns_blocks(model):
+        if not isinstance(waiting, int) or waiting > 0:
             evaluator._row_by_row = RowByRow(task, model, waiting)
-        if late:
             evaluator._late = [LabelQueue(waiting) for _ in beside]
         if intervals is not None:
             evaluator.intervals = IntervalRecord.start(intervals, d, keep=keep != "none", waiting=waiting)
@@ -218,7 +191,7 @@ class Evaluator(State, Registered):
         Y = self.task.outputs(chunk.Y, classes)
         if n == 0:
             return Y
-        before = self._rows_without_labels
+        before = self._row_counts
         try:
             F = self._predict_scaled(chunk, Y, tested, weights)
         except Exception as error:
@@ -226,14 +199,14 @@ class Evaluator(State, Registered):
             raise
         skipped = self.task.skipped(chunk.X, Y, F)
         # The first rows of a stream are not tested where no label had come that the model could learn.
-        blind = self._rows_without_labels - before
+        blind, refused = (now - then for now, then in zip(self._row_counts, before, strict=True))
         shown = (np.arange(n) >= (blind if tested else n))[:, None]
         counted = np.isfinite(Y) & ~skipped[:, None] & shown
         self._tell_not_finite(F, counted)
         marks = checkpoints(start, start + n) if tested else checkpoints(0, 0)
         errors = self.task.errors(F, Y)
         self.drift.add_errors(start, errors, counted[:, : errors.shape[1]], Y if self.task.numeric else None)
-        beside = [self._predict_beside(k, chunk.X, Y) for k in range(len(self.baselines))]
+        beside = [self._timed(1 + k, self._predict_beside, k, chunk.X, Y) for k in range(len(self.baselines))]
         for scores, P in zip(self.scores, [F, *beside], strict=True):
             scores.add(P, Y, counted, marks - start)
         if self.intervals is not None:
@@ -241,7 +214,7 @@ class Evaluator(State, Registered):
             self.intervals.update(np.where(shown, F, np.nan), np.where(counted, Y, np.nan), marks - start)
         self.rows += marks.tolist()
         self.n_rows += n
-        self.n_skipped += int(skipped.sum()) - (0 if self.task.numeric else blind)
+        self.n_skipped += int(skipped.sum()) + (refused if self.task.numeric else -blind)
         self.n_missing += int((~np.isfinite(Y).any(axis=1)).sum())
         self.warm_up += blind if tested else n
         if len(marks) or not tested:
@@ -253,9 +226,9 @@ class Evaluator(State, Registered):
         return F
 
     @property
-    def _rows_without_labels(self) -> int:
-        """Rows at the start of the stream that were predicted before any label had come."""
-        return 0 if self._row_by_row is None else self._row_by_row.n_blind
+    def _row_counts(self) -> tuple[int, int]:
+        """Rows that were predicted before any label had come, and rows that the model refused to learn."""
+        return (0, 0) if self._row_by_row is None else (self._row_by_row.n_blind, self._row_by_row.n_skipped)
 
     def _tell_not_finite(self, F: Array, counted: Mask) -> None:
         wrong = (counted & ~np.isfinite(F)).any(axis=1)
@@ -278,8 +251,7 @@ class Evaluator(State, Registered):
             some = None if weights is None else weights[rows]
             F.append(self._timed(0, self._predict, scaled.X[rows], y[rows], Y.shape[1], some))
             self.drift.look(self.model, self.n_rows + rows.stop)
-        found = np.concatenate(F)
-        return scaled.restore(found) if self.task.numeric else found
+        return scaled.restore(np.concatenate(F)) if self.task.numeric else np.concatenate(F)
 
     def _predict(self, X: Array, y: Any, d: int, weights: Array | None) -> Array:
         if self._row_by_row is not None:
@@ -289,11 +261,9 @@ class Evaluator(State, Registered):
 
     def _predict_beside(self, k: int, X: Array, Y: Array) -> Array:
         """(n, d) predictions of a baseline."""
+        baseline = self.baselines[k]
         if not self._late:
-            return self._timed(1 + k, self.baselines[k].predict_then_learn, X, Y)
-        return self._timed(1 + k, self._predict_late, self.baselines[k], self._late[k], X, Y)
-
-    def _predict_late(self, baseline: Baseline, queue: LabelQueue[tuple[Array, Array]], X: Array, Y: Array) -> Array:
+            return baseline.predict_then_learn(X, Y)
         F = np.empty(Y.shape)
 
         def predict(row: slice) -> tuple[Array, Array]:
@@ -303,7 +273,7 @@ class Evaluator(State, Registered):
         def learn(rows: list[tuple[Array, Array]]) -> None:
             baseline.predict_then_learn(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
 
-        queue.replay(len(X), predict, learn)
+        self._late[k].replay(len(X), predict, learn)
         return F
 
     def _timed(self, k: int, call: Callable[..., Array], *args: Any) -> Array:
@@ -313,7 +283,8 @@ class Evaluator(State, Registered):
         return found
 
     def _support_now(self) -> list[tuple[int, int]]:
-        return [(self.n_rows, len(self.model.support_))] if isinstance(self.model, _WithSupport) else []
+        support = getattr(self.model, "support_", None)
+        return [] if support is None else [(self.n_rows, len(support))]
 
     def merge(self, other: Evaluator) -> None:
         """Go on as if the rows of the other had been predicted and learned here.
@@ -381,7 +352,7 @@ class Evaluator(State, Registered):
             classes=np.asarray(self.classes),
             n_rows=self.n_rows,
             untested=self.warm_up,
-            n_skipped=self.n_skipped + (0 if self._row_by_row is None or not numeric else self._row_by_row.n_skipped),
+            n_skipped=self.n_skipped,
             n_missing=self.n_missing,
             support_rows=sizes[:, 0] if support else None,
             support_sizes=sizes[:, 1] if support else None,
@@ -509,8 +480,7 @@ def progressive(
         untested = int(not has_learned(model)) if scale is None else UNTESTED
     untested = check_int(untested, "untested", least=2 if scale == "warm-up" else 0)
     task = task_of(model) if classes is None else CLASSIFICATION
-    chosen = [baselines] if isinstance(baselines, str) else task.default_baselines if baselines is None else baselines
-    beside = [task.baseline(baseline) for baseline in chosen]
+    beside = [baselines] if isinstance(baselines, str) else baselines
     waiting = waiting_rows(delay, time)
     task.learns_blocks(model)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

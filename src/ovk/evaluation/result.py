@@ -19,22 +19,10 @@ from ovk.intervals import Regions
 
 
 def stretch(rows: Any, n: int, times: Any = None, name: str = "rows") -> slice:
-    """The rows that are meant, as a slice with both ends.
+    """The rows that are meant out of n, as a slice with both ends.
 
-    Parameters
-    ----------
-    rows : the last so many of them, or a slice whose ends are numbers of rows, or dates where `times` are known; what
-        ends with a date goes up to that date, and not beyond
-    n : how many there are
-    times : (n,) dates or numbers that do not decrease, optional
-    name : what the argument is called
-
-    >>> import numpy as np
-    >>> stretch(3, 10), stretch(slice(2, 5), 10)
-    (slice(7, 10, None), slice(2, 5, None))
-    >>> days = np.arange("2024-01-01", "2024-01-11", dtype="datetime64[D]")
-    >>> stretch(slice("2024-01-03", "2024-01-05"), 10, days)
-    slice(2, 5, None)
+    `rows`: the last so many, or a slice whose ends are numbers of rows, or dates where `times` (n,) are known; what
+    ends with a date goes up to that date, and not beyond. `name` is what the argument is called.
     """
     if not isinstance(rows, slice):
         return slice(max(0, n - check_int(rows, name)), n)

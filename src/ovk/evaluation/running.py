@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.base import Array, Mask, Parameters, State, Times, positive
+from ovk.base import Array, Mask, Parameters, State, Times, equal, positive
 from ovk.online import AutoStream, AutoStreamClassifier
 
 #: A standard deviation below this part of the mean is rounding: the column is taken as constant, and only centred.
@@ -151,13 +151,9 @@ class Scaling(State, kind="unscaled"):
 
 @dataclass
 class Standardised(Scaling, kind="standardised"):
-    """Inputs and outputs less their mean, over their deviation: that of the warm-up, or that of all rows so far.
+    """Inputs and outputs less their mean, over their deviation: that of the warm-up, or `running`, of all rows so far.
 
-    Attributes
-    ----------
-    running : by all rows before each one, instead of by the warm-up alone
-    robust : a missing input becomes the mean, and what is farther than `FARTHEST` deviations is drawn in to there
-    moments : those of the rows so far, None before the first
+    `robust`: a missing input becomes the mean, and what is farther than `FARTHEST` deviations is clipped to there.
     """
 
     running: bool
@@ -193,7 +189,7 @@ class Standardised(Scaling, kind="standardised"):
             self.moments = copy.deepcopy(other.moments if self.moments is None else self.moments)
         elif self.running:
             self.moments.merge(other.moments)
-        elif not all(np.array_equal(*pair) for pair in zip(*map(_saved, (self.moments, other.moments)), strict=True)):
+        elif not equal(*(list(moments.state().values()) for moments in (self.moments, other.moments))):
             raise ValueError(
                 "streams that were scaled by warm-ups of their own cannot be merged: give them the same first rows, or "
                 "use scale='running' or None"
@@ -205,10 +201,6 @@ class Standardised(Scaling, kind="standardised"):
             Z = np.clip(Z, -FARTHEST, FARTHEST)
             Z[:, :p] = np.where(np.isnan(Z[:, :p]), 0.0, Z[:, :p])
         return ScaledRows(Z[:, :p], Z[:, p:], mean[..., p:], sd[..., p:])
-
-
-def _saved(moments: RunningMoments) -> tuple[Array, Array, Array]:
-    return moments.count, moments.mean, moments.squares
 
 
 def as_scaling(scale: Any) -> Scaling:
@@ -324,11 +316,6 @@ class ThinnedTrace(State):
         """(points,) numbers of rows."""
         return self.step * np.arange(1, len(self.values) + 1, dtype=np.int64)
 
-    def pieces(self, start: int, stop: int) -> Iterator[slice]:
-        """Rows start to stop, cut where a point may be noted; counted from `start`."""
-        edges = [start, *range(start - start % self.step + self.step, stop, self.step), stop]
-        yield from (slice(low - start, high - start) for low, high in pairwise(edges))
-
     def note(self, rows: int, value: Array) -> None:
         """Note a value after so many rows, if there is a point."""
         if rows % self.step:
@@ -416,7 +403,9 @@ class DriftRecord(State):
 
     def pieces(self, model: Any, start: int, stop: int) -> Iterator[slice]:
         """Rows in which a model is to learn: those of a learner of experts in pieces, to look at it in between."""
-        return self.experts.pieces(start, stop) if isinstance(model, WITH_EXPERTS) else iter([slice(0, stop - start)])
+        step = self.experts.step if isinstance(model, WITH_EXPERTS) else stop + 1
+        for low, high in pairwise([start, *range(start - start % step + step, stop, step), stop]):
+            yield slice(low - start, high - start)
 
     def look(self, model: Any, rows: int) -> None:
         """Note what the experts of a model do after so many rows."""

@@ -163,6 +163,7 @@ def as_intervals(intervals: Any) -> Conformal:
     )
 
 
+@dataclass(eq=False, repr=False)
 class DelayedLabels(Parameters):
     """A learner for labels that come some time after the prediction, in any order.
 
@@ -205,23 +206,25 @@ class DelayedLabels(Parameters):
     (True, 20)
     """
 
-    model_: Any
-    tickets_: Times
-    inputs_: Array
-    regions_: Regions | None
-    last_labels_: list[Any] | None = None
-    next_ticket_: int
-    n_expired_: int
+    model: Any
+    max_pending: int = 100_000
+    classes: Any = None
+    n_outputs: int | None = None
 
     _state_classes = {"regions_": Regions}
 
-    def __init__(
-        self, model: Any, max_pending: int = 100_000, classes: Any = None, n_outputs: int | None = None
-    ) -> None:
-        self.model = model
-        self.max_pending = max_pending
-        self.classes = classes
-        self.n_outputs = n_outputs
+    def _start(self) -> None:
+        if "model_" in vars(self):
+            return
+        if not isinstance(self.model, Incremental):
+            raise TypeError(f"model must have partial_fit and predict, got {type(self.model).__name__}")
+        self.model_ = copy.deepcopy(self.model)
+        if isinstance(self.model_, WithIntervals):
+            self.model_._begin()
+        self.tickets_, self.inputs_ = np.empty(0, dtype=np.int64), np.empty((0, 0))
+        self.regions_: Regions | None = None
+        self.last_labels_: list[Any] | None = None
+        self.next_ticket_ = self.n_expired_ = 0
 
     def predict(self, X: Any) -> tuple[Any, Times]:
         """Predictions and tickets of rows (n, p); nan before the first label. The learner does not change."""
@@ -336,14 +339,3 @@ class DelayedLabels(Parameters):
         if self.last_labels_ is not None:
             self.last_labels_ = [self.last_labels_[place] for place in places]
         self.tickets_, self.inputs_ = self.tickets_[places], self.inputs_[places]
-
-    def _start(self) -> None:
-        if "model_" in vars(self):
-            return
-        if not isinstance(self.model, Incremental):
-            raise TypeError(f"model must have partial_fit and predict, got {type(self.model).__name__}")
-        self.model_ = copy.deepcopy(self.model)
-        if isinstance(self.model_, WithIntervals):
-            self.model_._begin()
-        self.tickets_, self.inputs_, self.regions_ = np.empty(0, dtype=np.int64), np.empty((0, 0)), None
-        self.next_ticket_ = self.n_expired_ = 0

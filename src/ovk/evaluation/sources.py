@@ -1,11 +1,10 @@
-"""One way to read them all: `chunks`."""
+"""Rows of arrays, data frames and iterables in chunks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +16,12 @@ from ovk.base import Array, check_int, quoted, require_numbers
 
 
 class Table(ABC):
-    """Named columns whose rows can be read in blocks.
-
-    Attributes
-    ----------
-    names : names of the columns
-    n_rows : number of rows, None where only reading would tell
-    label : what to call the table in a message
-    """
+    """Named columns whose rows can be read in blocks."""
 
     names: tuple[str, ...]
+    #: None where only reading would tell.
     n_rows: int | None
+    #: What to call the table in a message.
     label: str
 
     @abstractmethod
@@ -62,11 +56,7 @@ class MemoryTable(Table):
                 yield np.asarray(part if whole else part[:, columns], dtype=np.float64)
             else:
                 cells = [_cells(part, j) for j in columns]
-                yield self._numbers(cells, columns, partial(_row, start))
-
-
-def _row(start: int, i: int) -> str:
-    return f"row {start + i}"
+                yield self._numbers(cells, columns, lambda i, start=start: f"row {start + i}")  # type: ignore[misc]
 
 
 def _cells(part: Any, j: int) -> Any:
@@ -91,7 +81,7 @@ def as_table(data: Any, label: str) -> tuple[Table, bool]:
         frame = _narwhals(data, label)
         single = len(frame.shape) == 1
         return MemoryTable(frame.alias(frame.name or "y0").to_frame() if single else frame, label), single
-    array = data if isinstance(data, np.ndarray) else np.asarray(data)
+    array = np.asanyarray(data)
     single = array.ndim == 1 and label == "Y"
     if single:
         array = array[:, None]
@@ -117,14 +107,7 @@ def _narwhals(data: Any, label: str) -> Any:
 
 
 class Chunk(NamedTuple):
-    """Rows in their order.
-
-    Attributes
-    ----------
-    X : (n, p) inputs
-    Y : (n, d) outputs, or (n,) if a single one was given as such; nan where nothing was observed
-    features, targets : names of the inputs and of the outputs
-    """
+    """Rows X (n, p) and Y (n, d), or (n,) if a single output was given as such; nan where nothing was observed."""
 
     X: Array
     Y: Array
@@ -134,13 +117,9 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunks:
-    """An iterable of `Chunk`. Arrays, frames and files can be gone through again, an iterator only once.
+    """An iterable of `Chunk`. Arrays, frames and files can be gone through again, an iterator only once."""
 
-    Attributes
-    ----------
-    n_rows : number of rows, None where only reading would tell
-    """
-
+    #: None where only reading would tell.
     n_rows: int | None
     _read: Callable[[], Iterator[Chunk]]
 
@@ -218,8 +197,7 @@ def _split(table: Table, targets: Any, features: Any, size: int) -> Chunks:
 
     def read() -> Iterator[Chunk]:
         for block in _nonempty(table, xs + ys, size):
-            Y = block[:, len(xs) :]
-            yield Chunk(block[:, : len(xs)], Y[:, 0] if single else Y, *names)
+            yield Chunk(block[:, : len(xs)], block[:, -1] if single else block[:, len(xs) :], *names)
 
     return Chunks(table.n_rows, read)
 
@@ -230,7 +208,7 @@ def _pair(X: Any, Y: Any, features: Any, size: int) -> Chunks:
     outputs, single = as_table(Y, "Y")
     if inputs.n_rows != outputs.n_rows:
         raise ValueError(f"X has {inputs.n_rows} rows but Y has {outputs.n_rows}: they must be the same rows")
-    xs = list(range(len(inputs.names))) if features is None else _columns(inputs, features, "features")
+    xs = _columns(inputs, range(len(inputs.names)) if features is None else features, "features")
     ys = list(range(len(outputs.names)))
     if not xs or not ys:
         raise ValueError(f"X and Y need at least one column each, got {len(xs)} and {len(ys)}")
@@ -269,12 +247,9 @@ def _checked(parts: Iterable[Any], targets: Any, features: Any, size: int) -> It
 
 def _nonempty(table: Table, columns: list[int], size: int) -> Iterator[Array]:
     """Blocks of the table; one without rows if it has none, so that its columns are known all the same."""
-    empty = True
-    for block in table.blocks(columns, size):
-        empty = False
-        yield block
-    if empty:
-        yield np.empty((0, len(columns)))
+    blocks = table.blocks(columns, size)
+    yield next(blocks, np.empty((0, len(columns))))
+    yield from blocks
 
 
 def _columns(table: Table, chosen: Any, argument: str) -> list[int]:

@@ -72,14 +72,14 @@ class RunningSum(State):
 class Scores(State, ABC):
     """How well one learner predicts, as sums over the rows of a stream, noted at checkpoints.
 
-    Attributes
-    ----------
-    name : what the learner is called in tables and plots
-    seconds : time it took, which is not saved
+    `name` is what the learner is called in tables and plots, `seconds` the time it took, which is not saved.
     """
 
     name: str
+    sums: RunningSum
     seconds: float = field(default=0.0, init=False)
+
+    _state_classes = {"sums": RunningSum}
 
     @abstractmethod
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
@@ -89,37 +89,19 @@ class Scores(State, ABC):
     def fresh(self) -> Self:
         """Scores of the same learner before any row."""
 
-    @abstractmethod
     def note(self) -> None:
         """Make the present row a checkpoint."""
+        self.sums.note()
 
-    @abstractmethod
     def merge(self, other: Self) -> None:
         """Add the sums of another stream. The checkpoints of the two were at other rows: what was noted is dropped."""
+        self.sums.merge(other.sums)
+        self.seconds += other.seconds
 
 
 @dataclass
 class RegressionScores(Scores, kind="regression"):
-    """Errors of one learner over the rows so far, in the units of the outputs.
-
-    Attributes
-    ----------
-    name, seconds : what it is called in tables and plots, and the time it took
-    sums : (3 d) numbers of rows, sums of squared errors and of absolute errors
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import REGRESSION
-    >>> scores = REGRESSION.scores("mine", 1)
-    >>> scores.add(np.zeros((2, 1)), np.array([[1.0], [3.0]]), np.full((2, 1), True))
-    >>> scores.mse, scores.mae
-    (array([5.]), array([2.]))
-    """
-
-    sums: RunningSum
-
-    _state_classes = {"sums": RunningSum}
+    """Errors of one learner: `sums` are (3 d) numbers of rows, squared and absolute errors, in units of the outputs."""
 
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
         # An error of 1e200 squares to infinity, and so does its mean: that is the right answer.
@@ -129,13 +111,6 @@ class RegressionScores(Scores, kind="regression"):
 
     def fresh(self) -> RegressionScores:
         return RegressionScores(self.name, RunningSum.empty(len(self.sums.total)))
-
-    def note(self) -> None:
-        self.sums.note()
-
-    def merge(self, other: RegressionScores) -> None:
-        self.sums.merge(other.sums)
-        self.seconds += other.seconds
 
     @property
     def mse(self) -> Array:
@@ -174,40 +149,24 @@ def ratio(sums: Array, counts: Array) -> Array:
 
 @dataclass
 class ClassScores(Scores, kind="classification"):
-    """Hits and misses of one classifier so far.
+    """Hits and misses of one classifier: `sums` are the numbers of rows and of hits.
 
-    Attributes
-    ----------
-    name, seconds : what it is called in tables and plots, and the time it took
-    confusion : (K, K) how often each class (row) was predicted as each (column)
-    histogram : (K, 2, bins) how often each class came with each probability: without it (first), and with it
-    log_losses : sum of -log of the probability of the class that came, nan for a classifier without probabilities
-    curve : accuracy at each checkpoint
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import CLASSIFICATION
-    >>> scores = CLASSIFICATION.scores("mine", 2)
-    >>> P, Y = np.array([[0.5, 0.5], [0.2, 0.8], [0.8, 0.2]]), np.eye(2)[[0, 1, 1]]
-    >>> scores.add(P, Y, np.full((3, 2), True))
-    >>> round(scores.accuracy, 3), round(scores.log_loss, 3), scores.auc
-    (0.667, 0.842, 0.5)
+    `confusion` (K, K): how often each class (row) was predicted as each (column). `histogram` (K, 2, bins): how often
+    each class came with each probability, without it (first) and with it. `log_losses`: the sum of -log of the
+    probability of the class that came, nan for a classifier without probabilities.
     """
 
     confusion: Array
     histogram: Array
     log_losses: float = 0.0
-    curve: list[float] = field(default_factory=list)
 
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
         self._grow(F.shape[1])
         rows = counted.any(axis=1)
         P, truth, guess = F[rows], Y[rows].argmax(axis=1), F[rows].argmax(axis=1)
-        hits, n = float(np.trace(self.confusion)), float(self.confusion.sum())
-        so_far = np.concatenate([[hits], hits + np.cumsum(truth == guess)])
-        for k in np.cumsum(rows)[marks - 1].tolist():
-            self.curve.append(float(so_far[k] / max(n + k, 1.0)))
+        hits = np.zeros(len(F))
+        hits[rows] = truth == guess
+        self.sums.add(np.column_stack([rows, hits]), marks)
         # New arrays, since snapshots share the old ones.
         self.confusion = self.confusion.copy()
         np.add.at(self.confusion, (truth, guess), 1.0)
@@ -230,15 +189,17 @@ class ClassScores(Scores, kind="classification"):
     def fresh(self) -> ClassScores:
         return CLASSIFICATION.scores(self.name, len(self.confusion), probabilities=not np.isnan(self.log_losses))
 
-    def note(self) -> None:
-        self.curve = [*self.curve, self.accuracy]
-
     def merge(self, other: ClassScores) -> None:
+        super().merge(other)
         self.confusion = self.confusion + other.confusion
         self.histogram = self.histogram + other.histogram
         self.log_losses += other.log_losses
-        self.seconds += other.seconds
-        self.curve = []
+
+    @property
+    def curve(self) -> Array:
+        """(checkpoints,) accuracy of all predictions so far."""
+        rows, hits = self.sums.points.T
+        return np.asarray(hits / np.maximum(rows, 1.0))
 
     @property
     def accuracy(self) -> float:
@@ -324,23 +285,8 @@ class Task(State, ABC, Generic[S]):
         task.conclusion(learners, names)                 one sentence
         task.against_best_baseline(learners)             its name, and the ratio of the model's error to that of it
 
-    Attributes
-    ----------
-    name : "regression" or "classification"
-    numeric : whether outputs are numbers, which are scaled and can have intervals and forecasts
-    baselines, default_baselines : baselines by short name, and those that are used where none are named
-    error_name : what `DriftResult.losses` are, for an axis
-    figures : what there is to draw of a result: "errors", "intervals", "growth", "accuracy", "confusion"
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import CLASSIFICATION
-    >>> Y = CLASSIFICATION.outputs(np.array([1.0, np.nan, 0.0]), ["no", "yes"])
-    >>> Y.tolist()
-    [[0.0, 1.0], [nan, nan], [1.0, 0.0]]
-    >>> CLASSIFICATION.decided(Y, ["no", "yes"]).tolist()
-    ['yes', None, 'no']
+    `numeric`: outputs are numbers, which are scaled and can have intervals and forecasts. `error_name`: what
+    `DriftResult.losses` are, for an axis.
     """
 
     name: ClassVar[str]
@@ -348,7 +294,6 @@ class Task(State, ABC, Generic[S]):
     baselines: ClassVar[Mapping[str, type[Baseline]]]
     default_baselines: ClassVar[tuple[str, ...]]
     error_name: ClassVar[str]
-    figures: ClassVar[tuple[str, ...]]
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
@@ -439,7 +384,6 @@ class Regression(Task[RegressionScores], kind="regression"):
     baselines = {"last": LastValue, "mean": RunningMean, "ridge": RefittedRidge}
     default_baselines = ("last", "mean")
     error_name = "squared error /\nvariance of outputs"
-    figures = ("errors", "intervals", "growth")
 
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         return y[:, None] if y.ndim == 1 else y
@@ -557,7 +501,6 @@ class Classification(Task[ClassScores], kind="classification"):
     baselines = {"last": NoChange, "majority": Majority}
     default_baselines = ("last", "majority")
     error_name = "share of wrong labels"
-    figures = ("accuracy", "confusion")
 
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         codes = y.reshape(-1)
@@ -617,7 +560,8 @@ class Classification(Task[ClassScores], kind="classification"):
         return found
 
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> ClassScores:
-        return ClassScores(name, np.zeros((d, d)), np.zeros((d, 2, BINS)), 0.0 if probabilities else np.nan)
+        missing = 0.0 if probabilities else np.nan
+        return ClassScores(name, RunningSum.empty(2), np.zeros((d, d)), np.zeros((d, 2, BINS)), missing)
 
     def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         values = np.array([[getattr(one, attribute) for one in learners] for _, attribute, _ in CLASS_SCORES])

@@ -49,22 +49,6 @@ def jackknife(
     level : coverage asked for
     region : "each" for an interval for each output, "box" or "ellipsoid" for all outputs of a point at once
     groups : (n,) the group of each row where new points are of new groups, else None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.intervals import jackknife
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.solvers.eigen import eigenpairs
-    >>> from ovk.solvers.leave_one_out import SeparableLeaveOneOut
-    >>> rng, k = np.random.default_rng(0), Gaussian(1.0)
-    >>> X, new = rng.uniform(-2, 2, (200, 1)), rng.uniform(-2, 2, (1000, 1))
-    >>> Y = np.sin(X) + 0.1 * rng.standard_normal(X.shape)
-    >>> left_out = SeparableLeaveOneOut(eigenpairs(k(X)), Y, np.eye(1), 0.1)
-    >>> intervals = jackknife(left_out, k(new, X), k.diag(new))
-    >>> inside = intervals.contains(np.sin(new) + 0.1 * rng.standard_normal(new.shape))
-    >>> bool(0.87 < inside.mean() < 0.93)
-    True
     """
     level = check_level(level)
     F, s = left_out.predict(cross), left_out.deviation(cross, prior)
@@ -220,24 +204,7 @@ def jackknife_plus(
 ) -> Regions:
     """Intervals for each output at new points by jackknife+, or by CV+ where `left_out` leaves out folds.
 
-    Parameters
-    ----------
-    left_out : the regression with its rows, groups or folds (`fold_numbers`) left out
-    cross, prior : kernel values of the new points, in the form that `left_out` takes
-    level : coverage asked for
-    groups : (n,) the group of each row where new points are of new groups, else None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.intervals import jackknife_plus
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.solvers.eigen import eigenpairs
-    >>> from ovk.solvers.leave_one_out import SeparableLeaveOneOut
-    >>> X, k = np.linspace(0, 1, 30)[:, None], Gaussian(0.5)
-    >>> left_out = SeparableLeaveOneOut(eigenpairs(k(X)), np.cos(9 * X), np.eye(1), 0.1)
-    >>> jackknife_plus(left_out, k(X[:3], X), k.diag(X[:3])).width.shape
-    (3, 1)
+    The arguments are those of `jackknife`; `fold_numbers` makes folds.
     """
     level = check_level(level)
     step = max(1, BATCH // max(left_out.residuals.size, 1))
@@ -266,11 +233,7 @@ def _ends(
 
 
 def fold_numbers(n: int, folds: int, rng: np.random.Generator, groups: Indices | None = None) -> Indices:
-    """(n,) a fold for each row at random, folds of equal size; all rows of a group in one fold where there are groups.
-
-    >>> np.bincount(fold_numbers(10, 5, np.random.default_rng(0)))
-    array([2, 2, 2, 2, 2])
-    """
+    """(n,) a fold for each row at random, folds of equal size; all rows of a group in one fold if there are groups."""
     units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     count = int(units.max()) + 1
     folds = min(check_int(folds, "folds", least=2), count)

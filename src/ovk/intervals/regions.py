@@ -65,17 +65,14 @@ class Regions(State):
         """(n, d) upper less lower."""
         return self.upper - self.lower
 
-    def scaled(self, factor: Array) -> Regions:
-        """The regions of outputs that are multiplied by `factor`, (d,) and above zero."""
+    def scaled(self, factor: Array, offset: float) -> Regions:
+        """The regions of outputs that are multiplied by `factor`, (d,) and above zero, and moved by `offset`."""
         scatter = None if self.scatter is None else self.scatter * np.multiply.outer(factor, factor)
         radius = self.radius if self._joint else self.radius * factor
-        predictions, lower, upper = (unnamed(ends) * factor for ends in (self.predictions, self.lower, self.upper))
+        predictions, lower, upper = (
+            unnamed(ends) * factor + offset for ends in (self.predictions, self.lower, self.upper)
+        )
         return Regions(predictions, lower, upper, radius, self.covered, scatter)
-
-    def moved(self, by: float) -> Regions:
-        """The regions of outputs to which a number is added."""
-        predictions, lower, upper = (unnamed(ends) + by for ends in (self.predictions, self.lower, self.upper))
-        return replace(self, predictions=predictions, lower=lower, upper=upper)
 
     def named(self, name: Callable[[Array], Array]) -> Regions:
         """The same regions, with names for predictions and ends."""
@@ -122,12 +119,7 @@ class Regions(State):
 
 
 def concatenate(parts: Sequence[Regions]) -> Regions:
-    """The regions of several parts, one behind the other.
-
-    >>> one = Regions(*np.zeros((3, 2, 1)), np.ones((2, 1)), np.ones((2, 1)))
-    >>> len(concatenate([one, one]))
-    4
-    """
+    """The regions of several parts, one behind the other."""
     # The form of an ellipsoid is None in all parts or in none.
     each = [[getattr(part, one.name) for part in parts] for one in fields(Regions)]
     return Regions(*(None if arrays[0] is None else np.concatenate(arrays) for arrays in each))  # type: ignore[arg-type]
@@ -137,21 +129,13 @@ def concatenate(parts: Sequence[Regions]) -> Regions:
 
 
 def conformal_rank(n: int, level: float) -> int:
-    """The conformal quantile of n scores is the k-th smallest of them, k = ceil((n + 1) level); infinite where k > n.
-
-    >>> conformal_rank(9, 0.9), conformal_rank(8, 0.9)
-    (9, 9)
-    """
+    """The conformal quantile of n scores is the k-th smallest, k = ceil((n + 1) level); infinite where k > n."""
     # (n + 1) level may miss a whole number by rounding.
     return ceil((n + 1) * level - 1e-9)
 
 
 def rows_needed(level: float) -> int:
-    """The least number n of scores with a finite conformal quantile, conformal_rank(n, level) <= n.
-
-    >>> rows_needed(0.9), rows_needed(0.9999)
-    (9, 9999)
-    """
+    """The least number n of scores with a finite conformal quantile, conformal_rank(n, level) <= n."""
     return ceil((level - 1e-9) / (1.0 - level))
 
 
@@ -160,12 +144,8 @@ def masses(seen: Array, groups: Indices | None) -> Array:
 
     n scores and the new one share the probability equally, 1 / (n + 1) for each. Rows that come in K groups, of which
     the new one is another, share 1 / (K + 1) within each group (Lee, Barber and Willett, 2023). What is missing from 1
-    is the new score's own, which may be anything.
-
-    Parameters
-    ----------
-    seen : (n,) bool, whether there is a score
-    groups : (n,) the group of each row, or None when every row is one of its own
+    is the new score's own, which may be anything. `seen` (n,): whether there is a score; `groups` (n,), or None when
+    every row is one of its own.
     """
     if groups is None:
         return np.asarray(seen / (seen.sum() + 1.0))
@@ -176,13 +156,7 @@ def masses(seen: Array, groups: Indices | None) -> Array:
 
 
 def upper_quantile(values: Array, mass: Array, level: float) -> Array:
-    """The smallest of `values`, (..., n), up to which their masses (n,) reach `level`; infinite where they never do.
-
-    >>> upper_quantile(np.arange(1.0, 20.0), np.full(19, 1 / 20), 0.9)
-    array(18.)
-    >>> upper_quantile(np.arange(1.0, 5.0), np.full(4, 1 / 5), 0.9)
-    array(inf)
-    """
+    """The smallest of `values`, (..., n), up to which their masses (n,) reach `level`; infinite where they never do."""
     order = np.argsort(values, axis=-1)
     # A sum of n equal masses may miss the level by rounding.
     reached = np.cumsum(mass[order], axis=-1) >= level - 1e-12

@@ -132,21 +132,7 @@ class Function(ScalarKernel):
 
 @dataclass(eq=False, repr=False)
 class SklearnKernel(ScalarKernel):
-    """A kernel object of `sklearn.gaussian_process.kernels`.
-
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> from ovk.kernels import SklearnKernel
-    >>> SklearnKernel(RBF(1.0))(np.array([[0.0], [1.0]])).round(4)
-    array([[1.    , 0.6065],
-           [0.6065, 1.    ]])
-    """
+    """A kernel object of `sklearn.gaussian_process.kernels`."""
 
     kernel: sklearn_kernels.Kernel
 
@@ -178,14 +164,7 @@ _NAMES: dict[str, type[ScalarKernel]] = {
 
 
 def as_kernel(kernel: Any) -> ScalarKernel:
-    """Turn what a user may pass as a scalar kernel into one: an object of ours or scikit-learn's, a name, a function.
-
-    Examples
-    --------
-    >>> from ovk.kernels import as_kernel
-    >>> as_kernel("linear")
-    Linear()
-    """
+    """A scalar kernel from what a user may pass: an object of ours or scikit-learn's, a name, a function."""
     kernel = as_ours(kernel)
     if isinstance(kernel, ScalarKernel):
         return kernel

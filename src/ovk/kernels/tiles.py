@@ -73,20 +73,11 @@ def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 
 
 
 def radial(X: Any, Z: Any | None, scale: float | Array, profile: EntrywiseMap, *, rough: bool = False) -> Array:
-    """Matrix of a radial kernel.
+    """Matrix (n, m) of a radial kernel, of arrays or scipy sparse matrices; `Z` None means `X`.
 
-    Parameters
-    ----------
-    X, Z : (n, p) and (m, p) arrays or scipy sparse matrices; `Z` None means `X`
-    scale : length scale, one or (p,)
-    profile : replaces h = -|x - z|^2 / (2 scale^2) by the kernel's values, in place; rounding can leave h above 0 by
-        less than 1e-11
-    rough : whether the values change with |x - z| itself near zero: the square root of a rounded zero is 1e-8, so small
-        distances are then taken from differences
-
-    Returns
-    -------
-    (n, m) array
+    The `profile` replaces h = -|x - z|^2 / (2 scale^2) by the kernel's values, in place; rounding can leave h above 0
+    by less than 1e-11. The length scale is one or (p,). The values of a `rough` kernel change with |x - z| itself near
+    zero: the square root of a rounded zero is 1e-8, so small distances are then taken from differences.
     """
     same = Z is None
     if sparse.issparse(X) or sparse.issparse(Z):
@@ -133,13 +124,8 @@ def radial_product(
 ) -> Array:
     """The matrix of a radial kernel times W, (n, q), one tile at a time: the matrix itself is never there.
 
-    Besides memory this saves time, as fresh pages of a large array cost as much as the exponentials in it.
-
-    Parameters
-    ----------
-    X, Z, scale, profile, rough : as in `radial`, arrays only
-    W : (m, q)
-    since : (n,) the first point that each row sees, never decreasing; None for all points
+    Besides memory this saves time, as fresh pages of a large array cost as much as the exponentials in it. `since`,
+    (n,), is the first point that each row sees, never decreasing; None for all points.
     """
     if len(X) == 1 and Z.size <= MAX_NUMBERS_OF_ONE_ROW:
         first = 0 if since is None else int(since[0])

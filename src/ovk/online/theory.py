@@ -394,6 +394,10 @@ class Suggestion:
     """Parameters for a stream of n rows, in units in which outputs and comparator are of order one: the ridge alpha,
     and mu of KORS. The size m of the dictionary and the regret are orders, up to constants and logarithms; `optimal`
     tells whether no algorithm has a smaller one.
+
+    >>> from ovk.online import suggest_from_capacity
+    >>> suggest_from_capacity(10_000, gamma=0.25).alpha
+    6.309...
     """
 
     alpha: float

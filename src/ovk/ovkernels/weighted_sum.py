@@ -161,25 +161,20 @@ class AddedKernels:
         self.used = [(weight, kernel) for weight, kernel in pairs if weight > 0] or [(0.0, kernels[0])]
 
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
-        """The gram, with all blocks written out."""
         grams = [(weight, kernel.gram(X, Z)) for weight, kernel in self.used]
         check_same_outputs([gram.output_dim for _, gram in grams])
         return DenseBlocks(self._total(weight * gram.dense() for weight, gram in grams), grams[0][1].output_dim)
 
     def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
-        """sum_j K(x_i, z_j) c_j, (n, d)."""
         return self._total(weight * kernel.product(X, Z, C, since) for weight, kernel in self.used)
 
     def diagonal_blocks(self, X: Any) -> Array:
-        """K(x_i, x_i), (n, d, d)."""
         return self._total(weight * kernel.diagonal_blocks(X) for weight, kernel in self.used)
 
     def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
-        """K(x_i, z_j)[s_i, t_j], (n, m)."""
         return self._total(weight * kernel.pairs(X, s, Z, t) for weight, kernel in self.used)
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        """Derivative in x of sum_j K(x, z_j) c_j at each row of X: (n, d, p)."""
         return self._total(weight * kernel.jacobian(X, Z, C) for weight, kernel in self.used)
 
     @staticmethod

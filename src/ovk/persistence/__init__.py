@@ -42,12 +42,9 @@ from ovk.persistence.tree import Reader, Writer
 
 __all__ = [
     "ChangedClass",
-    "Contents",
     "CorruptFile",
     "NewerFormat",
     "NotSavable",
-    "StoredArray",
-    "StoredObject",
     "UnknownClass",
     "inspect",
     "load",
@@ -134,6 +131,13 @@ def inspect(path: str | os.PathLike[str]) -> Contents:
     ----------
     path : a file written by `save`; its classes need not be imported
 
+    Returns
+    -------
+    contents : prints as a short table
+        Its attributes are `class_name`, `parameters` and `state` of the model, `value`, which is what `load` would
+        return with descriptions in the place of objects and arrays, `arrays`, and the `version` of ovk and the `format`
+        of the file.
+
     Examples
     --------
     >>> import os, tempfile
@@ -187,20 +191,12 @@ class StoredObject:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a file holds. Printed, it is a short table.
+    """What a file holds. Printed, it is a short table."""
 
-    Attributes
-    ----------
-    version : the release of ovk that wrote the file
-    format : the number of the file format
-    value : what `load` would return, with `StoredObject` and `StoredArray` for objects and arrays
-    arrays : all arrays in the order of the file
-    """
-
-    version: str
+    version: str  # the release of ovk that wrote the file
     format: int
-    value: Any
-    arrays: tuple[StoredArray, ...]
+    value: Any  # with `StoredObject` and `StoredArray` for objects and arrays
+    arrays: tuple[StoredArray, ...]  # in the order of the file
 
     @property
     def class_name(self) -> str:

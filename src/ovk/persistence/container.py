@@ -224,16 +224,7 @@ def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], sp
 
 
 class Container:
-    """An open file whose header has been checked; arrays are read one at a time.
-
-    Attributes
-    ----------
-    path : the file's name
-    value : the manifest's tree
-    version : the release of ovk that wrote the file
-    format : the format's number
-    specs : dtype, shape and order of every array by name
-    """
+    """An open file whose header has been checked; arrays are read one at a time."""
 
     def __init__(self, file: BufferedReader, size: int, path: str) -> None:
         self._file, self._size = file, size
@@ -244,7 +235,7 @@ class Container:
         self.format, self.version = self._check_version(manifest)
         if manifest.keys() != {"format", "ovk", "value", "arrays"} or not isinstance(manifest["arrays"], dict):
             raise self.corrupt(f"its manifest has the entries {short(sorted(manifest))}")
-        self.value: Any = manifest["value"]
+        self.value: Any = manifest["value"]  # the tree
         self.specs: dict[str, Spec] = {}
         self._digests: dict[str, str] = {}
         for name, entry in manifest["arrays"].items():

@@ -119,13 +119,9 @@ class Writer:
 class Reader:
     """Turns trees into values.
 
-    A tree that makes no sense raises an error of any kind: the caller reports it as a damaged file, at
-    `where`.
-
-    Parameters
-    ----------
-    read_array : what stands for the array of a name
-    build : what stands for an object: it may call the builder, which is its first argument, with the others
+    A tree that makes no sense raises an error of any kind: the caller reports it as a damaged file, at `where`.
+    `read_array` gives what stands for the array of a name, `build` what stands for an object: it may call the builder,
+    its first argument, with the others.
     """
 
     def __init__(

@@ -172,8 +172,7 @@ class ObservedDisplay(Display):
         ax.plot(f, y, ".", color=BLUE, markersize=4, label="row")
         ax.set_title(shortened(self.name, 44), fontsize=10)
         ax.locator_params(axis="x", nbins=5)
-        ax.set_xlabel("prediction")
-        ax.set_ylabel("outcome")
+        ax.set(xlabel="prediction", ylabel="outcome")
         ax.legend(fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False)
         return self
 
@@ -285,8 +284,7 @@ class ResidualDisplay(Display):
         )  # fmt: skip
         ax.set_yticks(range(1, d + 1), [shortened(name, 22) for name in self.names[:d]][::-1], fontsize=8)
         ax.axvline(0, color="0.5", linewidth=1, zorder=0)
-        ax.set_xlabel("error / standard deviation\nof the outcome")
-        ax.set_title("Errors of the predictions")
+        ax.set(xlabel="error / standard deviation\nof the outcome", title="Errors of the predictions")
         return self
 
 

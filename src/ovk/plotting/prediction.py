@@ -377,8 +377,7 @@ class VectorFieldDisplay(Display):
         else:
             lines = ax.quiver(*field, speed, cmap="cividis_r", **arrows)
         ax.figure.colorbar(lines, ax=ax, label="speed", shrink=0.85)
-        ax.set_aspect("equal")
-        ax.set_title(self.title)
+        ax.set(aspect="equal", title=self.title)
         if self.points is not None:
             ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)
         return self

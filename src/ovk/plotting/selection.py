@@ -61,11 +61,9 @@ class LeaveOneOutDisplay(Display):
         for k, (errors, label) in enumerate(zip(self.errors, self.labels, strict=True)):
             ax.plot(self.alphas, errors, STYLES[k % len(STYLES)], color=shades[k], label=label or None)
         ax.plot(*self.best, "o", color="black", markersize=7, label="chosen", zorder=3)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        ax.set(xscale="log", yscale="log")
         plain_log_ticks(ax.yaxis)
-        ax.set_xlabel("alpha")
-        ax.set_ylabel("mean squared left-out error")
+        ax.set(xlabel="alpha", ylabel="mean squared left-out error")
         ax.legend(fontsize=8)
         ax.set_title("Leave-one-out error")
         return self

@@ -33,24 +33,16 @@ LABELS = {"mse": "mean squared error", "mae": "mean absolute error"}
 
 
 class RowCurves(Display):
-    """Curves of several learners against the number of rows, in one panel or more.
+    """Curves of several learners against the number of rows, in one panel or more; the model's comes first.
 
     The axis of rows is logarithmic where they span more than a factor of ten; so is the other, if `logarithmic`.
-
-    Parameters
-    ----------
-    rows : (checkpoints,) numbers of rows
-    curves : name of each curve, the model's first, with its values (checkpoints, panels)
-    titles : what each panel shows
-    label : what the values are
-    alarms : rows of the alarms of drift
     """
 
-    rows: npt.NDArray[Any]
-    curves: Mapping[str, npt.NDArray[Any]]
-    titles: Sequence[str]
-    label: str
-    alarms: Sequence[int] = ()
+    rows: npt.NDArray[Any]  # (checkpoints,)
+    curves: Mapping[str, npt.NDArray[Any]]  # (checkpoints, panels) by name
+    titles: Sequence[str]  # what each panel shows
+    label: str  # what the values are
+    alarms: Sequence[int] = ()  # rows of the alarms of drift
     logarithmic: bool = True
 
     def plot(self, ax: Any = None) -> Self:
@@ -86,8 +78,16 @@ class RowCurves(Display):
 class ProgressiveErrorDisplay(RowCurves):
     """Mean error of all predictions so far against the number of rows, axes for each output; of classes the accuracy.
 
-    Axes are logarithmic where the numbers span more than a factor of ten; that of the accuracy never is. Parameters
-    are those of `RowCurves`.
+    Axes are logarithmic where the numbers span more than a factor of ten; that of the accuracy never is.
+
+    Parameters
+    ----------
+    rows : (checkpoints,) numbers of rows
+    curves : name of each curve, the model's first, with its values (checkpoints, panels)
+    titles : what each panel shows
+    label : what the values are
+    alarms : rows of the alarms of drift
+    logarithmic : whether values that span more than a factor of ten have a logarithmic axis
 
     Examples
     --------
@@ -273,8 +273,7 @@ class DriftDisplay(Display):
         bands = [*weights[:, first].T, weights[:, others].sum(axis=1)]
         names = [*(drift.experts[k] for k in first), "others"]
         panel.stackplot(drift.expert_rows[known], bands, labels=names, colors=BANDS, linewidth=0)
-        panel.set_ylim(0, 1)
-        panel.set_ylabel("weights of experts")
+        panel.set(ylim=(0, 1), ylabel="weights of experts")
         # Below, where there is no band to hide.
         panel.legend(fontsize=7.5, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False)
 
@@ -334,7 +333,6 @@ class ConfusionDisplay(Display):
         names = [*map(shortened, self.labels)]
         text = "{:.0%}".format if len(names) <= MAX_WRITTEN else None
         draw_matrix(ax, shares, names, names, (0.0, 1.0), text, fontsize=8)
-        ax.set_xlabel("predicted")
-        ax.set_ylabel("actual")
+        ax.set(xlabel="predicted", ylabel="actual")
         ax.set_title("Share of the rows of each class", fontsize=10)
         return self

@@ -94,9 +94,7 @@ def _draw_nodes(ax: Any, places: Array, names: Sequence[str], title: str) -> Non
         side = "center" if abs(x) < 0.3 else ("left" if x > 0 else "right")
         level = "center" if abs(x) >= 0.3 else ("bottom" if y > 0 else "top")
         ax.text(1.2 * x, 1.2 * y, name, ha=side, va=level, fontsize=9)
-    ax.set_xlim(-1.8, 1.8)
-    ax.set_ylim(-1.5, 1.35)
-    ax.set_aspect("equal")
+    ax.set(xlim=(-1.8, 1.8), ylim=(-1.5, 1.35), aspect="equal")
     ax.set_axis_off()
     ax.set_title(title, fontsize=11)
 
@@ -268,9 +266,7 @@ class JacobianDisplay(Display):
 
         write = text if d <= MAX_SIGNS else None
         draw_matrix(ax, self.jacobian, self.names, self.names, (-most, most), write, bar="mean derivative")
-        ax.set_xlabel("acting")
-        ax.set_ylabel("acted on")
-        ax.set_title("Mean Jacobian")
+        ax.set(xlabel="acting", ylabel="acted on", title="Mean Jacobian")
         return self
 
 

@@ -1,7 +1,9 @@
 """Solvers of (K + alpha I) C = Y that use the structure of the gram."""
 
 from ovk.base import SingularSystem
-from ovk.solvers.base import Solution, Solver, SolverInfo
+from ovk.solvers.base import Solution as Solution
+from ovk.solvers.base import Solver as Solver
+from ovk.solvers.base import SolverInfo as SolverInfo
 from ovk.solvers.cholesky import Cholesky
 from ovk.solvers.cholesky import CholeskyFactor as CholeskyFactor
 from ovk.solvers.cholesky import CholeskyState as CholeskyState
@@ -18,9 +20,10 @@ from ovk.solvers.evidence import Criterion as Criterion
 from ovk.solvers.evidence import dense_evidence as dense_evidence
 from ovk.solvers.evidence import separable_evidence as separable_evidence
 from ovk.solvers.evidence import split_among_terms as split_among_terms
-from ovk.solvers.iterative import ConjugateGradient, GaussSeidel, MissingOutputs
+from ovk.solvers.iterative import ConjugateGradient, GaussSeidel
 from ovk.solvers.iterative import GradientState as GradientState
 from ovk.solvers.iterative import Iterate as Iterate
+from ovk.solvers.iterative import MissingOutputs as MissingOutputs
 from ovk.solvers.iterative import conjugate_gradient as conjugate_gradient
 from ovk.solvers.iterative import conjugate_gradients as conjugate_gradients
 from ovk.solvers.leave_one_out import LeaveOneOut as LeaveOneOut
@@ -43,13 +46,17 @@ from ovk.solvers.output_kernel import learn_operator as learn_operator
 from ovk.solvers.preconditioners import LowRankPreconditioner as LowRankPreconditioner
 from ovk.solvers.preconditioners import preconditioner as preconditioner
 from ovk.solvers.preconditioners import random_pivots as random_pivots
-from ovk.solvers.proximal import Minimum, PenaltySum, ProximalInfo, proximal_gradient
+from ovk.solvers.proximal import Minimum as Minimum
+from ovk.solvers.proximal import PenaltySum as PenaltySum
+from ovk.solvers.proximal import ProximalInfo as ProximalInfo
+from ovk.solvers.proximal import proximal_gradient as proximal_gradient
 from ovk.solvers.solver_choice import DENSE_LIMIT as DENSE_LIMIT
 from ovk.solvers.solver_choice import MANY_EIGENVALUES as MANY_EIGENVALUES
-from ovk.solvers.solver_choice import as_solver, select
+from ovk.solvers.solver_choice import as_solver as as_solver
 from ovk.solvers.solver_choice import explained_by_pairs as explained_by_pairs
 from ovk.solvers.solver_choice import explained_covariance as explained_covariance
 from ovk.solvers.solver_choice import inner_blocks as inner_blocks
+from ovk.solvers.solver_choice import select as select
 from ovk.solvers.solver_choice import solve_with_intercept as solve_with_intercept
 from ovk.solvers.support_vectors import BoxDual as BoxDual
 from ovk.solvers.support_vectors import DualInfo as DualInfo
@@ -61,15 +68,5 @@ __all__ = [
     "ConjugateGradient",
     "Eigen",
     "GaussSeidel",
-    "Minimum",
-    "MissingOutputs",
-    "PenaltySum",
-    "ProximalInfo",
     "SingularSystem",
-    "Solution",
-    "Solver",
-    "SolverInfo",
-    "as_solver",
-    "proximal_gradient",
-    "select",
 ]

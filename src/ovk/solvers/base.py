@@ -15,22 +15,13 @@ from ovk.ovkernels import Gram
 
 @dataclass(frozen=True)
 class SolverInfo(Registered):
-    """How a system was solved.
+    """How a system was solved."""
 
-    Attributes
-    ----------
-    route : name of the solver that ran
-    iterations : of an iterative solver, 0 for a direct one
-    condition : estimate of the largest condition number met (1-norm), nan where it is not known
-    jitter : largest number added to a diagonal to make a factorisation go through, 0 when none was needed
-    residual : |Y - (K + alpha I) C| / |Y| of an iterative solver, nan for a direct one
-    """
-
-    route: str
-    iterations: int = 0
-    condition: float = float("nan")
-    jitter: float = 0.0
-    residual: float = float("nan")
+    route: str  # name of the solver that ran
+    iterations: int = 0  # of an iterative solver
+    condition: float = float("nan")  # estimate of the largest condition number (1-norm), nan where it is not known
+    jitter: float = 0.0  # largest number added to a diagonal to make a factorisation succeed
+    residual: float = float("nan")  # |Y - (K + alpha I) C| / |Y| of an iterative solver
 
     def warn_above(self, tol: float, cure: str) -> None:
         """Warn of an iteration that ended with a relative residual above `tol`, in the name of the caller's caller."""
@@ -44,8 +35,6 @@ class SolverInfo(Registered):
 
 
 class Solution(NamedTuple):
-    """Coefficients and how they were found."""
-
     C: Array
     info: SolverInfo
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -68,12 +69,13 @@ class CholeskyState:
     def triangles(self, alpha: float) -> list[CholeskyFactor | None]:
         """A factor for each scalar problem; None where its gram is zero."""
         if alpha != self._alpha:
-            self._triangles = [self._triangle(q, alpha) for q in range(len(self.decoupled))]
+            parts = self.decoupled
+            self._triangles = [
+                None if parts.vanishes(q) else cholesky_factor(partial(parts.matrix, q), alpha)
+                for q in range(len(parts))
+            ]
             self._alpha = alpha
         return self._triangles
-
-    def _triangle(self, q: int, alpha: float) -> CholeskyFactor | None:
-        return None if self.decoupled.vanishes(q) else cholesky_factor(lambda: self.decoupled.matrix(q), alpha)
 
     def solve(self, Y: Array, alpha: float) -> Array:
         """(K + alpha I)^-1 Y; where K is zero and alpha too, zero."""

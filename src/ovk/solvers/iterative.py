@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ovk.base import Array, Map, ProgressBar, check_int, positive
+from ovk.operators import OutputOperator
 from ovk.ovkernels import Gram, Observed
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
@@ -90,10 +91,8 @@ def _limits(solver: ConjugateGradient | GaussSeidel | MissingOutputs, alpha: flo
 
 
 class GradientState(NamedTuple):
-    """A gram and the means to precondition it at any alpha."""
-
     gram: Gram
-    preconditioner: Callable[[float], Map]
+    preconditioner: Callable[[float], Map]  # at any alpha
 
 
 @dataclass(eq=False, repr=False)
@@ -146,13 +145,6 @@ class ConjugateGradient(Solver):
 # Block Gauss-Seidel over examples: the iteration of the multiple-kernel paper, as a route and a check.
 
 
-class SweepState(NamedTuple):
-    """A gram and its diagonal blocks."""
-
-    gram: Gram
-    blocks: Array  # (n, d, d)
-
-
 @dataclass(eq=False, repr=False)
 class GaussSeidel(Solver):
     """Solve for the coefficients of one example at a time, the others held fixed, until nothing moves:
@@ -185,10 +177,10 @@ class GaussSeidel(Solver):
     tol: float = 1e-10
     max_iter: int = 1000
 
-    def factor(self, gram: Gram) -> SweepState:
-        return SweepState(gram, gram.diagonal_blocks())
+    def factor(self, gram: Gram) -> tuple[Gram, Array]:
+        return gram, gram.diagonal_blocks()
 
-    def solve(self, state: SweepState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
+    def solve(self, state: tuple[Gram, Array], Y: Array, alpha: float, start: Array | None = None) -> Solution:
         tol, max_iter = _limits(self, alpha)
         gram, blocks = state
         # Stationary kernels have the same block everywhere: factor each different one once.
@@ -197,7 +189,7 @@ class GaussSeidel(Solver):
         for block in blocks:
             key = block.tobytes()
             if key not in seen:
-                seen[key] = cholesky_factor(lambda block=block: block.copy(), alpha)  # type: ignore[misc]
+                seen[key] = cholesky_factor(block.copy, alpha)
             factors.append(seen[key])
         C = np.zeros_like(Y) if start is None else start.copy()
         norm = max(float(np.linalg.norm(Y)), 1e-300)
@@ -227,50 +219,25 @@ class GaussSeidel(Solver):
 # magnify what the primal iteration left over.
 
 
-class PrimalState(NamedTuple):
-    """The observed gram, the eigenpairs of its scalar gram, T = F F', and what was observed."""
-
-    gram: Observed
-    pairs: Eigenpairs
-    F: Array  # (d, s)
-    mask: Array  # (n, d) of 0 and 1
-
-
 @dataclass(eq=False, repr=False)
 class MissingOutputs(Solver):
-    """Conjugate gradient for a separable kernel with missing outputs, preconditioned by the complete problem.
+    """Conjugate gradient for a separable kernel with missing outputs, preconditioned by the complete problem."""
 
-    Parameters
-    ----------
-    tol : float > 0
-        Relative residual of the dual system at which to stop.
-    max_iter : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker, Observed
-    >>> from ovk.operators import MixedEffect
-    >>> from ovk.solvers import MissingOutputs
-    >>> gram = Observed(Kronecker(np.eye(3), MixedEffect(0.5, 2)), np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1]))
-    >>> solver = MissingOutputs()
-    >>> C, info = solver.solve(solver.factor(gram), np.ones((4, 1)), alpha=0.1)
-    >>> np.allclose(gram.matmat(C) + 0.1 * C, 1.0)
-    True
-    """
-
-    tol: float = 1e-10
+    tol: float = 1e-10  # relative residual of the dual system at which to stop
     max_iter: int = 1000
 
-    def factor(self, gram: Gram) -> PrimalState:
+    def factor(self, gram: Gram) -> tuple[Observed, Eigenpairs, OutputOperator]:
         if not isinstance(gram, Observed) or len(gram.base.terms() or []) != 1:
             raise ValueError("MissingOutputs solves separable kernels with missing outputs only; use solver='auto'")
         ((G, operator),) = gram.base.terms() or []
-        return PrimalState(gram, eigenpairs(G), operator.eigh().root(), gram.spread(np.ones(gram.shape[0])))
+        return gram, eigenpairs(G), operator
 
-    def solve(self, state: PrimalState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
+    def solve(
+        self, state: tuple[Observed, Eigenpairs, OutputOperator], Y: Array, alpha: float, start: Array | None = None
+    ) -> Solution:
         tol, max_iter = _limits(self, alpha)
-        gram, pairs, F, mask = state
+        gram, pairs, operator = state
+        F, mask = operator.eigh().root(), gram.spread(np.ones(gram.shape[0]))
         Phi = pairs.Q * np.sqrt(pairs.g)
         fractions = mask.mean(axis=0)
         e, U = np.linalg.eigh((F.T * fractions) @ F)

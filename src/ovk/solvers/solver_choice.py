@@ -24,19 +24,7 @@ DENSE_LIMIT = 10_000
 
 @singledispatch
 def select(gram: Gram) -> Solver:
-    """The solver for a gram.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker
-    >>> from ovk.operators import Dense, MixedEffect
-    >>> from ovk.solvers import select
-    >>> select(Kronecker(np.eye(4), MixedEffect(0.5, output_dim=50)))
-    Cholesky()
-    >>> select(Kronecker(np.eye(4), Dense(np.diag(np.arange(50.0)))))
-    Eigen()
-    """
+    """The solver for a gram."""
     raise TypeError(f"no rule selects a solver for a {type(gram).__name__}")
 
 
@@ -75,17 +63,7 @@ _NAMES: dict[str, type[Solver]] = {
 
 
 def as_solver(solver: Any, gram: Gram) -> Solver:
-    """Turn what a user may pass as a solver into one: an object, "auto" or another name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker
-    >>> from ovk.operators import Identity
-    >>> from ovk.solvers import as_solver
-    >>> as_solver("eigen", Kronecker(np.eye(2), Identity(1)))
-    Eigen()
-    """
+    """Turn what a user may pass as a solver into one: an object, "auto" or another name."""
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
@@ -106,16 +84,9 @@ def as_solver(solver: Any, gram: Gram) -> Solver:
 def solve_with_intercept(
     solver: Solver, state: Any, Y: Array, alpha: float, columns: Array | None
 ) -> tuple[Solution, Array | None]:
-    """Coefficients and intercept, one for each output; without `columns` there is none.
+    """Coefficients and intercept (d,) for outputs Y, (n, d), or (N, 1) for observed pairs.
 
-    Parameters
-    ----------
-    Y : right-hand side in the solver's own shape, (n, d) or (N, 1) for observed pairs
-    columns : E as (n,) (the same column u for each of d outputs) or as (N, d), or None
-
-    Returns
-    -------
-    solution, (d,) intercept or None
+    `columns` is E, as (n,) (the same column u for each of d outputs) or as (N, d); None for no intercept.
     """
     solution = solver.solve(state, Y, alpha)
     if columns is None:

@@ -51,9 +51,11 @@ class _SameTask:
         return self.base.diagonal_blocks() + self.rho
 
 
-def dual_with_biases(
-    problem: BoxDual, task: Indices, *, tol: float = 1e-6, max_iter: int = 10_000
-) -> tuple[Array, Array, DualInfo]:
+#: b, (N,), the bias of each task, (T,), and how they were found.
+Solved = tuple[Array, Array, DualInfo]
+
+
+def dual_with_biases(problem: BoxDual, task: Indices, *, tol: float = 1e-6, max_iter: int = 10_000) -> Solved:
     """Solution b, (N,), bias of each task, (T,), and how they were found; task numbers are 0..T-1."""
     T, N = int(task.max()) + 1, len(problem.q)
     b, bias = np.zeros(N), np.zeros(T)
@@ -72,19 +74,17 @@ def dual_with_biases(
     return min(inside, _multipliers(problem, task, b, bias, tol, max_iter), key=_gap)
 
 
-def _gap(solution: tuple[Array, Array, DualInfo]) -> float:
+def _gap(solution: Solved) -> float:
     return solution[2].gap
 
 
-def _multipliers(
-    problem: BoxDual, task: Indices, b: Array, bias: Array, tol: float, max_iter: int
-) -> tuple[Array, Array, DualInfo]:
+def _multipliers(problem: BoxDual, task: Indices, b: Array, bias: Array, tol: float, max_iter: int) -> Solved:
     """The method of multipliers from b and biases."""
     T = len(bias)
-    rho = STIFFNESS * max(float(problem.gram.diagonal_blocks().mean()), 1e-300)
+    rho = STIFFNESS * problem.mean_diagonal()
     stiff = _SameTask(problem.gram, task, rho)
     iterations = 0
-    best: tuple[Array, Array, DualInfo] | None = None
+    best: Solved | None = None
     for _ in range(ROUNDS):
         shifted = problem._replace(gram=stiff, q=problem.q - bias[task])
         b, inner = dual_coordinate(shifted, tol=0.1 * tol, max_iter=max(max_iter - iterations, 1), start=b)
@@ -101,15 +101,13 @@ def _multipliers(
     return best
 
 
-def _certified(
-    problem: BoxDual, task: Indices, T: int, b: Array, bias: Array, iterations: int, tol: float
-) -> tuple[Array, Array, DualInfo]:
+def _certified(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array, iterations: int, tol: float) -> Solved:
     """b with sums of exactly zero, the best biases for it, and the gap between the two."""
     found = []
     for candidate in (_polished(problem, task, T, b, bias), b):
         if candidate is not None:
             even = balanced(candidate, task, T)
-            values = problem.gram.matmat(even[:, None])[:, 0]
+            values = problem.product(even)
             best = best_biases(problem, task, T, problem.q - values)
             info = problem.info(even, problem.q - values - best[task], values, iterations, tol)
             found.append((even, best, info))
@@ -124,7 +122,7 @@ def _polished(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array) ->
     free = np.flatnonzero((b > problem.lower) & (b < problem.upper) & (b != 0))
     if not 0 < len(free) <= POLISHED:
         return None
-    r = problem.q - problem.gram.matmat(b[:, None])[:, 0] - bias[task]
+    r = problem.q - problem.product(b) - bias[task]
     present = np.unique(task[free])
     E = (task[free][:, None] == present).astype(np.float64)
     K = problem.matrix(free)

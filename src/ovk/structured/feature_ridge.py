@@ -88,6 +88,8 @@ class Vectors(Coordinates, kind="vectors"):
 class Sketch(Coordinates, kind="sketch"):
     """Orthonormal coordinates in the span of the features of landmarks, without those that depend on the others."""
 
+    _state_classes = {"features": NystromMap}
+
     features: NystromMap
 
     @classmethod
@@ -106,14 +108,6 @@ class Sketch(Coordinates, kind="sketch"):
         return self.features.coefficients(C.T).T
 
 
-def coefficients_of_anchors(
-    coordinates: Coordinates, operator: OutputOperator | None, C: Array, b: Array | None
-) -> tuple[Array, Array | None]:
-    """Coefficients (m, r) of the anchors and their intercept (r,), from those of the kernel k T in coordinates."""
-    C = C if operator is None else operator.apply(C)
-    return coordinates.to_anchors(C), None if b is None else coordinates.to_anchors(b[None, :])[0]
-
-
 @dataclass(frozen=True)
 class FeatureSpaceRidge:
     """The regression for any alpha, with an operator on the coordinates (None for the identity).
@@ -123,6 +117,7 @@ class FeatureSpaceRidge:
     """
 
     kernel: ScalarKernel
+    weights: Array | None  # (M,) of the kernels whose sum it is
     X: Any
     coordinates: Coordinates
     outputs: Outputs

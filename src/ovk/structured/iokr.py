@@ -33,7 +33,6 @@ from ovk.ovkernels import Expansion, row_slices
 from ovk.structured.feature_ridge import (
     Coordinates,
     FeatureSpaceRidge,
-    coefficients_of_anchors,
     coordinates_for,
     dense,
     landmarks_among,
@@ -93,7 +92,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         feature space); one must be able to take the inputs that the others take.
     output_kernel : scalar kernel of the outputs; default ``Linear()`` (vectors, as in `OVKRidge`)
         Those of `ovk.kernels` for vectors, `Precomputed(matrix)` for known objects, and those of `ovk.structured`:
-        `Delta`, `Hierarchy`, `Jaccard`, `MeanMap`, `KSpectrum`, `Mismatch`, `Diffusion`, `Kendall`, ...
+        `Delta`, `Hierarchy`, `Jaccard`, `KSpectrum`, `Kendall`, `Diffusion`, `RegularisedLaplacian`.
     alpha : float, or a sequence of floats > 0 to choose from by leave-one-out in the output feature space
     fit_intercept : bool
         Learn a constant point of the feature space that is not penalised.
@@ -191,17 +190,17 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             X = self._check_inputs(X, reset=True)
             alphas = check_alphas(np.atleast_1d(self.alpha), "alpha")
             output_kernel, outputs, given = self._check_outputs(y, X)
-            problems, weights = self._problems(X, output_kernel, outputs, unlabelled, graph, alphas)
+            problems = self._problems(X, output_kernel, outputs, unlabelled, graph, alphas)
             self.loo_errors_: Array | None = None
             best = 0
             if len(alphas) > 1:
                 shares = zip(problems, np.split(alphas, len(problems)), strict=True)
                 self.loo_errors_ = np.concatenate([one.left_out(some) for one, some in shares])
                 best = int(self.loo_errors_.argmin())
-            problem, self.kernel_weights_ = problems[min(best, len(problems) - 1)], weights[min(best, len(weights) - 1)]
-            self.alpha_ = float(alphas[best])
+            problem, self.alpha_ = problems[min(best, len(problems) - 1)], float(alphas[best])
             ridge = problem.solve(self.alpha_)
             self.kernel_, self.operator_, self.coordinates_ = problem.kernel, problem.operator, problem.coordinates
+            self.kernel_weights_ = problem.weights
             self.output_kernel_, self.anchors_, self.train_outputs_ = output_kernel, problem.coordinates.anchors, given
             self._keep(ridge.X_fit_, ridge.dual_coef_, ridge.intercept_)
             # Sums that hold the penalty of one set of inputs are not those of rows alone, which could be merged.
@@ -211,8 +210,8 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
 
     def _problems(
         self, X: Any, output_kernel: ScalarKernel, outputs: Outputs, unlabelled: Any, graph: Any, alphas: Array
-    ) -> tuple[list[FeatureSpaceRidge], list[Array | None]]:
-        """The regression, without weights; for a list of kernels, one with the kernels' weights for each alpha."""
+    ) -> list[FeatureSpaceRidge]:
+        """The regression; for a list of kernels, one with learned weights for each alpha."""
         rng = as_generator(self.random_state)
         several = isinstance(self.kernel, (list, tuple))
         scalar, operator = split_kernel(None if several else self.kernel, self.operator)
@@ -230,9 +229,10 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             weighted = [(clone(scalar).resolve(every if points is None else points), None)]
         if penalty:
             check_manifold(self.kernel)
-        problems = [
+        return [
             FeatureSpaceRidge(
                 kernel,
+                weights,
                 every,
                 coordinates,
                 outputs,
@@ -243,13 +243,14 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
                 self.fit_intercept,
                 check_int(self.chunk_size, "chunk_size"),
             )
-            for kernel, _ in weighted
+            for kernel, weights in weighted
         ]
-        return problems, [weights for _, weights in weighted]
 
     def _keep(self, X: Any, C: Array, b: Array | None) -> None:
-        self.X_fit_ = X
-        self.dual_coef_, self.intercept_ = coefficients_of_anchors(self.coordinates_, self.operator_, C, b)
+        """Coefficients of the anchors and their intercept, from those of the kernel k T in coordinates."""
+        to_anchors = self.coordinates_.to_anchors
+        self.X_fit_, self.dual_coef_ = X, to_anchors(C if self.operator_ is None else self.operator_.apply(C))
+        self.intercept_ = None if b is None else to_anchors(b[None, :])[0]
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:

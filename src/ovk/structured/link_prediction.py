@@ -280,18 +280,19 @@ class LinkPredictor(Parameters):
             raise ValueError("names must differ from those of the known nodes")
         found = networkx.Graph()
         found.add_nodes_from(labels)
-        self._add(found, labels, labels, np.triu(new @ new.T, 1), np.triu(np.ones((len(new),) * 2, dtype=bool), 1))
+        among = new @ new.T
+        self._add(found, labels, labels, among, np.triu(among > self.threshold_, 1))
         if with_known:
             found.add_nodes_from(known)
             i, j = sparse.triu(self.adjacency_, 1).coords
             found.add_edges_from((known[a], known[b]) for a, b in zip(i, j, strict=True))
             scores = new @ self._known().T
-            self._add(found, labels, known, scores, np.ones(scores.shape, dtype=bool))
+            self._add(found, labels, known, scores, scores > self.threshold_)
         return found
 
-    def _add(self, graph: Any, left: list[Any], right: list[Any], scores: Array, asked: Mask) -> None:
-        i, j = np.nonzero(asked & (scores > self.threshold_))
-        graph.add_edges_from((left[a], right[b], {"weight": float(scores[a, b])}) for a, b in zip(i, j, strict=True))
+    def _add(self, graph: Any, left: list[Any], right: list[Any], scores: Array, linked: Mask) -> None:
+        for i, j in np.argwhere(linked):
+            graph.add_edge(left[i], right[j], weight=float(scores[i, j]))
 
     def evaluate(self, X: Any, graph: Any, new: Any) -> dict[str, float]:
         """Areas under the ROC and precision-recall curves for pairs of a new and a known node, and of two new ones.

@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ovk
 from ovk import IOKR, OLOK, PKAWV, OVKRidge, PKAWVClassifier
-from ovk.app.parallel import FilePart, PartError, fit
+from ovk.app.parallel import PartitionError, fit
 from ovk.app.parallel.engines import local_cluster
-from ovk.app.parallel.parts import GivenPart
+from ovk.app.parallel.partitions import FilePartition, GivenPartition
 from ovk.app.tables import split_files
 from ovk.features import Fourier, Given, Nystrom
 from ovk.kernels import Gaussian
@@ -211,12 +211,12 @@ def broken():
 def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
     estimator = OVKRidge(KERNEL, landmarks=5)
     for where in (client, None):
-        with pytest.raises(PartError, match=r"part 2 \(broken\) cannot be used: no such disk"):
+        with pytest.raises(PartitionError, match=r"part 2 \(broken\) cannot be used: no such disk"):
             fit(estimator, [*cut(rows, 2), broken], where)
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 50 + "x,3\n" + "1,2\n" * 9)
-    with pytest.raises(PartError, match=r"part \d \(t.csv, bytes .*column 'a' .* holds 'x'"):
+    with pytest.raises(PartitionError, match=r"part \d \(t.csv, bytes .*column 'a' .* holds 'x'"):
         fit(estimator, split_files(tmp_path / "t.csv", size=60), targets="b")
-    with pytest.raises(PartError, match=r"part 1 has .* of shape \(n,\), but part 0 has .* of shape \(n, 2\)"):
+    with pytest.raises(PartitionError, match=r"part 1 has .* of shape \(n,\), but part 0 has .* of shape \(n, 2\)"):
         fit(OVKRidge(Gaussian(1.0), landmarks=table()[0][:5]), [cut(rows, 2)[0], lambda: (np.ones((3, 2)), np.ones(3))])
     with pytest.raises(TypeError, match="put them behind a function"):
         fit(estimator, [table()[0]])
@@ -229,7 +229,7 @@ def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
         fit(OVKRidge(), cut(rows, 2))
     with pytest.raises(FileNotFoundError, match="no file matches"):
         fit(estimator, str(tmp_path / "*.parquet"), targets="b")
-    with pytest.raises(PartError, match=r"part 0 \(t.csv, .* name their columns by targets=, out of 'a', 'b'"):
+    with pytest.raises(PartitionError, match=r"part 0 \(t.csv, .* name their columns by targets=, out of 'a', 'b'"):
         fit(estimator, tmp_path / "t.csv")
 
 
@@ -253,21 +253,21 @@ def test_ranges_of_files_hold_every_row_once(files):
     X, Y = table()
     for size in (37, 1000, 10**6):
         parts = split_files(files / "t.csv", size=size)
-        found = [chunk for part in parts for chunk in FilePart(part, ["a", "b"]).chunks()]
+        found = [chunk for part in parts for chunk in FilePartition(part, ["a", "b"]).chunks()]
         assert_array_equal(np.concatenate([x for x, _ in found]), X)
         assert_array_equal(np.concatenate([y for _, y in found]), Y)
     groups = split_files(str(files / "*.parquet"), size=1)
     assert [part.label for part in groups][:2] == ["0.parquet, row groups 0 to 1", "0.parquet, row groups 1 to 2"]
     assert len(groups) == 8
     assert len(split_files(str(files / "*.parquet"))) == 2
-    found = [chunk for part in groups for chunk in FilePart(part, ["a", "b"], ["u", "v"]).chunks()]
+    found = [chunk for part in groups for chunk in FilePartition(part, ["a", "b"], ["u", "v"]).chunks()]
     assert_array_equal(np.concatenate([x for x, _ in found]), X)
 
 
 def test_a_sample_of_text_comes_from_the_whole_range(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i}\n" for i in range(200_000)))
     [part] = split_files(tmp_path / "t.csv")
-    sample = FilePart(part, "y").sample(400, seed=0)
+    sample = FilePartition(part, "y").sample(400, seed=0)
     x = np.concatenate([X[:, 0] for X, _ in sample])
     assert len(x) == 400
     assert x.min() < 60_000
@@ -275,7 +275,7 @@ def test_a_sample_of_text_comes_from_the_whole_range(tmp_path):
 
 
 def test_a_sample_of_many_chunks_has_no_more_rows_than_were_asked_for():
-    part = GivenPart(lambda: [rows(i, i + 10) for i in range(0, 60, 10)])
+    part = GivenPartition(lambda: [rows(i, i + 10) for i in range(0, 60, 10)])
     for count in (5, 10, 25):
         X = np.concatenate([chunk[0] for chunk in part.sample(count, 0)])
         assert_array_equal(X, rows(0, count)[0])
@@ -293,3 +293,10 @@ def test_futures_are_parts(client):
     futures = [client.submit(rows, *ends, pure=False) for ends in ((0, 300), (300, N))]
     estimator = OVKRidge(KERNEL, 0.1, landmarks=table()[0][:20])
     assert_array_equal(fit(estimator, futures, client).dual_coef_, fit(estimator, cut(rows, 2)).dual_coef_)
+
+
+@pytest.mark.parametrize("learner", [PKAWV(Gaussian(1.0)), OVKRidge(Gaussian(1.0), landmarks=10)])
+def test_the_estimator_that_was_given_stays_as_it_was(learner):
+    before = dict(vars(learner))
+    fit(learner, cut(rows, 3))
+    assert vars(learner) == before

@@ -10,8 +10,9 @@ import pytest
 from benchmarks.service_process import ServerProcess
 
 import ovk
-from ovk.app.serve import Checkpoint, Limits, learn_log
+from ovk.app.serve import Checkpoint, Limits
 from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.checkpoint import learn_log
 from ovk.app.serve.log import Entry, Log
 from ovk.app.serve.protocol import RequestRows
 from ovk.app.serve.service import ModelService
@@ -56,7 +57,7 @@ def check_learned(folder, models, X, Y, records):
     found = ovk.load(folder / "point" / "checkpoint.ovk")
     assert (found.sequence, found.rows, len(found.history.partial)) == (records, len(X), 0)
     np.testing.assert_array_equal(found.model.predict(X), learned_by_twin(models, X, Y))
-    again = learn_log(Checkpoint.start({"point": ovk.load(models / "point.ovk")}, found.origin), folder / "point")
+    again = learn_log(Checkpoint.start({"point": ovk.load(models / "point.ovk")}, found.origin), Log(folder / "point"))
     ovk.save(again, folder / "again.ovk")
     assert (folder / "again.ovk").read_bytes() == (folder / "point" / "checkpoint.ovk").read_bytes()
 

@@ -10,7 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ovk
-from ovk.app.serve import Checkpoint, learn_log
+from ovk.app.serve import Checkpoint
+from ovk.app.serve.checkpoint import learn_log
+from ovk.app.serve.log import Log
 from ovk.app.serve.status import view
 from processes import wait_until
 from serving_rows import rows, table
@@ -267,7 +269,7 @@ def test_what_is_learned_is_what_the_log_holds(client_of, models, tmp_path, name
     client_of.close(client)
     found = ovk.load(tmp_path / name / "checkpoint.ovk")
     assert (found.sequence, found.rows) == (10, 100)
-    again = learn_log(Checkpoint.start({name: ovk.load(models / f"{name}.ovk")}, found.origin), tmp_path / name)
+    again = learn_log(Checkpoint.start({name: ovk.load(models / f"{name}.ovk")}, found.origin), Log(tmp_path / name))
     ovk.save(again, tmp_path / "again.ovk")
     assert (tmp_path / "again.ovk").read_bytes() == (tmp_path / name / "checkpoint.ovk").read_bytes()
     if name == "point":  # and the learner itself is the one that would have learned these rows without any service

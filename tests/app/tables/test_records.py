@@ -6,11 +6,13 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
 
 import pytest
 
-from ovk.app.tables import open_records
+from ovk.app.tables import is_address, open_records
+from ovk.app.tables.text import PipedText
 
 
 def read(path, size=100, **options):
@@ -167,3 +169,17 @@ def test_folders_pipes_and_wrong_formats(tmp_path):
         open_records(tmp_path / "t.csv", "xml")
     with pytest.raises(ValueError, match="file of its own"):
         open_records("-", "parquet")
+
+
+def test_lines_of_a_pipe_are_counted_as_they_come():
+    end, beginning = os.pipe()
+    os.write(beginning, b"a,b\n1,2\n3,")
+    with PipedText(io.BufferedReader(io.FileIO(end)), "utf-8") as text:
+        assert (text.ready(100), text.readline(), text.readline()) == (2, "a,b\n", "1,2\n")
+        os.close(beginning)
+        assert (text.readline(), text.readline()) == ("3,", "")
+
+
+def test_addresses_of_brokers_are_not_paths():
+    assert is_address("nats://127.0.0.1/STREAM")
+    assert not is_address("data/t.csv")

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import ovk
-from ovk.online import MLPoly
+from ovk.online import BOA, MLPoly
 
-RULES = [MLPoly(), MLPoly(discount=0.97)]
+RULES = [MLPoly(), MLPoly(discount=0.97), BOA()]
 
 
 def slow_ml_poly(F, y, g, weights=None):
@@ -34,6 +34,27 @@ def slow_ml_poly(F, y, g, weights=None):
     return np.array(Z)
 
 
+def slow_boa(F, y):
+    k = F.shape[1]
+    Q, V, b, Z, eta = [0.0] * k, [0.0] * k, 0.0, [], [0.0] * k
+    w = [1.0 / k] * k
+    for f, label in zip(F, y, strict=True):
+        z = sum(a * c for a, c in zip(w, f, strict=True))
+        Z.append(z)
+        r = [2 * (z - label) * (z - c) for c in f]
+        top = max(abs(a) for a in r)
+        shrink = b / top if top > b else 1.0
+        r = [shrink * a for a in r]
+        Q = [Q[j] + r[j] - eta[j] * r[j] ** 2 for j in range(k)]
+        V = [V[j] + r[j] ** 2 for j in range(k)]
+        b = max(b, min(top, 2 * b)) if b > 0 else top
+        if b > 0:
+            eta = [min(0.5 / b, np.sqrt(np.log(max(k, 2)) / V[j]) if V[j] > 0 else np.inf) for j in range(k)]
+            raw = np.array(eta) * np.exp(np.array(eta) * np.array(Q))
+            w = list(raw / raw.sum())
+    return np.array(Z)
+
+
 def stream(seed, n=120, k=4, d=2):
     rng = np.random.default_rng(seed)
     Y = rng.standard_normal((n, d))
@@ -49,6 +70,13 @@ def test_ml_poly_is_its_definition(g):
         Z = MLPoly(discount=g).predict_then_learn(F, Y, weights)
         for j in range(Y.shape[1]):
             np.testing.assert_allclose(Z[:, j], slow_ml_poly(F[..., j], Y[:, j], g, weights), rtol=0, atol=1e-12)
+
+
+def test_boa_is_its_definition():
+    F, Y = stream(1)
+    Z = BOA().predict_then_learn(F, Y)
+    for j in range(Y.shape[1]):
+        np.testing.assert_allclose(Z[:, j], slow_boa(F[..., j], Y[:, j]), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
@@ -124,11 +152,12 @@ def test_the_bound_that_ml_poly_keeps_is_below_the_closed_one(seed, k, n):
     assert (rule.regret_bound() <= closed * (1 + 1e-9)).all()
 
 
-def test_the_bound_grows_like_a_square_root():
+@pytest.mark.parametrize("rule", [MLPoly(), BOA()], ids=repr)
+def test_the_bound_grows_like_a_square_root(rule):
     bounds = {}
     for n in (500, 8000):
         rng = np.random.default_rng(0)
-        rule = MLPoly()
+        rule = rule.replace()
         rule.start(5, 1)
         for _ in range(n):
             losses = rng.uniform(0.0, 1.0, (5, 1))
@@ -185,7 +214,7 @@ def test_a_discount_follows_a_change_in_the_time_derived(g):
 
 
 @pytest.mark.pairwise
-@pytest.mark.parametrize("rule", [MLPoly(), MLPoly(discount=0.999)], ids=repr)
+@pytest.mark.parametrize("rule", [MLPoly(), MLPoly(discount=0.999), BOA()], ids=repr)
 @pytest.mark.parametrize("seed", [3, 4, 5, 6])
 @pytest.mark.parametrize("label", [1e9, -1e30, 1e300])
 def test_an_outlier_costs_its_own_row(rule, seed, label):

@@ -1,8 +1,8 @@
 """Who does the work: a Dask cluster (futures only), or processes of this machine (joblib).
 
-Work is a function of a part and of values that all parts share. `Engine.map` gives its results in the order of the
-parts. `Pass` merges them in a fixed binary tree. Results come to this process as soon as they are ready, so that a
-worker that dies takes nothing with it but the part it was working on.
+Work is a function of values that all partitions share, and of one partition. `Pass` merges its results in a fixed
+binary tree. They come to this process as soon as they are ready, so that a worker that dies takes nothing with it but
+the partition it was working on.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from importlib import import_module
 from typing import Any
 
 from ovk._extras import required
-from ovk.app.parallel.parts import GivenPart, Part, PartError
+from ovk.app.parallel.partitions import GivenPartition, Partition, PartitionError
 from ovk.base import ProgressBar, one_blas_thread
 from ovk.features import MergeTree
 
-#: How often a part that failed is tried again on a cluster. Dask counts workers that died by itself
+#: How often a partition that failed is tried again on a cluster. Dask counts workers that died by itself
 #: (``distributed.scheduler.allowed-failures``, 3 unless set).
 RETRIES = 2
 
@@ -36,7 +36,7 @@ WORKER_TIMEOUT = 120.0
 #: Seconds between two looks at the workers while no result comes.
 WORKER_CHECK_SECONDS = 0.5
 
-#: By number of a part, the arguments of `perform`.
+#: By number of a partition, the arguments of `perform`.
 Calls = dict[int, tuple[Any, ...]]
 
 #: A result on its way from a worker.
@@ -71,46 +71,15 @@ class WorkersLost(RuntimeError):
 
 
 class Engine(ABC):
-    """Applies work to parts."""
+    """Applies work to partitions."""
 
-    @abstractmethod
     def share(self, value: Any) -> Any:
-        """A handle of a value that all parts need."""
+        """A handle of a value that all partitions need."""
+        return value
 
     @abstractmethod
-    def _arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+    def arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         """Number and result of each call, as they arrive; `early` are those that wait for their turn."""
-
-    def map(
-        self,
-        work: Callable[..., Any],
-        parts: Sequence[Any],
-        *shared: Any,
-        label: str,
-        start: int = 0,
-        early: dict[int, Any] | None = None,
-    ) -> Iterator[Any]:
-        """The results of ``work(part, *shared)``, in the order of the parts.
-
-        Parameters
-        ----------
-        label : what is done, for a progress bar
-        start : number of the first part whose result is wanted
-        early : results that are there before their turn, by number; it is kept up to date, to continue with
-        """
-        early = {} if early is None else early
-        total = len(parts)
-        calls = {n: (work, n, parts[n], *shared) for n in range(start, total) if n not in early}
-        with ProgressBar(label, total) as bar, closing(self._arriving(calls, early)) as arriving:
-            bar.update(start + len(early))
-            for wanted in range(start, total):
-                try:
-                    while wanted not in early:
-                        number, early[number] = next(arriving)
-                        bar.update()
-                except _Lost as error:
-                    raise WorkersLost(f"{error} while {label}", wanted + len(early), total) from error.__cause__
-                yield early.pop(wanted)
 
 
 class ProcessEngine(Engine):
@@ -119,15 +88,12 @@ class ProcessEngine(Engine):
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
 
-    def share(self, value: Any) -> Any:
-        return value
-
-    def _arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+    def arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         from joblib import Parallel, delayed
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         work = (delayed(perform)(*call) for call in calls.values())
-        # In the order of the parts, and no more of them ahead than there are processes.
+        # In the order of the partitions, and no more of them ahead than there are processes.
         results = Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(work)
         try:
             yield from zip(calls, results, strict=True)
@@ -136,7 +102,7 @@ class ProcessEngine(Engine):
 
 
 class DaskEngine(Engine):
-    """The workers of a `distributed.Client`. A part that is lost with its worker is read again by another."""
+    """The workers of a `distributed.Client`. A partition that is lost with its worker is read again."""
 
     def __init__(self, client: Any, worker_timeout: float = WORKER_TIMEOUT) -> None:
         self.client, self.worker_timeout = client, worker_timeout
@@ -148,15 +114,15 @@ class DaskEngine(Engine):
         with config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
             return self.client.submit(partial(identity, value), pure=False)
 
-    def _arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+    def arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         waiting, under_way = deque(calls), dict[Collected, tuple[int, Any]]()
-        # Parts under way at a time: enough to keep all workers busy, few enough to bound the memory here.
+        # Partitions under way at a time: enough to keep all workers busy, few enough to bound the memory here.
         ahead = max(8, 3 * sum(self.client.ncores().values()))
         try:
             while waiting or under_way:
                 while waiting and (not under_way or len(under_way) + len(early) < ahead):
                     number = waiting.popleft()
-                    # Earlier parts first, so that few results wait for their turn.
+                    # Earlier ones first, so that few results wait for their turn.
                     future = self.client.submit(perform, *calls[number], pure=False, retries=RETRIES, priority=-number)
                     under_way[self._collected(future)] = number, future
                 for collected in sorted(self._done(under_way), key=_failed):
@@ -179,7 +145,6 @@ class DaskEngine(Engine):
         return asyncio.run_coroutine_threadsafe(gather(), self.client.loop.asyncio_loop)
 
     def _done(self, under_way: Collection[Collected]) -> set[Collected]:
-        """Those that arrived, at least one."""
         seen = time.monotonic()
         while not (
             done := concurrent.futures.wait(under_way, WORKER_CHECK_SECONDS, concurrent.futures.FIRST_COMPLETED).done
@@ -213,34 +178,42 @@ def _failed(collected: Collected) -> bool:
     return collected.cancelled() or collected.exception() is not None
 
 
-def _label(part: Any) -> str:
-    return str(getattr(part, "label", GivenPart.label))
+def _label(partition: Any) -> str:
+    return str(getattr(partition, "label", GivenPartition.label))
 
 
 class Pass:
-    """One pass over the parts, whose results are merged in a fixed binary tree. After an error it can be run again.
+    """One pass over the partitions. After an error it can be run again: what it has is not made again.
 
-    Parameters
-    ----------
-    work : function of a part and of values that all parts share
-    merge : makes one result of two neighbours, the earlier one first
-    label : what it does, for a progress bar
+    `merge` makes one result of two neighbours, the earlier one first. `label` is shown beside a progress bar.
     """
 
     def __init__(self, work: Callable[..., Any], merge: Callable[[Any, Any], Any], label: str = "learning") -> None:
         self._work, self._label = work, label
         self._tree = MergeTree(merge)
         self._merged = 0
+        #: Results that are there before their turn, by number.
         self._early: dict[int, Any] = {}
         self._result: Any = None
 
-    def run(self, engine: Engine, parts: Sequence[Any], *shared: Any) -> Any:
-        """All results, merged; those that an earlier run has are not made again."""
+    def run(self, engine: Engine, partitions: Sequence[Any], *shared: Any) -> Any:
+        """The results of ``work(*shared, partition)``, merged in the order of the partitions."""
         if self._result is None:
-            options: dict[str, Any] = {"label": self._label, "start": self._merged, "early": self._early}
-            for result in engine.map(self._work, parts, *shared, **options):
-                self._tree.add(result)
-                self._merged += 1
+            total, early = len(partitions), self._early
+            missing = [n for n in range(self._merged, total) if n not in early]
+            calls = {n: (self._work, n, partitions[n], *shared) for n in missing}
+            with ProgressBar(self._label, total) as bar, closing(engine.arriving(calls, early)) as arriving:
+                bar.update(total - len(missing))
+                while self._merged < total:
+                    try:
+                        while self._merged not in early:
+                            number, early[number] = next(arriving)
+                            bar.update()
+                    except _Lost as error:
+                        finished = self._merged + len(early)
+                        raise WorkersLost(f"{error} while {self._label}", finished, total) from error.__cause__
+                    self._tree.add(early.pop(self._merged))
+                    self._merged += 1
             self._result = self._tree.result()
         return self._result
 
@@ -250,16 +223,16 @@ def identity(value: Any) -> Any:
     return value
 
 
-def perform(work: Callable[..., Any], number: int, part: Any, *shared: Any) -> Any:
-    """The work on one part, in one thread; an error names the part."""
-    part = part if isinstance(part, Part) else GivenPart(part)
+def perform(work: Callable[..., Any], number: int, given: Any, *shared: Any) -> Any:
+    """The work on one partition, in one thread; an error names it."""
+    partition = given if isinstance(given, Partition) else GivenPartition(given)
     try:
         with one_blas_thread(tiles=1):
-            return work(part, *shared)
-    except (MemoryError, KeyboardInterrupt):
+            return work(*shared, partition)
+    except MemoryError:
         raise
     except Exception as error:
-        raise PartError(f"part {number} ({part.label}) cannot be used: {error}") from error
+        raise PartitionError(f"part {number} ({partition.label}) cannot be used: {error}") from error
 
 
 def as_engine(client: Any, n_jobs: int | None, worker_timeout: float = WORKER_TIMEOUT) -> Engine:
@@ -293,12 +266,7 @@ QUIET_CONFIG = {
 def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
     """A client of so many workers with one thread each, reachable from this machine alone.
 
-    Workers that do not leave when they are asked to are killed. That is no error: what was asked of them is done.
-
-    Parameters
-    ----------
-    workers : how many
-    processes : False for workers in threads of this process, which start at once
+    Without `processes` they are threads of this process, which start at once.
     """
     with required("clusters", "dask"):
         distributed: Any = import_module("distributed")
@@ -316,17 +284,14 @@ def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
             with distributed.Client(cluster) as client:
                 yield client
         finally:
-            _end(cluster)
-
-
-def _end(cluster: Any) -> None:
-    workers = list(cluster.workers.values())
-    try:
-        cluster.close()
-    except (TimeoutError, OSError, RuntimeError) as error:
-        logger.warning("workers did not leave and are killed: %s", error)
-        # Those in threads have no number, and those that ended have none any more.
-        for pid in [getattr(worker, "pid", None) for worker in workers]:
-            if pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, KILL)
+            started = list(cluster.workers.values())
+            try:
+                cluster.close()
+            except (TimeoutError, OSError, RuntimeError) as error:
+                # No failure: what was asked of them is done.
+                logger.warning("workers did not leave and are killed: %s", error)
+                # Those in threads have no number, and those that ended have none any more.
+                for pid in [getattr(worker, "pid", None) for worker in started]:
+                    if pid is not None:
+                        with suppress(ProcessLookupError):
+                            os.kill(pid, KILL)

@@ -1,4 +1,4 @@
-"""Fitting from parts: a sample, a pass of sums, a solve; a second pass where there is an alpha to choose."""
+"""Fitting from partitions: a sample, a pass of sums, a solve; a second pass where there is an alpha to choose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ovk.app.parallel.engines import WORKER_TIMEOUT, Engine, Pass, WorkersLost, as_engine
-from ovk.app.parallel.parts import CHUNK, Part, PartError, as_parts
+from ovk.app.parallel.partitions import CHUNK, Partition, PartitionError, as_partitions
 from ovk.base import Array, Mask, check_alpha, check_alphas, check_int, one_blas_thread, positive
 from ovk.batch import LandmarkRidge, OVKRidge, landmark_ridge
 from ovk.features import Given, Nystrom, OutputSums, Uniform, as_rpcholesky
@@ -60,7 +60,7 @@ def fit(
     estimator : `OVKRidge` with `landmarks`, `PKAWV` or `PKAWVClassifier` without forgetting
     parts : where the data are
         A path, a pattern such as ``data/*.parquet``, or a collection of paths, patterns, `ovk.app.tables.FileRange`,
-        `Part`, functions and futures. A function or a future gives a tuple (X, Y), (X, Y, sample_weight) or (X, y,
+        functions and futures. A function or a future gives a tuple (X, Y), (X, Y, sample_weight) or (X, y,
         sample_weight or None, task), or an iterable of such tuples. Large files are split.
     client : distributed.Client, optional
         The cluster that does the work. Without one it is done here, by `n_jobs` processes (joblib).
@@ -95,14 +95,14 @@ def fit(
     (0.01, True)
     """
     timeout = positive(worker_timeout, "worker_timeout")
-    listed = as_parts(parts, targets, features, chunk_size)
+    partitions = as_partitions(parts, targets, features, chunk_size)
     seed = check_int(random_state, "random_state", least=0)
     learner = learner_for(estimator, seed, alphas=alphas, classes=classes)
-    return _resumable(PartsFit(learner, listed, seed), client, n_jobs=n_jobs, worker_timeout=timeout)
+    return _resumable(PartitionedFit(learner, partitions, seed), client, n_jobs=n_jobs, worker_timeout=timeout)
 
 
 def _resumable(
-    work: PartsFit, client: Any = None, *, n_jobs: int | None = None, worker_timeout: float = WORKER_TIMEOUT
+    work: PartitionedFit, client: Any = None, *, n_jobs: int | None = None, worker_timeout: float = WORKER_TIMEOUT
 ) -> Any:
     """Run a fit; the error of one that lost its workers can continue it."""
     try:
@@ -113,56 +113,55 @@ def _resumable(
         raise
 
 
-class PartsFit:
+class PartitionedFit:
     """A fit with everything checked. It keeps what is finished: run again after an error, it continues.
 
-    Parameters
-    ----------
-    learner : `PartwiseLearner`
-    parts : list of `Part`, or of futures of one
-    seed : draws the sample
-    sample : chunks, if they are there already
+    `seed` draws the sample, unless one is given.
     """
 
     def __init__(
-        self, learner: PartwiseLearner, parts: list[Any], seed: int, sample: list[tuple[Any, ...]] | None = None
+        self, learner: PartitionLearner, partitions: list[Any], seed: int, sample: list[tuple[Any, ...]] | None = None
     ) -> None:
-        self.learner, self.parts, self._sample = learner, parts, sample
-        each = -(-learner.sample_rows // len(parts)) if learner.sample_rows else 1
-        self._sampling = Pass(partial(sample_part, rows=max(each, 2), seed=seed), operator.add, "sampling")
-        self._learning = Pass(learn_part, learner.merge)
-        self._leaving_out = Pass(left_out_part, operator.add, "testing")
+        self.learner, self.partitions, self._sample = learner, partitions, sample
+        each = -(-learner.sample_rows // len(partitions)) if learner.sample_rows else 1
+        self._sampling = Pass(partial(sample_partition, max(each, 2), seed), operator.add, "sampling")
+        self._learning = Pass(type(learner).learn, learner.merge)
+        self._leaving_out = Pass(RidgeLearner.left_out, operator.add, "testing")
         self._started = False
 
     def run(self, engine: Engine) -> Any:
         """The fitted model."""
-        learner, parts = self.learner, self.parts
+        learner, partitions = self.learner, self.partitions
         if not self._started:
             if self._sample is None:
-                self._sample = _joined(self._sampling.run(engine, parts))
+                self._sample = _joined(self._sampling.run(engine, partitions))
             learner.start(self._sample)
             self._started = True
         shared = engine.share(learner)
-        total = self._learning.run(engine, parts, shared)
+        total = self._learning.run(engine, partitions, shared)
         candidates = learner.alphas
         if candidates is None or len(candidates) == 1:
             return learner.finish(total, None if candidates is None else candidates[0])
-        errors = self._leaving_out.run(engine, parts, shared, engine.share(total))
+        errors = self._leaving_out.run(engine, partitions, shared, engine.share(total))
         means = errors[0] / errors[1]
         model = learner.finish(total, candidates[int(means.argmin())])
         model.loo_errors_ = means
         return model
 
 
+def sample_partition(rows: int, seed: int, partition: Partition) -> list[list[tuple[Any, ...]]]:
+    return [partition.sample(rows, seed)]
+
+
 def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
-    """The chunks of all parts. They must have the same columns; better to know before hours of reading."""
+    """The chunks of all partitions. They must have the same columns; better to know before hours of reading."""
     sample = [(number, chunk) for number, chunks in enumerate(found) for chunk in chunks]
     if not sample:
         raise ValueError("the parts hold no rows: there is nothing to learn from")
     shapes = [_shape(chunk) for _, chunk in sample]
     for (number, _), shape in zip(sample, shapes, strict=True):
         if shape != shapes[0]:
-            raise PartError(f"part {number} has {shape}, but part {sample[0][0]} has {shapes[0]}")
+            raise PartitionError(f"part {number} has {shape}, but part {sample[0][0]} has {shapes[0]}")
     return [chunk for _, chunk in sample]
 
 
@@ -174,26 +173,11 @@ def _shape(chunk: tuple[Any, ...]) -> str:
     return found
 
 
-# What workers are sent to do.
+# How each estimator is learned from partitions: what it needs of a sample, what a partition gives, and how it ends.
 
 
-def sample_part(part: Part, rows: int, seed: int) -> list[list[tuple[Any, ...]]]:
-    return [part.sample(rows, seed)]
-
-
-def learn_part(part: Part, learner: PartwiseLearner) -> Any:
-    return learner.learn(part)
-
-
-def left_out_part(part: Part, learner: PartwiseLearner, total: Any) -> Array:
-    return learner.left_out(part, total)
-
-
-# How each estimator is learned from parts: what it needs of a sample, what a part gives, and how it ends.
-
-
-class PartwiseLearner(ABC):
-    """An estimator that learns from parts. It travels to the workers once it has seen the sample.
+class PartitionLearner(ABC):
+    """An estimator that learns from partitions. It travels to the workers once it has seen the sample.
 
     Attributes
     ----------
@@ -206,27 +190,23 @@ class PartwiseLearner(ABC):
 
     @abstractmethod
     def start(self, sample: list[tuple[Any, ...]]) -> None:
-        """Choose everything that must be the same for all parts, from some rows of all of them."""
+        """Choose everything that must be the same for all partitions, from some rows of all of them."""
 
     @abstractmethod
-    def learn(self, part: Part) -> Any:
-        """What a part teaches."""
+    def learn(self, partition: Partition) -> Any:
+        """What a partition teaches."""
 
     @abstractmethod
     def merge(self, one: Any, two: Any) -> Any:
-        """What two parts teach; both stay as they are."""
+        """What two partitions teach; both stay as they are."""
 
     @abstractmethod
     def finish(self, total: Any, alpha: Any) -> Any:
-        """The model of all parts, with that alpha instead of its own if there was a choice."""
-
-    def left_out(self, part: Part, total: Any) -> Array:
-        """(2, alphas) sums of squared left-out errors of the part's rows, and how many they are."""
-        raise TypeError(f"{type(self).__name__} has no left-out errors")
+        """The model of all partitions, with that alpha instead of its own if there was a choice."""
 
 
-class RidgeParts(NamedTuple):
-    """What parts teach a ridge: sums, (d,) which outputs were observed, rows, and rows that could not be read."""
+class RidgeTotals(NamedTuple):
+    """What partitions teach a ridge: sums, (d,) which outputs were observed, rows, and rows that could not be read."""
 
     sums: OutputSums
     observed: Mask
@@ -234,14 +214,10 @@ class RidgeParts(NamedTuple):
     n_bad: int
 
 
-class RidgeLearner(PartwiseLearner):
-    """`OVKRidge` on landmarks.
+class RidgeLearner(PartitionLearner):
+    """`OVKRidge` on landmarks."""
 
-    Attributes
-    ----------
-    n_rows, n_bad : rows learned, and rows that could not be read, known at the end
-    """
-
+    #: Rows learned, and rows that could not be read, known at the end.
     n_rows: int
     n_bad: int
 
@@ -273,12 +249,11 @@ class RidgeLearner(PartwiseLearner):
 
     def _ridge(self, sums: OutputSums | None = None) -> LandmarkRidge:
         """The ridge of these sums, by default of no rows."""
-        none = OutputSums.zeros(*self._no_rows.sums.common.B.shape)
-        return replace(self._no_rows, sums=none if sums is None else copy.deepcopy(sums))
+        return replace(self._no_rows, sums=copy.deepcopy(self._no_rows.sums if sums is None else sums))
 
-    def _rows(self, part: Part) -> Any:
+    def _rows(self, partition: Partition) -> Any:
         """Checked chunks; the number of inputs is that of the sample."""
-        for X, targets in copy.copy(self.model)._checked_chunks(part.chunks()):
+        for X, targets in copy.copy(self.model)._checked_chunks(partition.chunks()):
             if X.shape[1] != self.points.shape[1] or targets.d != self.shape.d:
                 raise ValueError(
                     f"it has {X.shape[1]} inputs and {targets.d} outputs, but the first part had "
@@ -288,23 +263,20 @@ class RidgeLearner(PartwiseLearner):
                 rows = slice(start, start + BLOCK_ROWS)
                 yield X[rows], targets.rows(rows)
 
-    def learn(self, part: Part) -> RidgeParts:
+    def learn(self, partition: Partition) -> RidgeTotals:
         ridge, rows = self._ridge(), 0
         observed = np.zeros(self.shape.d, dtype=bool)
-        for X, targets in self._rows(part):
-            if targets.task is None:
-                ridge.add(X, targets.Y, targets.weight)
-            else:
-                ridge.add_pairs(X, targets.task, targets.Y[:, 0], targets.weight)
+        for X, targets in self._rows(partition):
+            ridge.add(X, targets)
             observed |= targets.observed_outputs()
             rows += X.shape[0]
-        return RidgeParts(ridge.sums, observed, rows, part.n_bad)
+        return RidgeTotals(ridge.sums, observed, rows, partition.n_bad)
 
-    def merge(self, one: RidgeParts, two: RidgeParts) -> RidgeParts:
+    def merge(self, one: RidgeTotals, two: RidgeTotals) -> RidgeTotals:
         # The sum of two masks is where either holds.
-        return RidgeParts(*map(operator.add, one, two))
+        return RidgeTotals(*map(operator.add, one, two))
 
-    def finish(self, total: RidgeParts, alpha: Any) -> OVKRidge:
+    def finish(self, total: RidgeTotals, alpha: Any) -> OVKRidge:
         model: OVKRidge = copy.copy(self.model)
         self.n_rows, self.n_bad = total.n_rows, total.n_bad
         model._finish_landmarks(
@@ -316,14 +288,15 @@ class RidgeLearner(PartwiseLearner):
         )
         return model
 
-    def left_out(self, part: Part, total: RidgeParts) -> Array:
+    def left_out(self, total: RidgeTotals, partition: Partition) -> Array:
+        """(2, alphas) sums of squared left-out errors of the rows, and how many they are."""
         ridge, path = self._ridge(total.sums), self.alphas
         assert path is not None
         intercept = bool(self.model.fit_intercept)
         alphas = [check_alpha(alpha, self.shape.d) for alpha in path]
         solved = [ridge.solve(alpha, intercept=intercept)[:2] for alpha in alphas]
         found = np.zeros((2, len(path)))
-        for X, targets in self._rows(part):
+        for X, targets in self._rows(partition):
             if targets.task is not None:
                 raise ValueError("alphas cannot be chosen in long form: give one alpha")
             w = np.ones(len(targets.Y)) if targets.weight is None else targets.weight
@@ -335,8 +308,8 @@ class RidgeLearner(PartwiseLearner):
         return found
 
 
-class StreamLearner(PartwiseLearner):
-    """`PKAWV` and `PKAWVClassifier` on features that are fixed before the first part."""
+class StreamLearner(PartitionLearner):
+    """`PKAWV` and `PKAWVClassifier` on features that are fixed before the first partition."""
 
     def __init__(self, estimator: Any, seed: int, classes: Any = None) -> None:
         if estimator.discount != 1 or estimator.window is not None:
@@ -348,14 +321,11 @@ class StreamLearner(PartwiseLearner):
         if self.model.random_state is None:
             self.model.random_state = seed
         self._seed = seed
-        self.sample_rows = ROWS_PER_LANDMARK * self._points()
-
-    def _points(self) -> int:
-        plan = self.model.features
-        if isinstance(plan, Nystrom) or plan is None:
-            size = getattr(getattr(plan, "selection", None), "size", None)
-            return check_int(size, "size") if size is not None else 100
-        return 10
+        size: Any = 10
+        if isinstance(self.model.features, Nystrom | None):
+            size = getattr(getattr(self.model.features, "selection", None), "size", None)
+            size = 100 if size is None else check_int(size, "size")
+        self.sample_rows = ROWS_PER_LANDMARK * size
 
     def start(self, sample: list[tuple[Any, ...]]) -> None:
         X = np.asarray(stacked([chunk[0] for chunk in sample]), dtype=np.float64)
@@ -376,10 +346,10 @@ class StreamLearner(PartwiseLearner):
                 )
             self.model.features = Nystrom(chosen)
 
-    def learn(self, part: Part) -> Any:
+    def learn(self, partition: Partition) -> Any:
         learner = clone(self.model)
         names = {} if self._classes is None else {"classes": self._classes}
-        for chunk in part.chunks():
+        for chunk in partition.chunks():
             if len(chunk) > 2 and any(one is not None for one in chunk[2:]):
                 raise ValueError(f"{type(learner).__name__} takes neither weights nor tasks: give chunks (X, Y)")
             learner.partial_fit(*chunk[:2], **names)
@@ -393,12 +363,10 @@ class StreamLearner(PartwiseLearner):
 
 
 def stacked(blocks: list[Any]) -> Any:
-    """Blocks of rows, one below the other."""
     return sparse.vstack(blocks, format="csr") if sparse.issparse(blocks[0]) else np.concatenate(blocks)
 
 
-def learner_for(estimator: Any, seed: int, *, alphas: Any = None, classes: Any = None) -> PartwiseLearner:
-    """How an estimator is learned from parts."""
+def learner_for(estimator: Any, seed: int, *, alphas: Any = None, classes: Any = None) -> PartitionLearner:
     if isinstance(estimator, OVKRidge):
         return RidgeLearner(estimator, seed, None if alphas is None else check_alphas(alphas))
     name = type(estimator).__name__

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from starlette.applications import Starlette
@@ -61,8 +61,6 @@ FLAGS = ("await_label", "binary_data_output")
 
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
-R = TypeVar("R")
-
 
 class RequestSchema(NamedTuple):
     """The keys of a request, and the parameters in the object under one of them."""
@@ -99,7 +97,6 @@ class RequestSchema(NamedTuple):
 
 
 def _known(name: str, allowed: Sequence[str]) -> str:
-    """The names that are known, and which of them may have been meant."""
     close = closest_names([name], allowed)
     return (", ".join(allowed) or "none") + (f"; did you mean {close[name]!r}?" if close else "")
 
@@ -121,7 +118,6 @@ class ParsedRequest(NamedTuple):
     scopes: frozenset[str]
 
     def identifier(self) -> str | None:
-        """The id of the request, None without one."""
         found = self.body.get("id")
         if found is None or found == "":
             return None
@@ -172,14 +168,11 @@ class Server:
     # Opening and closing ----------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Load all models."""
-        done: list[ModelService] = []
         try:
             for service in self.services.values():
-                done.append(service)
                 service.open()
         except BaseException:
-            for service in done:
+            for service in self.services.values():
                 service.close()
             raise
         self.opened = True
@@ -204,7 +197,6 @@ class Server:
             await run_in_threadpool(self.close)
 
     def app(self) -> Starlette:
-        """The application."""
         one, version = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
         # Method, address, handler, scope and schema of the body. No scope: for those that tell nothing but that the
         # server is there, and for the page, which is the same for everybody.
@@ -257,7 +249,7 @@ class Server:
                     service.refused += schema is LEARN
                     raise
 
-            found = await run_inline_or_in_thread(len(content), work)
+            found = work() if len(content) <= MAX_INLINE_BYTES else await run_in_threadpool(work)
             if isinstance(found, Response):
                 return found
             receipt = await service.queue.submit(found)
@@ -273,27 +265,22 @@ class Server:
     # Health and metadata ----------------------------------------------------------------------------------------------
 
     async def live(self, request: Request) -> Response:
-        """Whether the process runs."""
         return json_reply({"live": True})
 
     async def ready(self, request: Request) -> Response:
-        """Whether all models can be asked."""
         ready = self.opened and not self.stopping.is_set()
         return json_reply({"ready": ready}, 200 if ready else 503)
 
     async def model_ready(self, request: Request) -> Response:
-        """Whether a model can be asked."""
         service = self._service(request)
         ready = not self.stopping.is_set() and not service.halted
         return json_reply({"name": service.name, "ready": ready}, 200 if ready else 503)
 
     async def server_metadata(self, request: Request) -> Response:
-        """Name, version, extensions, models."""
         found = {"name": "ovk", "version": __version__, "extensions": ["binary_tensor_data", "learn"]}
         return json_reply({**found, "models": list(self.services)})
 
     async def version(self, request: Request) -> Response:
-        """The release of ovk."""
         return PlainTextResponse(__version__)
 
     async def model_metadata(self, request: Request) -> Response:
@@ -305,8 +292,8 @@ class Server:
                 "name": service.name,
                 "versions": [VERSION],
                 "platform": "ovk",
-                "inputs": [_described(spec) for spec in active.inputs()],
-                "outputs": [_described(spec) for spec in active.gives().values()],
+                "inputs": [spec.described() for spec in active.inputs()],
+                "outputs": [spec.described() for spec in active.gives().values()],
                 "parameters": {"targets": active.outputs, "active": active.name, "learns": not service.predicts_only},
             }
         )
@@ -400,11 +387,9 @@ class Server:
             self._streams -= 1
 
     async def prometheus(self, request: Request) -> Response:
-        """Metrics."""
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def page(self, request: Request) -> Response:
-        """The page."""
         headers = {"Content-Security-Policy": page_and_policy()[1]}
         html = page_for(self.services if self.tokens is None else None)
         return Response(html, media_type="text/html; charset=utf-8", headers=headers)
@@ -448,11 +433,6 @@ class Server:
         except TimeoutError:
             raise RequestRefused(408, f"the body did not come within {self.limits.seconds:g} s") from None
         return b"".join(chunks)
-
-
-def _described(spec: TensorSpec) -> dict[str, Any]:
-    parameters = {"columns": spec.columns}
-    return {"name": spec.name, "datatype": spec.datatype, "shape": spec.shape, "parameters": parameters}
 
 
 def _wanted_outputs(
@@ -531,26 +511,16 @@ def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:
         )
 
 
-# Replies, and small things that all addresses need.
-
-
 def json_reply(content: Any, status: int = 200) -> Response:
     """A reply in JSON. It ends its line, for those who read it in a terminal."""
     return Response(_ENCODER.encode(content).encode() + b"\n", status, media_type="application/json")
 
 
-async def run_inline_or_in_thread(size: int, work: Callable[[], R]) -> R:
-    """Do small work at once, and large work in another thread."""
-    return work() if size <= MAX_INLINE_BYTES else await run_in_threadpool(work)
-
-
 async def no_such_address(request: Request, error: Exception) -> Response:
-    """For addresses and methods that do not exist."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
+    status = getattr(error, "status_code", 500)
     message = {404: "there is no such address", 405: "this address does not take that method"}.get(status, "refused")
     return json_reply({"error": message}, status)
 
 
 async def gone(request: Request, error: Exception) -> Response:
-    """For clients that did not wait."""
     return json_reply({"error": "the connection was closed"}, 400)

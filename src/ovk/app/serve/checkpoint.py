@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from ovk.app.serve.access import RequestRefused
@@ -12,8 +10,7 @@ from ovk.app.serve.ledger import History
 from ovk.app.serve.log import Entry, Log
 from ovk.app.serve.protocol import RequestRows
 from ovk.app.serve.served_model import Outcome, RollingScores, ServedModel, as_served
-from ovk.base import PathLike, Registered, State, one_blas_thread
-from ovk.persistence import load
+from ovk.base import Registered, State, one_blas_thread
 
 #: What a learner may refuse rows with. It does so every time, so a replay of the log comes to the same state; anything
 #: else, such as a lack of memory, stops the learning.
@@ -26,38 +23,17 @@ class Checkpoint(State, Registered):
 
     It never changes: `after` returns the next one. So predictions read it while the next rows are learned, and the same
     log leads to the same bytes, whenever the process was killed in between.
-
-    Attributes
-    ----------
-    models : the model and its shadows
-    active_index : number of the one that answers
-    scores : their errors
-    sequence : number of the last record of the log that was learned
-    rows : rows learned in service
-    history : the last 10,000 requests, and rows with some of their labels
-    origin : digest of the files with which the service began
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import PKAWV
-    >>> from ovk.app.serve import Checkpoint
-    >>> from ovk.app.serve.log import Entry
-    >>> from ovk.app.serve.protocol import RequestRows
-    >>> X = np.linspace(0, 1, 50)[:, None]
-    >>> start = Checkpoint.start({"line": PKAWV().fit(X, X)})
-    >>> rows = RequestRows.of_matrix(X[:5])
-    >>> later = start.after(1, Entry("request 1", rows, rows))
-    >>> start.rows, later.rows, later.sequence, later.model.t_
-    (0, 5, 1, 55)
     """
 
+    #: The model and its shadows, and the number of the one that answers.
     models: list[ServedModel]
     active_index: int
     scores: RollingScores
+    #: Number of the last record of the log that was learned, and rows learned in service.
     sequence: int = 0
     rows: int = 0
     history: History = field(default_factory=History)
+    #: Digest of the files with which the service began.
     origin: str = ""
 
     _state_classes = {"models": ServedModel, "scores": RollingScores, "history": History}
@@ -73,7 +49,6 @@ class Checkpoint(State, Registered):
 
     @property
     def active(self) -> ServedModel:
-        """The served model that answers."""
         return self.models[self.active_index]
 
     @property
@@ -110,43 +85,10 @@ class Checkpoint(State, Registered):
         self.rows += len(rows)
 
 
-def learn_log(start: Checkpoint | PathLike, folder: PathLike) -> Checkpoint:
-    """Learn a log from its files, without a server: the same state as that of the service, byte for byte.
-
-    Parameters
-    ----------
-    start : a checkpoint, or the file of one or of a model
-    folder : folder with the segments of the log; a service keeps all of them with ``--keep-log``
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from ovk import PKAWV
-    >>> from ovk.app.serve import Checkpoint, learn_log
-    >>> from ovk.app.serve.log import Entry
-    >>> from ovk.app.serve.log import Log
-    >>> from ovk.app.serve.protocol import RequestRows
-    >>> X = np.linspace(0, 1, 50)[:, None]
-    >>> rows = RequestRows.of_matrix(X[:5])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log = Log(Path(folder))
-    ...     _ = log.append([Entry("request 1", rows, rows).encode()])
-    ...     log.close()
-    ...     learn_log(Checkpoint.start({"line": PKAWV().fit(X, X)}), folder).rows
-    5
-    """
-    if not isinstance(start, Checkpoint):
-        loaded = load(start)
-        start = loaded if isinstance(loaded, Checkpoint) else Checkpoint.start({Path(start).stem: loaded})
-    return replayed(start, Log(Path(folder)).replay(after=start.sequence))
-
-
-def replayed(state: Checkpoint, records: Iterable[tuple[int, bytes]]) -> Checkpoint:
-    """The state after these records."""
+def learn_log(state: Checkpoint, log: Log) -> Checkpoint:
+    """The state after the records of a log that it has not learned: that of a service, byte for byte."""
     with one_blas_thread(tiles=1):
-        for number, content in records:
+        for number, content in log.replay(after=state.sequence):
             state = state.after(number, Entry.decode(content))
     return state
 

@@ -120,14 +120,9 @@ class _Prediction:
 class Ledger:
     """The present state of every request id. It has no lock: the queue that owns it holds one.
 
-    Rows wait in memory, for a limited time and within a limited number of bytes: the oldest go first.
-
-    Parameters
-    ----------
-    limits : how long, and in how much memory, rows wait for labels
-    outputs : names of the outputs
-    history : what the log says; partly labelled rows in it wait again
-    expired : called with the id of each prediction that goes with only some of its labels
+    Rows wait in memory, for a limited time and within a limited number of bytes: the oldest go first. Rows that are
+    partly labelled in the history wait again. `expired` is called with the id of each prediction that goes with only
+    some of its labels.
     """
 
     def __init__(

@@ -45,13 +45,9 @@ OVERHEAD = HEAD.size + SUMS.size
 
 
 class Log:
-    """The records of one model, in segments.
+    """The records of one model, in segments of about `segment_bytes`.
 
-    Parameters
-    ----------
-    folder : where the segments are
-    segment_bytes : a segment that has grown beyond this is followed by a new one
-    keep : whether segments stay when a checkpoint no longer needs them
+    With `keep`, segments stay when a checkpoint no longer needs them.
     """
 
     def __init__(self, folder: Path, *, segment_bytes: int = 16 << 20, keep: bool = False) -> None:
@@ -169,7 +165,6 @@ class Log:
         return descriptor
 
     def _undo(self, descriptor: int) -> None:
-        """Take back a frame that did not reach the disk."""
         self.broken = True
         os.ftruncate(descriptor, self._size)
         os.fdatasync(descriptor)
@@ -177,13 +172,11 @@ class Log:
 
     def forget(self, through: int) -> None:
         """Remove segments that hold no record behind number `through`."""
-        segments = self.segments()
-        removed = False
-        for path, following in pairwise(segments):
-            if not self.keep and _first(following) <= through + 1:
-                path.unlink()
-                removed = True
-        if removed:
+        pairs = [] if self.keep else list(pairwise(self.segments()))
+        old = [path for path, following in pairs if _first(following) <= through + 1]
+        for path in old:
+            path.unlink()
+        if old:
             sync_folder(str(self.folder))
 
     def close(self) -> None:
@@ -255,21 +248,16 @@ class Entry:
 
     Rows to learn with their targets; or labels of rows that were predicted before, all of them or some; or the end of
     the time in which further labels of such rows are taken; or the name of a model to promote.
-
-    Attributes
-    ----------
-    promote : name of the model that answers from now on
-    label_of : id of the prediction whose labels the targets are
-    partial : whether the targets hold some of the outputs only, and the others are still to come
-    expired : id of a prediction of which no further labels are taken
     """
 
     id: str | None
     rows: RequestRows | None = None
     targets: RequestRows | None = None
     promote: str | None = None
+    #: Id of the prediction whose labels the targets are, and whether labels of other outputs are still to come.
     label_of: str | None = None
     partial: bool = False
+    #: Id of a prediction of which no further labels are taken.
     expired: str | None = None
 
     def __len__(self) -> int:
@@ -297,24 +285,17 @@ class Entry:
         return blake2b(b"\n".join([about, b"" if self.label_of else rows, targets]), digest_size=8).hexdigest()
 
     def encode(self) -> bytes:
-        if self.expired is not None:
-            return json.dumps({"expired": self.expired}).encode() + b"\n"
-        if self.rows is None or self.targets is None:
-            return json.dumps({"id": self.id, "promote": self.promote}).encode() + b"\n"
         rows, targets = self._contents
-        head: dict[str, Any] = {"id": self.id, "rows": len(rows)}
-        if self.label_of is not None:
-            head |= {"label_of": self.label_of, "partial": self.partial}
+        head: dict[str, Any] = {"id": self.id, "promote": self.promote, "expired": self.expired}
+        head |= {"label_of": self.label_of, "partial": self.partial, "rows": len(rows)}
         return json.dumps(head).encode() + b"\n" + rows + targets
 
     @classmethod
     def decode(cls, content: bytes) -> Entry:
         start = content.index(b"\n") + 1
         head: dict[str, Any] = json.loads(content[:start])
-        if "expired" in head:
-            return cls(None, expired=head["expired"])
-        if "promote" in head:
-            return cls(head["id"], promote=head["promote"])
-        middle = start + head["rows"]
-        rows, targets = RequestRows.decode(content[start:middle]), RequestRows.decode(content[middle:])
-        return cls(head["id"], rows, targets, label_of=head.get("label_of"), partial=head.get("partial", False))
+        middle = start + head.pop("rows")
+        rows, targets = (
+            RequestRows.decode(some) if some else None for some in (content[start:middle], content[middle:])
+        )
+        return cls(rows=rows, targets=targets, **head)

@@ -43,14 +43,7 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class RequestRows:
-    """Rows of a request.
-
-    Attributes
-    ----------
-    names : names of the columns, None for a matrix without
-    columns : the cells of each column; none for a matrix
-    matrix : (n, k) the numbers, where all columns hold numbers and no names were given
-    """
+    """Rows of a request: columns with names, or a matrix (n, k) of numbers without."""
 
     names: tuple[str, ...] | None
     columns: tuple[Cells, ...]
@@ -224,6 +217,10 @@ class TensorSpec(NamedTuple):
     datatype: str
     shape: list[int]
     columns: list[str]
+
+    def described(self) -> dict[str, Any]:
+        name, datatype, shape, columns = self
+        return {"name": name, "datatype": datatype, "shape": shape, "parameters": {"columns": columns}}
 
 
 def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows, memoryview]:

@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ovk.app.serve.access import Limits, RequestRefused
-from ovk.app.serve.checkpoint import Checkpoint, replayed
+from ovk.app.serve.checkpoint import Checkpoint, learn_log
 from ovk.app.serve.ledger import History, Ledger, Receipt, no_rows_wait
 from ovk.app.serve.log import Entry, Log
 from ovk.app.serve.protocol import RequestRows
@@ -45,29 +45,23 @@ Queued = tuple[Entry, asyncio.Future[Receipt] | None]
 
 
 class LearnQueue:
-    """The way of a model's requests into its log.
+    """The way of a model's requests into its log; without a log none is accepted.
 
     Requests are accepted in the thread of the event loop. `write` runs in a thread of its own: it writes all entries
     that wait, syncs the log once, has them answered, and puts them into `to_learn`.
-
-    Attributes
-    ----------
-    log : where entries are written; None accepts none
-    ledger : what became of each request id
-    to_learn : number and entry of each record that is in the log; None is the last thing that comes out
-    pending : entries that are not learned yet
-    halted : why nothing is learned any more; empty if all is well
     """
 
     def __init__(self, name: str, log: Log | None, limits: Limits) -> None:
         self.name, self.log, self.limits = name, log, limits
         self.ledger = Ledger(limits, [], History(), self._learn_partial)
+        #: Records of the log. None is the last thing that comes out of a queue.
         self.to_learn: SimpleQueue[tuple[int, Entry] | None] = SimpleQueue()
+        self._to_log: SimpleQueue[Queued | None] = SimpleQueue()
+        #: Entries that are not learned yet.
         self.pending = 0
+        #: Why nothing is learned any more; empty if all is well.
         self.halted = ""
         self._lock = threading.Lock()
-        # None is the last thing that comes out here as well.
-        self._to_log: SimpleQueue[Queued | None] = SimpleQueue()
         self._stopping = False
 
     def start(self, state: Checkpoint) -> None:
@@ -116,7 +110,6 @@ class LearnQueue:
         return reply.result()
 
     def _accept(self, entry: Entry) -> asyncio.Future[Receipt]:
-        """Put an entry into the queue; the future of its receipt."""
         if self.log is None:
             raise RequestRefused(409, "this server was started without --data: it predicts, and keeps nothing")
         if self._stopping:
@@ -145,17 +138,13 @@ class LearnQueue:
 
     def write(self) -> None:
         """Write entries until the end, which `stop` begins."""
-        while (first := self._next_to_log()) is not None:
-            group, last = [first], False
-            while not last and not self._to_log.empty():
-                following = self._to_log.get()
-                if following is None:
-                    last = True
-                else:
-                    group.append(following)
-            self._write_group(group)
-            if last:
-                break
+        last = False
+        while not last:
+            group = [self._next_to_log()]
+            while group[-1] is not None and not self._to_log.empty():
+                group.append(self._to_log.get())
+            last = group[-1] is None
+            self._write_group([queued for queued in group if queued is not None])
         self.to_learn.put(None)
 
     def _next_to_log(self) -> Queued | None:
@@ -168,6 +157,8 @@ class LearnQueue:
                 return self._to_log.get(timeout=EXPIRY_INTERVAL if waiting else None)
 
     def _write_group(self, group: Sequence[Queued]) -> None:
+        if not group:
+            return
         assert self.log is not None
         results: list[Receipt | RequestRefused]
         try:
@@ -205,16 +196,7 @@ def _set_result(reply: asyncio.Future[Receipt], result: Receipt | RequestRefused
 
 
 class ModelService:
-    """One model under one name, with its shadows.
-
-    Parameters
-    ----------
-    name : its name in addresses
-    path, shadows : the model's file, and files of models that learn the same rows
-    folder : where its log and checkpoints are kept; None serves without learning
-    limits : what is allowed
-    keep_log : whether segments of the log stay when a checkpoint no longer needs them
-    """
+    """One model under one name, with its shadows; without a folder for log and checkpoints it does not learn."""
 
     def __init__(
         self,
@@ -268,8 +250,7 @@ class ModelService:
         self.saved_sequence, self._saved_rows = self.state.sequence, self.state.rows
         # Not the start of this process: one that is killed again and again has to write a checkpoint too.
         self.saved_at = min(place.stat().st_mtime, time.time())
-        self.state = replayed(self.state, self.log.replay(after=self.state.sequence))
-        state = self.state
+        state = self.state = learn_log(self.state, self.log)
         if self.log.cut:
             logger.warning("torn record cut off", extra={"model": self.name, "bytes": self.log.cut})
         if state.sequence > self.saved_sequence:

@@ -30,54 +30,37 @@ from ovk.app.serve.service import ModelService
 #: Bounds of the classes of latencies, in seconds.
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
-#: Metrics of the models: kind, help and labels.
-METRICS: dict[str, tuple[Any, str, list[str]]] = {
-    "ovk_rows_learned": (CounterMetricFamily, "Rows learned in service.", ["model"]),
-    "ovk_rows_refused": (CounterMetricFamily, "Requests to learn that were refused, and rows refused.", ["model"]),
-    "ovk_sequence": (GaugeMetricFamily, "Number of the last record learned.", ["model"]),
-    "ovk_queue_requests": (GaugeMetricFamily, "Requests that are not learned yet.", ["model"]),
-    "ovk_waiting_for_labels": (GaugeMetricFamily, "Predictions that wait for labels.", ["model"]),
-    "ovk_halted": (GaugeMetricFamily, "1 if the model has stopped learning.", ["model"]),
-    "ovk_checkpoint_age_seconds": (GaugeMetricFamily, "Age of the file of the last checkpoint.", ["model"]),
-    "ovk_checkpoint_sequence": (GaugeMetricFamily, "Last record in the checkpoint.", ["model"]),
-    "ovk_model_bytes": (GaugeMetricFamily, "Bytes of a learner's arrays.", ["model", "learner"]),
-    "ovk_active": (GaugeMetricFamily, "1 for the learner that answers.", ["model", "learner"]),
-    "ovk_learner_failures": (CounterMetricFamily, "Requests a learner could not learn.", ["model", "learner"]),
-    "ovk_rolling_error": (
-        GaugeMetricFamily,
-        "RMSE (classification: error rate) of the last rows.",
-        ["model", "learner", "output"],
-    ),
-    "ovk_interval_coverage": (
-        GaugeMetricFamily,
-        "Share of the outcomes of the last rows in the 90% interval served just before they were learned.",
-        ["model", "output"],
-    ),
-}
+#: Kind, name, help, labels after that of the model, and value.
+Sample = tuple[Any, str, str, dict[str, str], float]
 
 
-def _samples(service: ModelService) -> Iterator[tuple[str, list[str], float]]:
-    """Name, labels after that of the model, and value of each metric of a model."""
+def _samples(service: ModelService) -> Iterator[Sample]:
+    """The metrics of a model."""
     state = service.state
-    yield "ovk_rows_learned", [], state.rows
-    yield "ovk_rows_refused", [], service.refused
-    yield "ovk_sequence", [], state.sequence
-    yield "ovk_queue_requests", [], service.queue.pending
-    yield "ovk_waiting_for_labels", [], len(service.queue.ledger)
-    yield "ovk_halted", [], float(bool(service.halted))
+    count, gauge = CounterMetricFamily, GaugeMetricFamily
+    yield count, "ovk_rows_learned", "Rows learned in service.", {}, state.rows
+    yield count, "ovk_rows_refused", "Requests to learn that were refused, and rows refused.", {}, service.refused
+    yield gauge, "ovk_sequence", "Number of the last record learned.", {}, state.sequence
+    yield gauge, "ovk_queue_requests", "Requests that are not learned yet.", {}, service.queue.pending
+    yield gauge, "ovk_waiting_for_labels", "Predictions that wait for labels.", {}, len(service.queue.ledger)
+    yield gauge, "ovk_halted", "1 if the model has stopped learning.", {}, float(bool(service.halted))
     if service.folder is not None:
-        yield "ovk_checkpoint_age_seconds", [], time.time() - service.saved_at
-        yield "ovk_checkpoint_sequence", [], service.saved_sequence
+        age = time.time() - service.saved_at
+        yield gauge, "ovk_checkpoint_age_seconds", "Age of the file of the last checkpoint.", {}, age
+        yield gauge, "ovk_checkpoint_sequence", "Last record in the checkpoint.", {}, service.saved_sequence
     for one in state.models:
-        yield "ovk_model_bytes", [one.name], one.size()
-        yield "ovk_active", [one.name], float(one is state.active)
-        yield "ovk_learner_failures", [one.name], one.failures
+        learner = {"learner": one.name}
+        yield gauge, "ovk_model_bytes", "Bytes of a learner's arrays.", learner, one.size()
+        yield gauge, "ovk_active", "1 for the learner that answers.", learner, float(one is state.active)
+        yield count, "ovk_learner_failures", "Requests a learner could not learn.", learner, one.failures
     scores = state.scores.up_to_date()
-    for learner, errors in scores.errors().items():
+    text = "RMSE (classification: error rate) of the last rows."
+    for name, errors in scores.errors().items():
         for output, value in zip(scores.outputs, errors.tolist(), strict=True):
-            yield "ovk_rolling_error", [learner, output], value
+            yield gauge, "ovk_rolling_error", text, {"learner": name, "output": output}, value
+    text = "Share of the outcomes of the last rows in the 90% interval served just before they were learned."
     for output, value in zip(scores.outputs, scores.coverage().tolist(), strict=True):
-        yield "ovk_interval_coverage", [output], value
+        yield gauge, "ovk_interval_coverage", text, {"output": output}, value
 
 
 class ServiceMetrics(Collector):
@@ -97,7 +80,6 @@ class ServiceMetrics(Collector):
         ProcessCollector(registry=self._registry)
 
     def observe(self, route: str, status: int, seconds: float) -> None:
-        """Count a request."""
         key = route, status
         self._statuses[key] = self._statuses.get(key, 0) + 1
         if route not in self._buckets:
@@ -106,14 +88,15 @@ class ServiceMetrics(Collector):
         self._seconds[route] += seconds
 
     def text(self) -> bytes:
-        """All of them in Prometheus's format."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        families = {name: kind(name, text, labels=labels) for name, (kind, text, labels) in METRICS.items()}
+        families: dict[str, Any] = {}
         for model, service in self.services.items():
-            for name, labels, value in _samples(service):
-                families[name].add_metric([model, *labels], value)
+            for kind, name, text, labels, value in _samples(service):
+                if name not in families:
+                    families[name] = kind(name, text, labels=["model", *labels])
+                families[name].add_metric([model, *labels.values()], value)
         yield from families.values()
         took = HistogramMetricFamily("ovk_request_seconds", "Time of a request.", labels=["route"])
         for route, counts in self._buckets.items():
@@ -123,9 +106,6 @@ class ServiceMetrics(Collector):
         for (route, status), count in self._statuses.items():
             answered.add_metric([route, str(status)], count)
         yield from (took, answered)
-
-
-# The page.
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.app.parallel import CHUNK, Part, PartError, PartsFit, RidgeLearner, as_engine
+from ovk.app.parallel import CHUNK, Partition, PartitionedFit, PartitionError, Pass, RidgeLearner, as_engine
 from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
@@ -446,7 +447,7 @@ MIN_SAMPLE_ROWS, ROWS_PER_LANDMARK = 5000, 10
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
 
 
-class PreparedRange(Part):
+class PreparedRange(Partition):
     """Rows of a range of a file, made inputs and outputs, and scaled."""
 
     def __init__(self, some: FileRange, preparation: Preparation, scaling: Standardised) -> None:
@@ -466,7 +467,7 @@ class PreparedRange(Part):
                     yield scaled.X, scaled.Y
 
 
-class RawRange(Part):
+class RawRange(Partition):
     """Rows of a range of a file as they stand there."""
 
     def __init__(self, some: FileRange) -> None:
@@ -478,7 +479,7 @@ class RawRange(Part):
                 yield records.names, batch
 
 
-def sample_range(some: RawRange, rows: int, seed: int) -> tuple[tuple[str, ...], list[Batch]]:
+def sample_range(some: RawRange, rows: int, seed: int) -> list[tuple[tuple[str, ...], list[Batch]]]:
     """Names of the columns, and some rows from random places of a range."""
     samples = some.range.sample(np.random.default_rng(seed))
     found: list[Batch] = []
@@ -487,7 +488,7 @@ def sample_range(some: RawRange, rows: int, seed: int) -> tuple[tuple[str, ...],
         with sample.open() as records:
             names = records.names
             found += [batch for batch in [next(records.batches(-(-rows // len(samples))), None)] if batch is not None]
-    return names, found
+    return [(names, found)]
 
 
 def fit_files(
@@ -535,12 +536,14 @@ def fit_files(
     engine = as_engine(client, n_jobs)
     with one_blas_thread(tiles=1):
         each = -(-max(MIN_SAMPLE_ROWS, ROWS_PER_LANDMARK * m) // len(ranges))
-        work = partial(sample_range, rows=max(each, 2), seed=seed)
-        found = list(engine.map(work, [RawRange(one) for one in ranges], label="sampling"))
+        sampling = Pass(partial(sample_range, rows=max(each, 2), seed=seed), operator.add, "sampling")
+        found = sampling.run(engine, [RawRange(one) for one in ranges])
         names, label = found[0][0], ranges[0].label
         for (other, _), one in zip(found, ranges, strict=True):
             if other != names:
-                raise PartError(f"{one.label} has other columns than {label}: {list(other)} instead of {list(names)}")
+                raise PartitionError(
+                    f"{one.label} has other columns than {label}: {list(other)} instead of {list(names)}"
+                )
         whole = concatenate([batch for _, some in found for batch in some], len(names))
         settings.check()
         what = settings.targets, settings.features, settings.time
@@ -557,7 +560,7 @@ def fit_files(
         ridge = OVKRidge(chosen.kernel_, chosen.alpha_, fit_intercept=True, landmarks=m, random_state=seed)
         learner = RidgeLearner(ridge, seed, np.multiply.outer(ALPHAS, chosen.alpha_))
         prepared = [PreparedRange(one, preparation, scaling) for one in ranges]
-        estimator = PartsFit(learner, prepared, seed, sample=[(scaled.X, scaled.Y)]).run(engine)
+        estimator = PartitionedFit(learner, prepared, seed, sample=[(scaled.X, scaled.Y)]).run(engine)
     total = learner.n_rows
     bad_rows = rows.bad[:MAX_BAD_ROWS_KEPT]
     if learner.n_bad:

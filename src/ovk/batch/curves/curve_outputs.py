@@ -167,7 +167,7 @@ class CurveOutputs(OVKRegressor, saved=False):
     def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
         """Bands on the fitted grid, of which regions are in coordinates."""
         if self.grid_ is not None:
-            regions = regions.scaled(1.0 / self.grid_.roots()).moved(self.level_)
+            regions = regions.scaled(1.0 / self.grid_.roots(), self.level_)
         return super()._regions_of_outputs(regions, X)
 
     def left_out_residuals(self, groups: Any = None) -> Array:

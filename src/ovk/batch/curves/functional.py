@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import Indices, Targets, check_alpha, check_alphas, check_inputs, check_int, equal, positive
+from ovk.base import Targets, check_alpha, check_alphas, check_inputs, check_int, equal, positive
 from ovk.batch.curves.curve_outputs import (
     CHOICE_VALUES,
     INTERCEPT,
@@ -25,7 +25,7 @@ from ovk.batch.tuning.error_surface import (
     output_dim_of,
     with_operator,
 )
-from ovk.curves import Grid, ProductGrid, as_grid
+from ovk.curves import ProductGrid, as_grid
 from ovk.kernels import Intercept, as_ours
 from ovk.operators import Integral, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
@@ -212,9 +212,11 @@ class FunctionalRidgeCV(CurveOutputs):
         kernels = self._of_input_curves(X, self._kernels())
         kernels = compared = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
         operators = candidates = self._operators(targets.d)
-        averaged = self._coarser(targets)
-        if averaged is not None:
-            grid, targets, rows = averaged
+        curves, gaps = self.grid_, targets.task is None and not targets.complete
+        many = np.count_nonzero(~np.isnan(targets.Y)) > CHOICE_VALUES
+        if self._chooses_operator() and curves is not None and not isinstance(curves, ProductGrid) and gaps and many:
+            # Leaving out curves with gaps takes too long with so many values.
+            grid, targets, rows = coarser_curves(curves, targets)
             X, candidates = X[rows], [None if one is None else one.replace(grid=grid) for one in operators]
             compared = [with_operator(kernel, candidates[0]) for kernel in kernels]
         same = rows_left_out_together(self.kernel, X, targets, intercept=self._free_intercept)
@@ -224,14 +226,6 @@ class FunctionalRidgeCV(CurveOutputs):
         self.__dict__.update(found.attributes())
         k, o, a = found.best()
         return with_operator(kernels[k], operators[o]), float(alphas[a]), found.solver()
-
-    def _coarser(self, targets: Targets) -> tuple[Grid, Targets, Indices] | None:
-        """Coarser curves to choose by, their grid and rows, where those with gaps have too many values."""
-        grid, wide = self.grid_, targets.task is None and not targets.complete
-        few = np.count_nonzero(~np.isnan(targets.Y)) <= CHOICE_VALUES
-        if not self._chooses_operator() or grid is None or isinstance(grid, ProductGrid) or not wide or few:
-            return None
-        return coarser_curves(grid, targets)
 
     def _of_input_curves(self, X: Any, kernels: list[OperatorKernel]) -> list[OperatorKernel]:
         """The kernels to choose from, those of input curves in the place of the default one."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -17,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ovk.base import Array, check_int, positive
 from ovk.batch.okvar.coupling import Coupling, Decomposable
-from ovk.batch.okvar.regression import SeriesRegression, UnpenalisedTerms
+from ovk.batch.okvar.regression import SeriesRegression
 from ovk.objectives import L1, Penalty, PSDCone
 from ovk.operators import spectrum
 from ovk.ovkernels import Gram
@@ -54,23 +53,6 @@ class Splitting:
     #: E'E and E'Y V.
     EE: Array
     EY: Array
-
-    @classmethod
-    def in_eigenvectors(cls, pairs: Eigenpairs, b: Array, V: Array, Y: Array, E: Array, alpha: float) -> Self:
-        """W = I, any B = V b V': the curvature is 2 (a^2 + alpha a), a = g b."""
-        a = np.multiply.outer(pairs.g, b)
-        Y = Y @ V
-        pulled = 2.0 * a[:, None, :] * (pairs.Q.T @ E)[:, :, None]
-        return cls(pairs.Q, V, 2.0 * (a**2 + alpha * a), 2.0 * a * (pairs.Q.T @ Y), pulled, E.T @ E, E.T @ Y)
-
-    @classmethod
-    def of_integrals(cls, G: Array, W: Any, b: float, Y: Array, E: Array, alpha: float) -> Self:
-        """Any W, B = b I: the eigenvectors are those of 2 b^2 G W'W G + 2 alpha b G."""
-        A = b * np.asarray(W @ G)
-        values, Q = np.linalg.eigh(2.0 * (A.T @ A + alpha * b * G))
-        pull = 2.0 * (A @ Q).T
-        curvature = np.maximum(values, 0.0)[:, None]
-        return cls(Q, np.eye(Y.shape[1]), curvature, pull @ Y, (pull @ E)[:, :, None], E.T @ E, E.T @ Y)
 
     def minimise(self, penalty: Penalty, start: Array) -> Array:
         curvature = self.curvature
@@ -134,10 +116,10 @@ class ClosedFormCoefficients:
     them C and the decays are solved for in turn.
     """
 
-    def __init__(self, coupling: Coupling, regression: SeriesRegression, unpenalised: UnpenalisedTerms) -> None:
-        self.coupling, self.regression, self.unpenalised = coupling, regression, unpenalised
-        self._separable = isinstance(coupling, Decomposable) and bool(unpenalised.seen.all())
-        self._small = int(unpenalised.seen.sum()) <= DENSE_LIMIT
+    def __init__(self, coupling: Coupling, regression: SeriesRegression) -> None:
+        self.coupling, self.regression = coupling, regression
+        self._separable = isinstance(coupling, Decomposable) and bool(regression.seen.all())
+        self._small = int(regression.seen.sum()) <= DENSE_LIMIT
         self._pairs: Eigenpairs | None = None
 
     @property
@@ -158,8 +140,7 @@ class ClosedFormCoefficients:
         for _ in range(turns):
             C = self._decoupled(B, alpha, decay)
             before = decay
-            values = self.coupling.values(self.coupling.features(C), B)
-            _, decay = self.unpenalised.coefficients(self.regression.left(values))
+            _, decay = self.regression.coefficients(self.regression.left(self.coupling.product(C, B)))
             if np.abs(decay - before).max() <= 1e-8 * max(float(decay.max()), 1e-300):
                 break
         return C
@@ -169,7 +150,7 @@ class ClosedFormCoefficients:
         if self._pairs is None:
             assert isinstance(self.coupling, Decomposable)
             # What is dropped of a gram of low rank changes the solution by a part of LOW_RANK_TOL.
-            G = self.regression.integrated(self.coupling.G)
+            G = self.regression.left(self.regression.left(self.coupling.G).T)
             self._pairs = eigenpairs(G, LOW_RANK_TOL * alpha if len(G) >= MIN_ROWS_LOW_RANK else 0.0)
         if _is_multiple_of_identity(B):
             return self._pairs, np.diagonal(B), np.eye(len(B))
@@ -183,11 +164,20 @@ class ClosedFormCoefficients:
         Y, E, W, decaying = self.regression.Y, self.regression.E, self.regression.W, self.regression.decaying
         Y = Y if decaying is None else Y + decay * decaying
         if W is None:
-            return Splitting.in_eigenvectors(*self._spectra(B, alpha), Y, E, alpha)
-        if not _is_multiple_of_identity(B) or B[0, 0] == 0:
+            # Any B = V b V': the curvature is 2 (a^2 + alpha a), a = g b.
+            pairs, values, V = self._spectra(B, alpha)
+            a, Y = np.multiply.outer(pairs.g, values), Y @ V
+            pulled_Y, pulled_E = 2.0 * a * (pairs.Q.T @ Y), 2.0 * a[:, None, :] * (pairs.Q.T @ E)[:, :, None]
+            return Splitting(pairs.Q, V, 2.0 * (a**2 + alpha * a), pulled_Y, pulled_E, E.T @ E, E.T @ Y)
+        b = float(B[0, 0])
+        if not _is_multiple_of_identity(B) or b == 0:
             return None
+        # B = b I, any W: the eigenvectors are those of 2 b^2 G W'W G + 2 alpha b G.
         assert isinstance(self.coupling, Decomposable)
-        return Splitting.of_integrals(self.coupling.G, W, float(B[0, 0]), Y, E, alpha)
+        A = b * np.asarray(W @ self.coupling.G)
+        eigenvalues, Q = np.linalg.eigh(2.0 * (A.T @ A + alpha * b * self.coupling.G))
+        pull, curvature = 2.0 * (A @ Q).T, np.maximum(eigenvalues, 0.0)[:, None]
+        return Splitting(Q, np.eye(len(B)), curvature, pull @ Y, (pull @ E)[:, :, None], E.T @ E, E.T @ Y)
 
     def freedom(self, B: Array, alpha: float) -> float:
         """How many parameters h is worth: the trace of the map from Y to the fit, constants and decay apart."""
@@ -210,12 +200,10 @@ class ClosedFormCoefficients:
         columns = np.column_stack([E, Y] if own is None else [E, Y, -own])
         solved = pairs.solve(columns, float(t[0]), alpha) if shared else np.empty(0)
         for q in range(d):
-            if not shared:
-                used = np.column_stack([E, Y[:, q]])
-                D[:, q], _ = _profiled(used, pairs.solve(used, float(t[q]), alpha))
-                continue
+            # A decay is solved for where all outputs have the same eigenvalue, and is given elsewhere.
             places = [*range(e), *([] if own is None else [e + d + q]), e + q]
-            D[:, q], theta = _profiled(columns[:, places], solved[:, places])
+            each = solved[:, places] if shared else pairs.solve(columns[:, places], float(t[q]), alpha)
+            D[:, q], theta = _profiled(columns[:, places], each)
             if own is not None and theta[-1] < 0:
                 places.remove(e + d + q)
                 D[:, q], _ = _profiled(columns[:, places], solved[:, places])
@@ -229,12 +217,12 @@ class ClosedFormCoefficients:
         for _ in range(2):
             # One side, then the other: rows (point, output) become columns.
             K = self.regression.left(K).reshape(n * d, -1).T.reshape(-1, d * n * d)
-        seen = self.unpenalised.seen.reshape(-1)
+        seen = self.regression.seen.reshape(-1)
         return np.asarray(K.reshape(n * d, n * d)[np.ix_(seen, seen)])
 
     def _dense(self, B: Array, alpha: float) -> Array:
         """All observed entries in one system."""
-        regression, seen = self.regression, self.unpenalised.seen.reshape(-1)
+        regression, seen = self.regression, self.regression.seen.reshape(-1)
         n, d = regression.Y.shape
         A = self._observed(B)
         A[np.diag_indices_from(A)] += alpha
@@ -315,8 +303,7 @@ class AlternatingMinimiser:
             raise ValueError(f"penalty must be a penalty of ovk.objectives or None, got {self.penalty!r}")
         if self.alpha == 0 and self.penalty is None:
             raise ValueError("alpha must be > 0 without a penalty, got 0: the system would be singular")
-        self.unpenalised = UnpenalisedTerms(self.regression)
-        self.closed = ClosedFormCoefficients(self.coupling, self.regression, self.unpenalised)
+        self.closed = ClosedFormCoefficients(self.coupling, self.regression)
 
     def minimise(self, B: Array) -> OKVARSolution:
         """The coefficients for the operator B or, when it is learned, both from B."""
@@ -341,24 +328,23 @@ class AlternatingMinimiser:
 
     def objective(self, B: Array, C: Array) -> float:
         """L(B, C)."""
-        F = self.coupling.values(self.coupling.features(C), B)
-        value, _ = self._squares(C, F)
+        value, _ = self._squares(C, self.coupling.product(C, B))
         value += self.operator_weight * float(np.abs(B).sum())
         return value if self.penalty is None else value + self.penalty.value(C)
 
     def _squares(self, C: Array, F: Array) -> tuple[float, Array]:
         """|R|^2 + alpha |h|^2, and R."""
-        R = self.unpenalised.residual(self.regression.left(F))
+        R = self.regression.residual(self.regression.left(F))
         return float(np.vdot(R, R)) + self.alpha * float(np.vdot(C, F)), R
 
     def values(self, B: Array, C: Array) -> Array:
         """W F."""
-        return self.regression.left(self.coupling.values(self.coupling.features(C), B))
+        return self.regression.left(self.coupling.product(C, B))
 
     def learn_coefficients(self, fit: OKVARSolution, turns: int = 200) -> None:
         """Step 1: C, for the operator at hand."""
         if self.penalty is None and self.closed.possible:
-            _, decay = self.unpenalised.coefficients(self.values(fit.B, fit.C))
+            _, decay = self.regression.coefficients(self.values(fit.B, fit.C))
             fit.C = self.closed.solve(fit.B, self.alpha, decay, turns)
             fit.info = None
         else:
@@ -389,7 +375,7 @@ class AlternatingMinimiser:
             return fit.C
         best, lowest = fit.C, self.objective(fit.B, fit.C)
         for _ in range(1 if self.regression.decaying is None else DECAY_ROUNDS):
-            _, decay = self.unpenalised.coefficients(self.values(fit.B, best))
+            _, decay = self.regression.coefficients(self.values(fit.B, best))
             splitting = self.closed.splitting(fit.B, self.alpha, decay)
             if splitting is None:
                 break
@@ -425,8 +411,8 @@ class AlternatingMinimiser:
     def bic(self, fit: OKVARSolution) -> float:
         """n log(mean squared residual) of each variable, plus log(n) for each parameter."""
         V = self.values(fit.B, fit.C)
-        R, seen = self.unpenalised.residual(V), self.unpenalised.seen.sum(axis=0)
-        decays = int((self.unpenalised.coefficients(V)[1] > 0).sum())
+        R, seen = self.regression.residual(V), self.regression.seen.sum(axis=0)
+        decays = int((self.regression.coefficients(V)[1] > 0).sum())
         others = self.regression.E.shape[1] * len(seen) + decays
         squares = np.maximum((R**2).sum(axis=0), 1e-300)
         used = seen > 0

@@ -133,7 +133,7 @@ def pooled_p_values(scores: Array, null: Array) -> Array:
     return np.asarray((above + 1.0) / (len(pool) + 1.0))
 
 
-def rank_average(scores: Sequence[Array], weights: Sequence[float] | None = None) -> Array:
+def rank_average(scores: Sequence[Array]) -> Array:
     """Mean of the ranks of several matrices of scores: what they agree on, whatever their scales.
 
     Examples
@@ -151,7 +151,7 @@ def rank_average(scores: Sequence[Array], weights: Sequence[float] | None = None
     for rank, one in zip(ranks, scores, strict=True):
         # Divided by the number of pairs: (0, 1], ties shared, diagonal 0.
         rank[off] = rankdata(one[off]) / max(off.sum(), 1)
-    return np.asarray(np.average(ranks, axis=0, weights=weights))
+    return np.asarray(ranks.mean(axis=0))
 
 
 def targets_without_action(regression: SeriesRegression, rng: np.random.Generator) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -39,15 +39,6 @@ from ovk.batch.tuning.error_surface import (
 )
 from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-
-
-class Chosen(NamedTuple):
-    """A choice, and the kernel and the alphas (d,) that it means for the outputs as they are."""
-
-    choice: AutomaticChoice
-    kernel: Separable
-    alphas: Array
-
 
 #: Rows above which landmarks are taken by default, how many, and rows by which given candidates are then compared.
 EXACT_ROWS, LANDMARKS, CHOICE_ROWS = 5000, 1500, 2000
@@ -120,7 +111,8 @@ class OVKRidgeCV(OVKRegressor):
 
     Attributes
     ----------
-    choice_ : `AutomaticChoice`, or None where a kernel was given
+    choice_ : what was chosen, with the `names` of all candidates, the chosen one first, and their robust left-out
+        `errors`, (candidates, alphas, d); printing it shows them. None where a kernel was given
     alpha_ : chosen alpha; (d,) without a kernel, and with `alpha_per_target`
     alphas_ : (alphas,) all of them
     kernel_ : chosen kernel, with everything learned from the inputs filled in
@@ -188,7 +180,7 @@ class OVKRidgeCV(OVKRegressor):
         with self._fitting(X, y), progress_shown(self.verbose):
             X, inputs, targets, groups = self._read(X, y, sample_weight, task, groups)
             kernel, alpha, solver = self._choose(X, targets, groups)
-            self._learn(kernel, alpha, X, targets, solver, self._landmark_points(X, kernel))
+            self._solve(kernel, alpha, X, targets, solver, self._landmark_points(X, kernel))
             self.inputs_ = inputs
         return self
 
@@ -252,29 +244,31 @@ class OVKRidgeCV(OVKRegressor):
         if self.kernel is not None:
             kernels = candidate_kernels(self.kernel, self._default_kernel)
             return self._compare(kernels, alphas, X, targets, scored)
-        chosen = self._find(X, targets, groups)
-        self.choice_ = chosen.choice
+        self.choice_, kernel, alpha = self._find(X, targets, groups)
         given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
         if self.leave_out != "row" or any(one is not None for one in given):
-            return self._compare([as_operator_kernel(chosen.choice.kernel)], alphas, X, targets, scored)
-        self.__dict__.update(Comparison(ALPHAS, chosen.choice.errors[:, None], scored).attributes())
-        return chosen.kernel, check_alpha(chosen.alphas, targets.d), "auto"
+            return self._compare([as_operator_kernel(self.choice_.kernel)], alphas, X, targets, scored)
+        self.__dict__.update(Comparison(ALPHAS, self.choice_.errors[:, None], scored).attributes())
+        return kernel, alpha, "auto"
 
-    def _find(self, X: Any, targets: Targets, groups: Indices | None) -> Chosen:
-        """Choose everything."""
+    def _find(
+        self, X: Any, targets: Targets, groups: Indices | None
+    ) -> tuple[AutomaticChoice, Separable, float | Array]:
+        """A choice of everything, and the kernel and the alphas that it means for the outputs as they are."""
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         if self.metric and sparse.issparse(X):
             raise ValueError("metric=True maps all inputs, and sparse ones would not stay sparse: give metric=False")
-        chosen = self._in_standard_units(X, targets, same, groups)
+        choice, kernel, alpha = self._in_standard_units(X, targets, same, groups)
         if self.loss == "squared":
-            return chosen
+            return choice, kernel, alpha
         # Rows that are far off pull their neighbours: choose again with the weights that they get.
         self._is_single()
-        alpha = check_alpha(chosen.alphas, targets.d)
-        weighted = robust_targets(chosen.kernel, alpha, X, targets, intercept=self.fit_intercept)
+        weighted = robust_targets(kernel, alpha, X, targets, intercept=self.fit_intercept)
         return self._in_standard_units(X, weighted, same, groups)
 
-    def _in_standard_units(self, X: Any, targets: Targets, same: Indices, groups: Indices | None) -> Chosen:
+    def _in_standard_units(
+        self, X: Any, targets: Targets, same: Indices, groups: Indices | None
+    ) -> tuple[AutomaticChoice, Separable, float | Array]:
         """Choose for outputs in standard units; an input that is repeated counts as one row with the total weight.
 
         With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is
@@ -295,19 +289,11 @@ class OVKRidgeCV(OVKRegressor):
                 groups = same
         # Choices are made by at most 1,000 rows, however many there are.
         with one_blas_thread():
-            choice = automatic_choice(
-                X,
-                standard.Y,
-                new_generator(self.random_state),
-                weight=standard.weight,
-                groups=groups,
-                time_order=self.time_order,
-                intercept=self.fit_intercept,
-                metric=self.metric,
-                n_jobs=self.n_jobs,
-            )
+            how: dict[str, Any] = {"weight": standard.weight, "groups": groups, "time_order": self.time_order}
+            how |= {"intercept": self.fit_intercept, "metric": self.metric, "n_jobs": self.n_jobs}
+            choice = automatic_choice(X, standard.Y, new_generator(self.random_state), **how)
         kernel = Separable(choice.kernel, Dense(choice.operator * np.outer(deviation, deviation)))
-        return Chosen(choice, kernel, choice.alphas * deviation**2)
+        return choice, kernel, check_alpha(choice.alphas * deviation**2, targets.d)
 
     def _compare(
         self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]

@@ -34,31 +34,19 @@ RESTART_SPREAD = 1.0
 
 @dataclass(frozen=True)
 class TuningInfo(Registered):
-    """How a kernel was tuned.
+    """How a kernel was tuned."""
 
-    Attributes
-    ----------
-    criterion : "evidence" or "loo"
-    value : the criterion at the end, small is good: negative log evidence, or mean squared left-out residual
-    start : the criterion at the first start
-    restarts : its value at the end of each start
-    iterations : of the best start
-    names : what was tuned
-    converged : the best start came to its end before the steps were used up
-    left_out : with "evidence", mean squared left-out residuals of the start and of what was tuned, in units of the
-        outputs' variances; empty where they were not compared
-    kept : "tuned", or "start" where that has the smaller left-out residuals
-    """
-
-    criterion: str
-    value: float
-    start: float
-    restarts: list[float]
-    iterations: int
-    names: list[str]
-    converged: bool = True
+    criterion: str  # "evidence" or "loo"
+    value: float  # the criterion at the end: negative log evidence, or mean squared left-out residual
+    start: float  # the criterion at the first start
+    restarts: list[float]  # the criterion at the end of each start
+    iterations: int  # of the best start
+    names: list[str]  # what was tuned
+    converged: bool = True  # the best start came to its end before the steps were used up
+    #: With "evidence", mean squared left-out residuals of the start and of what was tuned, in units of the outputs'
+    #: variances; empty where they were not compared.
     left_out: list[float] = field(default_factory=list)
-    kept: str = "tuned"
+    kept: str = "tuned"  # or "start", where that has the smaller left-out residuals
 
 
 def tune(
@@ -104,8 +92,9 @@ def tune(
 
     Returns
     -------
-    a fitted model with the tuned kernel and alpha, and `tuning_`, a `TuningInfo`. Where the evidence leads to
-    larger left-out errors than the start has, the start is kept, with a warning.
+    a fitted model with the tuned kernel and alpha, and `tuning_`, which tells the criterion at the start and at the
+    end, and what was tuned. Where the evidence leads to larger left-out errors than the start has, the start is kept,
+    with a warning.
 
     Examples
     --------
@@ -184,13 +173,8 @@ def left_out_errors(model: OVKRegressor) -> Array:
 class Search:
     """The vector that is searched over: the kernel's parameters, then the logarithms of the noise variances.
 
-    Parameters
-    ----------
-    criterion : what is minimised
-    kernel : resolved kernel to begin with
-    alpha : noise variance to begin with, a number or one for each output
-    shared : one noise level for all outputs
-    fixed : `alpha` is known, and not searched for
+    It begins with a resolved kernel and the noise variance `alpha`, a number or one for each output. One that is
+    `shared` is the same for all outputs; one that is `fixed` is not searched for.
     """
 
     def __init__(
@@ -220,7 +204,7 @@ class Search:
             place = self._kernel_size + number
             low, high = self.bounds[place]
             floor = min(float(np.log(max(least[number], 1e-300))), float(self.start[place]))
-            self.bounds[place] = (floor if low is None else max(low, floor), high)
+            self.bounds[place] = max(low, floor), high
 
     def parameters_at(self, vector: Array) -> dict[str, Any]:
         """`kernel` and `alpha` of a vector of the search."""
@@ -293,9 +277,8 @@ class Search:
 
     def inside(self, vector: Array) -> Array:
         """The nearest vector within the bounds."""
-        low, high = (np.array([np.inf * sign if b is None else b for b in side]) for sign, side in
-                     zip((-1, 1), zip(*self.bounds, strict=True), strict=True))  # fmt: skip
-        return np.clip(vector, low, high)
+        low, high = np.reshape(self.bounds, (-1, 2)).T
+        return np.asarray(np.clip(vector, low, high))
 
     def _drawn(self, rng: np.random.Generator) -> Array:
         drawn = self.start + RESTART_SPREAD * rng.standard_normal(len(self.start))

@@ -20,14 +20,17 @@ most doubles b, whereas b reaches a new level of the losses after a few rows. Wh
 
 because b doubles at most log2(B / b_1) times and the other rows cut off no more than b grows by.
 
-`MLPoly` keeps what its proof needs, and `regret_bound` returns a bound on the regret so far that holds for every
-sequence.
+`MLPoly` and `BOA` differ in how the weights follow from the sums. Both keep what their proofs need, and `regret_bound`
+returns a bound on the regret so far that holds for every sequence.
 
-Reference: P. Gaillard, G. Stoltz and T. van Erven (2014), "A second-order bound with excess losses".
+References: P. Gaillard, G. Stoltz and T. van Erven (2014), "A second-order bound with excess losses"; O. Wintenberger
+(2017), "Optimal learning with Bernstein online aggregation".
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -46,25 +49,27 @@ TINY = float(np.finfo(float).tiny)
 
 
 class RegretRows:
-    """Rows that `MLPoly` predicts and learns one by one.
+    """Rows that an aggregation predicts and learns, one after the other, by its definition.
 
     `F` are the (n, k, d) predictions of the experts, nan where one abstains, in the form that `mix` takes them.
     """
 
-    def __init__(self, rule: MLPoly, F: Array) -> None:
+    def __init__(self, rule: Any, F: Array) -> None:
         self._rule, self.F = rule, F
 
     def mix(self, f: Array) -> Array:
+        """(d,) mixture of a row of `F`."""
         return mixture(self._rule.weights_, f)
 
     def update(self, regrets: Array) -> None:
+        """Learn the regrets of a row against the experts of `F`."""
         self._rule.update(regrets)
 
     def end(self) -> None:
         """Put what was learned into the rule."""
 
 
-class FastRegretRows(RegretRows):
+class MLPolyRows(RegretRows):
     """What `MLPoly.update` does, faster, for rows in which every label is known and the same experts abstain.
 
     Those not in `awake` (k,) do not take part: their shares go to the others, and their sums only age. What only the
@@ -80,7 +85,7 @@ class FastRegretRows(RegretRows):
 
     def __init__(self, rule: MLPoly, F: Array, awake: Mask) -> None:
         super().__init__(rule, F[:, awake])
-        self._awake, self._fading = awake, np.sqrt(rule.discount)
+        self._awake = awake
         self._step = np.empty((2, *self.F.shape[1:]))
         self._load()
 
@@ -127,7 +132,7 @@ class FastRegretRows(RegretRows):
 
     def _load(self) -> None:
         rule, awake = self._rule, self._awake
-        self._size = rule.size_
+        self._fading, self._size = np.sqrt(rule.discount), rule.size_
         self._sums = np.stack([rule.sum_[awake], rule.squares_[awake]])
         self._spread = self._size**2 + self._sums[1]
         self._weights = shares(rule.weights_[awake], np.ones_like(self._spread))
@@ -169,62 +174,31 @@ def mixture(weights: Array, F: Array) -> Array:
     return mixed
 
 
-class MLPoly(Transactional, Parameters):
-    """Polynomially weighted averages with a learning rate for each expert.
+class Aggregation(Transactional, Parameters, ABC, saved=False):
+    """Base of the rules that weigh experts row by row.
 
-    Let R_k be the sum of the scaled regrets against expert k, V_k that of their squares and b their size. Then
-
-        w_k proportional to max(R_k, 0) / (b^2 + V_k).
-
-    All weights are equal at first. A prediction that is nan marks an expert who abstains: the others share its weight,
-    and the row does not count for or against it. Without a discount the regret against expert k is at most
-
-        C + sqrt((b^2 + V_k) sum_j log2((b^2 + V_j) / b_1^2)),        C <= B (1 + log2(B / b_1)),
-
-    for every sequence. C is what the scaling has cut off, b_1 the first regret that was not 0 and B the largest one.
-
-    With a discount g all sums age by g a row and b by sqrt(g). The same then holds for the discounted regret, with
-    (1 / g) sum_t g^(T-t) sum_j r_j,t^2 / (b^2 + V_j) in place of the sum of logarithms. Suppose that an expert loses
-    rho times as much a row before a change as it gains afterwards. Its sum is positive again ln(1 + rho) / ln(1 / g)
-    rows after the change, however long the time before was; without a discount this takes rho times that time.
-
-    Parameters
-    ----------
-    discount : in (0, 1]; a row that lies t rows back counts discount^t. Values below 1 let the weights follow a change
-        of the best expert.
+    A prediction that is nan marks an expert who abstains: the others share its weight, and the row does not count for
+    or against it. The weights of all experts are equal at first.
 
     Attributes
     ----------
     weights_ : (k, d) weights for the next row; each column sums to one
-    regret_ : (k, d) sum of the regrets against each expert, discounted
+    regret_ : (k, d) sum of the regrets against each expert, discounted if the rule discounts
     size_ : (d,) size of the regrets so far, which larger ones are scaled down to
-    cut_ : (d,) sum of what scaling has cut off, discounted
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.online import MLPoly
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.standard_normal((200, 1))
-    >>> experts = np.stack([y + 0.1, y - 0.2, 0.0 * y], axis=1)
-    >>> rule = MLPoly()
-    >>> z = rule.predict_then_learn(experts, y)
-    >>> bool(np.mean((z - y)[100:] ** 2) < 0.001), rule.weights_[:, 0].round(1)
-    (True, array([0.7, 0.3, 0. ]))
+    cut_ : (d,) sum of what scaling has cut off, discounted likewise
     """
 
     weights_: Array
-
-    def __init__(self, discount: float = 1.0) -> None:
-        self.discount = discount
+    regret_: Array
+    size_: Array
+    cut_: Array
 
     def start(self, experts: int, outputs: int) -> None:
         """Forget everything and give all experts the same weight."""
-        if not 0.0 < self.discount <= 1.0:
-            raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
         self.weights_ = np.full((experts, outputs), 1.0 / experts)
-        self.regret_, self.sum_, self.squares_ = (np.zeros((experts, outputs)) for _ in range(3))
-        self.size_, self.cut_, self.potential_ = (np.zeros(outputs) for _ in range(3))
+        self.regret_ = np.zeros((experts, outputs))
+        self.size_ = np.zeros(outputs)
+        self.cut_ = np.zeros(outputs)
 
     def restart(self, outputs: Mask) -> None:
         """Forget everything about some outputs, given as a (d,) mask."""
@@ -233,47 +207,15 @@ class MLPoly(Transactional, Parameters):
         for name, value in fresh.state().items():
             setattr(self, name, np.where(outputs, value, getattr(self, name)))
 
+    @abstractmethod
     def update(self, regrets: Array) -> None:
-        """Learn the (k, d) regrets of one row: losses of the mixture minus those of each expert, nan where unknown."""
-        before, size, discount = self.size_**2 + self.squares_, self.size_, self.discount
-        age: Any = discount
-        largest = np.maximum.reduce(np.abs(regrets))
-        if not (largest <= MAX_REGRET).all():
-            with np.errstate(invalid="ignore"):
-                regrets = np.where((np.abs(regrets) > MAX_REGRET).any(axis=0), np.nan, regrets)
-            known = np.isfinite(regrets)
-            regrets = np.where(known, regrets, 0.0)
-            # An output without a label at this row does not age.
-            age = np.where(known.any(axis=0), discount, 1.0)
-            largest = np.maximum.reduce(np.abs(regrets))
-        factor = size / np.maximum(np.maximum(largest, size), TINY)
-        self.regret_ = age * self.regret_ + regrets
-        self.cut_ = age * self.cut_ + (1.0 - factor) * largest
-        reached = np.where(size > 0.0, np.minimum(largest, MAX_SIZE_GROWTH * size), largest)
-        self.size_ = np.maximum(np.sqrt(age) * size, reached)
-        r = factor * regrets
-        squares = r * r
-        # The potential sum_k max(R_k, 0)^2 / (b^2 + V_k) grows by no more than this. Before any regret b and V_k are 0,
-        # and so is what is left of r.
-        rise = np.add.reduce(squares / np.maximum(before, TINY))
-        self.potential_ = age * self.potential_ + rise / age
-        self.sum_ = age * self.sum_ + r
-        self.squares_ = age * self.squares_ + squares
-        self.weights_ = shares(self.sum_, self.size_**2 + self.squares_)
+        """Learn the (k, d) regrets of one row: losses of the mixture minus those of each expert, nan where one is
+        unknown.
+        """
 
-    def rows(self, F: Array, Y: Array) -> RegretRows:
-        """The quickest way to go through (n, k, d) predictions and (n, d) outputs."""
-        known = np.isfinite(Y)
-        labelled = known.any(axis=1)
-        if labelled.sum() > 1 and known[labelled].all():
-            awake: Mask = np.logical_and.reduce(np.isfinite(F), axis=(0, 2))
-            if awake.any() and np.isnan(F[:, ~awake]).all():
-                return FastRegretRows(self, F, awake)
-        return RegretRows(self, F)
-
+    @abstractmethod
     def regret_bound(self) -> Array:
         """(k, d) upper bound on `regret_`, computed from the regrets so far."""
-        return self.cut_ + np.sqrt((self.size_**2 + self.squares_) * self.potential_)
 
     @reads_snapshot
     def predict(self, F: Any) -> Array:
@@ -329,11 +271,185 @@ class MLPoly(Transactional, Parameters):
             rows.end()
         return Z
 
+    def rows(self, F: Array, Y: Array) -> RegretRows:
+        """The quickest way to go through (n, k, d) predictions and (n, d) outputs that this rule has."""
+        return RegretRows(self, F)
+
     def _checked(self, F: Any) -> Array:
-        found: Array = np.asarray(F, dtype=float)
-        if found.ndim != 3:
-            raise ValueError(f"F must have shape (rows, experts, outputs), got {found.shape}: reshape it")
-        if "weights_" in vars(self) and found.shape[1:] != self.weights_.shape:
+        F = np.asarray(F, dtype=float)
+        if F.ndim != 3:
+            raise ValueError(f"F must have shape (rows, experts, outputs), got {F.shape}: reshape it")
+        if "weights_" in vars(self) and F.shape[1:] != self.weights_.shape:
             experts, outputs = self.weights_.shape
-            raise ValueError(f"F must hold {experts} experts and {outputs} outputs as before, got shape {found.shape}")
-        return found
+            raise ValueError(f"F must hold {experts} experts and {outputs} outputs as before, got shape {F.shape}")
+        checked: Array = F
+        return checked
+
+    def _scale(self, regrets: Array, discount: float) -> tuple[Array, Any]:
+        """Add a row to `regret_` and scale it to the size of those before.
+
+        Returns the (k, d) scaled regrets, 0 where unknown, and the factors by which the sums of each output age: (d,)
+        or a number.
+        """
+        age: Any = discount
+        largest, size = np.maximum.reduce(np.abs(regrets)), self.size_
+        if not (largest <= MAX_REGRET).all():
+            with np.errstate(invalid="ignore"):
+                regrets = np.where((np.abs(regrets) > MAX_REGRET).any(axis=0), np.nan, regrets)
+            known = np.isfinite(regrets)
+            regrets = np.where(known, regrets, 0.0)
+            # An output without a label at this row does not age.
+            age = np.where(known.any(axis=0), discount, 1.0)
+            largest = np.maximum.reduce(np.abs(regrets))
+        factor = size / np.maximum(np.maximum(largest, size), TINY)
+        self.regret_ = age * self.regret_ + regrets
+        self.cut_ = age * self.cut_ + (1.0 - factor) * largest
+        reached = np.where(size > 0.0, np.minimum(largest, MAX_SIZE_GROWTH * size), largest)
+        self.size_ = np.maximum(np.sqrt(age) * size, reached)
+        return factor * regrets, age
+
+
+class MLPoly(Aggregation):
+    """Polynomially weighted averages with a learning rate for each expert.
+
+    Let R_k be the sum of the scaled regrets against expert k, V_k that of their squares and b their size. Then
+
+        w_k proportional to max(R_k, 0) / (b^2 + V_k).
+
+    Without a discount the regret against expert k is at most
+
+        C + sqrt((b^2 + V_k) sum_j log2((b^2 + V_j) / b_1^2)),        C <= B (1 + log2(B / b_1)),
+
+    for every sequence. C is what the scaling has cut off, b_1 the first regret that was not 0 and B the largest one.
+
+    With a discount g all sums age by g a row and b by sqrt(g). The same then holds for the discounted regret, with
+    (1 / g) sum_t g^(T-t) sum_j r_j,t^2 / (b^2 + V_j) in place of the sum of logarithms. Suppose that an expert loses
+    rho times as much a row before a change as it gains afterwards. Its sum is positive again ln(1 + rho) / ln(1 / g)
+    rows after the change, however long the time before was; without a discount this takes rho times that time.
+
+    Parameters
+    ----------
+    discount : in (0, 1]; a row that lies t rows back counts discount^t. Values below 1 let the weights follow a change
+        of the best expert.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.online import MLPoly
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.standard_normal((200, 1))
+    >>> experts = np.stack([y + 0.1, y - 0.2, 0.0 * y], axis=1)
+    >>> rule = MLPoly()
+    >>> z = rule.predict_then_learn(experts, y)
+    >>> bool(np.mean((z - y)[100:] ** 2) < 0.001), rule.weights_[:, 0].round(1)
+    (True, array([0.7, 0.3, 0. ]))
+    """
+
+    sum_: Array
+    squares_: Array
+    potential_: Array
+
+    def __init__(self, discount: float = 1.0) -> None:
+        self.discount = discount
+
+    def start(self, experts: int, outputs: int) -> None:
+        if not 0.0 < self.discount <= 1.0:
+            raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
+        super().start(experts, outputs)
+        self.sum_ = np.zeros((experts, outputs))
+        self.squares_ = np.zeros((experts, outputs))
+        self.potential_ = np.zeros(outputs)
+
+    def update(self, regrets: Array) -> None:
+        before = self.size_**2 + self.squares_
+        r, age = self._scale(regrets, self.discount)
+        squares = r * r
+        # The potential sum_k max(R_k, 0)^2 / (b^2 + V_k) grows by no more than this. Before any regret b and V_k are 0,
+        # and so is what is left of r.
+        rise = np.add.reduce(squares / np.maximum(before, TINY))
+        self.potential_ = age * self.potential_ + rise / age
+        self.sum_ = age * self.sum_ + r
+        self.squares_ = age * self.squares_ + squares
+        self.weights_ = shares(self.sum_, self.size_**2 + self.squares_)
+
+    def rows(self, F: Array, Y: Array) -> RegretRows:
+        known = np.isfinite(Y)
+        labelled = known.any(axis=1)
+        if labelled.sum() > 1 and known[labelled].all():
+            awake: Mask = np.logical_and.reduce(np.isfinite(F), axis=(0, 2))
+            if awake.any() and np.isnan(F[:, ~awake]).all():
+                return MLPolyRows(self, F, awake)
+        return super().rows(F, Y)
+
+    def regret_bound(self) -> Array:
+        bound: Array = self.cut_ + np.sqrt((self.size_**2 + self.squares_) * self.potential_)
+        return bound
+
+
+class BOA(Aggregation):
+    """Bernstein online aggregation: exponential weights of the regrets minus a second-order correction.
+
+    Expert k of K has the learning rate eta_k = min(1 / (2 b), sqrt(ln K / V_k)), where b is the size of the regrets so
+    far and V_k the sum of the squared scaled regrets against k. With Q_k = sum_t (r_k - eta_k r_k^2) the weights are
+
+        w_k proportional to eta_k exp(eta_k Q_k).
+
+    For every sequence the regret against expert k is at most
+
+        C + sum_t eta_k r_k^2 + (ln K + ln W) / eta_k,        W = 1 + 1 / (e K) sum_t sum_j (eta_j,t-1 / eta_j,t - 1),
+
+    which is of order sqrt(V_k ln K). C is what the scaling has cut off, at most B (1 + log2(B / b_1)) if b_1 was the
+    first regret that was not 0 and B the largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.online import BOA
+    >>> y = np.random.default_rng(0).standard_normal((200, 1))
+    >>> z = BOA().predict_then_learn(np.stack([y + 0.1, y + 1.0], axis=1), y)
+    >>> bool(np.mean((z - y)[100:] ** 2) < 0.02)
+    True
+    """
+
+    squares_: Array
+    corrected_: Array
+    correction_: Array
+    rates_: Array
+    growth_: Array
+
+    def __init__(self) -> None:
+        pass
+
+    def start(self, experts: int, outputs: int) -> None:
+        super().start(experts, outputs)
+        self.squares_ = np.zeros((experts, outputs))
+        self.corrected_ = np.zeros((experts, outputs))
+        self.correction_ = np.zeros((experts, outputs))
+        self.rates_ = np.full((experts, outputs), np.inf)
+        self.growth_ = np.ones(outputs)
+
+    def update(self, regrets: Array) -> None:
+        r, _ = self._scale(regrets, 1.0)
+        squares = r * r
+        # Rates are infinite until the first regret, which is scaled to 0.
+        rates = np.where(np.isinf(self.rates_), 0.0, self.rates_)
+        correction = rates * squares
+        self.correction_ = self.correction_ + correction
+        self.corrected_ = self.corrected_ + r - correction
+        self.squares_ = self.squares_ + squares
+        experts = len(r)
+        with np.errstate(divide="ignore"):
+            new = np.minimum(0.5 / self.size_, np.sqrt(np.log(max(experts, 2)) / self.squares_))
+        ratio = np.divide(rates, new, out=np.ones_like(new), where=rates > 0.0)
+        self.growth_ = self.growth_ + (ratio - 1.0).sum(axis=0) / (math.e * experts)
+        self.rates_ = new
+        finite = np.where(np.isinf(new), 1.0, new)
+        exponent = finite * self.corrected_
+        raw = finite * np.exp(exponent - exponent.max(axis=0))
+        self.weights_ = raw / raw.sum(axis=0)
+
+    def regret_bound(self) -> Array:
+        finite = np.where(np.isinf(self.rates_), 1.0, self.rates_)
+        logs = np.log(len(finite)) + np.log(self.growth_)
+        bound: Array = self.cut_ + self.correction_ + np.where(np.isinf(self.rates_), 0.0, logs / finite)
+        return bound

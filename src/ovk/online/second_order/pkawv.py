@@ -120,7 +120,12 @@ class PKAWV(StreamRegressor):
 
     _default_factories = {"kernel": Gaussian}
     _saved_state = ("_left",)
-    _state_classes = {"ridges_": ProgressiveRidge, "past_": LearnedRows, "limits_": ResidualLimits}
+    _state_classes = {
+        "features_": StreamFeatures,
+        "ridges_": ProgressiveRidge,
+        "past_": LearnedRows,
+        "limits_": ResidualLimits,
+    }
 
     kernel: Any = None
     alpha: float = 1.0
