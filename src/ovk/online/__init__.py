@@ -13,7 +13,6 @@ from ovk.online.online_operator import OnlineOperator
 from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV, PKAWVClassifier
 from ovk.online.shared.code_classifier import CodedClassifier as CodedClassifier
-from ovk.online.theory import Bracket as Bracket
 from ovk.online.theory import ErrorBound as ErrorBound
 from ovk.online.theory import Suggestion as Suggestion
 from ovk.online.theory import capacity_exponent as capacity_exponent

@@ -14,7 +14,6 @@ from ovk.online.first_order.olok import OLOK
 from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV
 from ovk.online.shared.code_classifier import CodedClassifier
-from ovk.ovkernels import OperatorKernel
 
 
 @singledispatch
@@ -25,19 +24,12 @@ def add_features(model: Any, count: int) -> None:
     )
 
 
-@add_features.register
-def _(model: OLOK, count: int) -> None:
+@add_features.register(OLOK)
+@add_features.register(KAWV)
+def _(model: OLOK | KAWV, count: int) -> None:
     with model._transaction() as work:
-        _check_wider(work.kernel_, work.n_features_in_, work.n_outputs_, count)
-        work.support_.add_columns(count)
-        work._add_inputs(count)
-
-
-@add_features.register
-def _(model: KAWV, count: int) -> None:
-    with model._transaction() as work:
-        _check_wider(work.kernel_, work.n_features_in_, work.n_outputs_, count)
-        work.rows_.add_columns(count)
+        _check_wider(work, count)
+        (work.support_ if isinstance(work, OLOK) else work.rows_).add_columns(count)
         work._add_inputs(count)
 
 
@@ -50,7 +42,7 @@ def _(model: PKAWV, count: int) -> None:
                 f"{type(work.features).__name__} features cannot take inputs that appear after the start: let the "
                 "first example name them all, or use Nystrom features"
             )
-        _check_wider(work.kernel_, work.n_features_in_, work.n_outputs_, count)
+        _check_wider(work, count)
         features.points = np.pad(features.points, ((0, 0), (0, count)))
         if work.past_ is not None:
             work.past_.add_columns(count)
@@ -73,10 +65,11 @@ def _(model: AutoStream | AutoStreamClassifier, count: int) -> None:
         work.n_features_in_ += count
 
 
-def _check_wider(kernel: OperatorKernel, p: int, d: int, count: int) -> None:
+def _check_wider(model: OLOK | KAWV | PKAWV, count: int) -> None:
     """Refuse further features that the kernel cannot take."""
+    kernel, p = model.kernel_, model.n_features_in_
     try:
-        kernel.gram(np.zeros((1, p + count))).matmat(np.zeros((1, d)))
+        kernel.gram(np.zeros((1, p + count))).matmat(np.zeros((1, model.n_outputs_)))
     except ValueError as error:
         raise ValueError(
             f"{kernel!r} is made for {p} features and cannot take {p + count}: let the first example name them all"

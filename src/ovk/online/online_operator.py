@@ -128,6 +128,9 @@ class OnlineOperator(StreamRegressor):
                 raise ValueError(f"{name} has {len(as_grid(grid))} points but {of} has {count} columns")
         return rows
 
+    def _refuse_weights(self) -> None:
+        raise ValueError("OnlineOperator cannot take sample_weight: AutoStream, OLOK, KAWV and PKAWV can")
+
     def _begin(self, rows: Rows, most: int | None = None) -> None:
         self.n_outputs_ = rows.Y.shape[1]
         super()._begin(rows, most)

@@ -1,16 +1,13 @@
 """Online learners in river's interface: dictionaries in and out, one example at a time or in mini-batches.
 
-The order of the features is that in which they were first seen. A feature that is absent from an example is 0 in it,
-and one that appears later was 0 in all examples before. Predictions ignore a feature that no example has had so far: an
-example without any known feature is one in which all of them are 0. Every value has to be a number, in predictions as
-in learning, and whether its feature is known or not.
+A feature that is absent from an example is 0 in it, and one that appears later was 0 in all examples before.
+Predictions ignore a feature that no example has had so far. Every value must be a number, in prediction and learning.
 
-Learners without settings, `AutoStream` and `AutoStreamClassifier`, choose widths and units as they go. A feature that
-appears later makes their experts begin anew with the last 10,000 examples, which takes about a second: let the first
-example name all features where there are many.
+A feature that appears later makes the experts of `AutoStream` and `AutoStreamClassifier` restart with the last 10,000
+examples, which takes about a second: let the first example name all features where there are many.
 
-An adapter is pickled like any model of river, and goes on where it was. What learns inside is its `learner`, which
-`ovk.save` writes for use on arrays.
+Adapters can be pickled like any model of river. `ovk.save` writes their `learner`, the copy of `model` that learns,
+for use on arrays.
 """
 
 from __future__ import annotations
@@ -50,21 +47,19 @@ class NamedFeatures(CopyOnWrite):
     def __init__(self) -> None:
         self._index: dict[Any, int] = {}
 
-    def width(self, more: int = 0) -> int:
-        """Columns of the rows, with so many more features: without any, one of zeros."""
-        return max(len(self._index) + more, 1)
+    def width(self) -> int:
+        """Columns of the rows; without any feature there is one of zeros."""
+        return max(len(self._index), 1)
 
-    def new(self, names: Any) -> list[Any]:
-        """Those that were not seen before, sorted: their order within an example makes no difference."""
-        return sorted((name for name in names if name not in self._index), key=str)
-
-    def add(self, names: list[Any]) -> None:
-        if names:
-            # A new dictionary, as copies share the old one.
-            self._index = self._index | {name: len(self._index) + i for i, name in enumerate(names)}
+    def add(self, names: Iterable[Any]) -> int:
+        """Add those that are new, sorted: their order within an example makes no difference. Returns new columns."""
+        new, before = sorted((name for name in names if name not in self._index), key=str), self.width()
+        # A new dictionary, as copies share the old one.
+        self._index = self._index | {name: len(self._index) + i for i, name in enumerate(new)}
+        return self.width() - before
 
     def row(self, x: dict[Any, Any]) -> Array:
-        """(1, p). What was never seen is left out, but has to be a number as well."""
+        """(1, p). A feature that was never seen is left out, but must be a number too."""
         row = np.zeros((1, self.width()))
         for name, value in x.items():
             number = _number(value, f"feature {name!r}", _feature_cure)
@@ -130,33 +125,28 @@ def _weight(w: float) -> dict[str, Any]:
 
 
 def _adapter_of(model: Any) -> str:
-    """The adapter that a learner belongs into."""
     if is_outlier_detector(model):
         return "RiverAnomalyDetector"
     return "RiverClassifier" if is_classifier(model) else "RiverRegressor"
 
 
 class Adapter(Transactional):
-    """Base of the adapters. `model` is never changed: a copy of it learns, so that river can clone the adapter.
+    """Base of the adapters. `model` is never changed: a copy of it learns, so that river can clone the adapter."""
 
-    Attributes
-    ----------
-    learner : the copy of `model` that learns
-    """
-
-    #: The name among those of `_adapter_of` of the learners it takes.
+    #: What `_adapter_of` gives for the learners it takes, and one of them.
     _takes = "RiverRegressor"
+    _example: Any = AutoStream()
 
     def __init__(self, model: Any) -> None:
         if not hasattr(model, "partial_fit"):
             raise TypeError(
                 f"{type(model).__name__} has no partial_fit, so it cannot learn one example at a time: use a stream "
-                f"learner, such as {type(self).__name__}({self._example()!r})"
+                f"learner, such as {type(self).__name__}({self._example!r})"
             )
         if hasattr(model, "__sklearn_tags__") and _adapter_of(model) != self._takes:
             raise TypeError(
                 f"{type(self).__name__} cannot take {type(model).__name__}: use {_adapter_of(model)}, or another "
-                f"learner such as {self._example()!r}"
+                f"learner such as {self._example!r}"
             )
         if any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
             warnings.warn(
@@ -169,11 +159,6 @@ class Adapter(Transactional):
         self._started = False
         self._features = NamedFeatures()
 
-    @classmethod
-    def _example(cls) -> Any:
-        """A learner to begin with."""
-        return AutoStream()
-
     def __str__(self) -> str:
         return f"{type(self).__name__}({self.model})"
 
@@ -181,16 +166,12 @@ class Adapter(Transactional):
         return name not in ("model", "targets", "classes")
 
     def _started_learners(self) -> list[Any]:
-        """The learners that have seen examples."""
         return [self.learner] if self._started else []
 
     def _grow(self, names: Any) -> None:
-        new = self._features.new(names)
-        columns = self._features.width(len(new)) - self._features.width()
-        if columns > 0:
-            for learner in self._started_learners():
-                add_features(learner, columns)
-        self._features.add(new)
+        columns = self._features.add(names)
+        for learner in self._started_learners() if columns else ():
+            add_features(learner, columns)
 
     def _learn(self, X: Array, *y: Array, w: float = 1.0) -> None:
         self.learner.partial_fit(X, *y, **_weight(w))
@@ -201,7 +182,6 @@ class Adapter(Transactional):
         yield {"model": OLOK(Gaussian(1.0), truncation=100)}
 
     def _intervals(self, x: dict[Any, Any], outputs: int) -> list[Interval]:
-        """The interval of each output, without bounds before anything was learned."""
         if not hasattr(self.learner, "predict_regions"):
             raise ValueError(
                 "with_interval needs a learner with intervals: wrap it, "
@@ -222,10 +202,6 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
     model : online learner with `partial_fit` and `predict`; a new copy of it learns
         Start with `AutoStream`, which needs no settings and takes inputs and targets in any units. A learner with a
         kernel of your own wants both standardised.
-
-    Attributes
-    ----------
-    learner : the copy of `model` that learns
 
     Examples
     --------
@@ -298,10 +274,6 @@ class RiverMultiTargetRegressor(Adapter, base.MultiTargetRegressor):
         By default those of the first example, which then has to name them all. A target that is absent from an example
         is missing, and only the others are learned from.
 
-    Attributes
-    ----------
-    learner : the copy of `model` that learns
-
     Examples
     --------
     >>> from ovk import OLOK
@@ -361,10 +333,6 @@ class RiverAnomalyDetector(Adapter, base.AnomalyDetector):
     model : `NoveltyDetector`
         Give its kernel a length scale: "median" would be that of a single example.
 
-    Attributes
-    ----------
-    learner : the copy of `model` that learns
-
     Examples
     --------
     >>> from ovk import NoveltyDetector
@@ -377,11 +345,7 @@ class RiverAnomalyDetector(Adapter, base.AnomalyDetector):
     (True, True)
     """
 
-    _takes = "RiverAnomalyDetector"
-
-    @classmethod
-    def _example(cls) -> Any:
-        return NoveltyDetector(Gaussian(1.0))
+    _takes, _example = "RiverAnomalyDetector", NoveltyDetector(Gaussian(1.0))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -436,17 +400,13 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
     True
     """
 
+    _takes, _example = "RiverClassifier", AutoStreamClassifier()
+
     def __init__(self, model: Any, classes: Sequence[Any] | None = None) -> None:
         super().__init__(model)
         self.classes = classes
         self._labels: list[Any] = [] if classes is None else _in_order(_plain(classes))
         self._numbered = not _fit_an_array(self._labels)
-
-    _takes = "RiverClassifier"
-
-    @classmethod
-    def _example(cls) -> Any:
-        return AutoStreamClassifier()
 
     @property
     def _multiclass(self) -> bool:
@@ -483,8 +443,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 return
             if self.classes is None and isinstance(labels[0], bool):
                 self._labels = [False, True]
-        found = list(dict.fromkeys(label for label, there in zip(labels, known, strict=True) if there))
-        new = [label for label in found if label not in self._labels]
+        found = [label for label, there in zip(labels, known, strict=True) if there]
+        new = [label for label in dict.fromkeys(found) if label not in self._labels]
         if isinstance(self.model, AutoStreamClassifier) and self.classes is None:
             self._learn_together(X, labels, w, new)
         elif self._labels and not isinstance(self.learner, dict):
@@ -495,12 +455,11 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 )
             self._learn_together(X, labels, w)
         elif found:
-            self._learn_apart(X[known], [label for label, there in zip(labels, known, strict=True) if there], w)
+            self._learn_one_vs_rest(X[known], found, w)
             self._labels = [*self._labels, *new]
         self._started = True
 
     def _learn_together(self, X: Array, labels: list[Any], w: float, new: Sequence[Any] = ()) -> None:
-        """Teach the one learner of all labels."""
         before, self._labels = self._labels, [*self._labels, *new]
         if new and not self._numbered and not _fit_an_array(self._labels):
             self._numbered = True
@@ -509,8 +468,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         first = {} if self._started else {"classes": self._coded(before) if before else None}
         self.learner.partial_fit(X, self._coded(labels), **first, **_weight(w))
 
-    def _learn_apart(self, X: Array, labels: list[Any], w: float) -> None:
-        """Teach the learners of each label."""
+    def _learn_one_vs_rest(self, X: Array, labels: list[Any], w: float) -> None:
         learners = self.learner if isinstance(self.learner, dict) else {}
         for label in dict.fromkeys([*learners, *labels]):
             start, first = 0, {}

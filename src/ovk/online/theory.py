@@ -2,8 +2,6 @@
 
 Capacity
 --------
-How large a kernel's space is, seen from given inputs.
-
 With K the (n d, n d) matrix of an operator-valued kernel on n inputs (d = 1 for a scalar one) and lambda_k its
 eigenvalues,
 
@@ -15,8 +13,6 @@ time costs; it lies between d_eff(alpha) and d_eff(alpha) (1 + log(1 + lambda_1 
 
 Regret
 ------
-What the kernel Azoury-Vovk-Warmuth forecaster may lose against any function, with explicit constants.
-
 For outputs |y_t| <= B, features phi_t, A_t = alpha I + sum_{s<=t} phi_s phi_s', b_t = sum_{s<=t} phi_s y_s' and
 H_t = phi_t' A_{t-1}^-1 phi_t, the least regularised loss of the rows up to t is sum |y_s|^2 - b_t' A_t^-1 b_t, and with
 yhat_t = phi_t' A_t^-1 b_{t-1} one row costs
@@ -54,8 +50,6 @@ and, since sum (kept_t) - (e - 1) sum p_t has an exponential moment of at most 1
 
 Settings of the projected forecaster
 ------------------------------------
-Its ridge, dictionary and regret, from n and the kernel.
-
 Up to constants and logarithms its regret against f is at most
 
     alpha |f|^2 + d_eff(alpha) + growths n mu / alpha,     with a dictionary of m = d_eff(mu) points
@@ -76,9 +70,8 @@ and mu = n^-2 give a regret of (log n)^(p + 1) with (log n)^p points.
 
 Cumulative error
 ----------------
-The cumulative error bound of the OLOK paper (theorem 1), with its constants and its assumptions.
-
-For eta_t = eta / sqrt(t), eta alpha < 1, |K(x, x)| <= kappa^2 and a convex C-Lipschitz loss,
+Theorem 1 of the OLOK paper. For eta_t = eta / sqrt(t), eta alpha < 1, |K(x, x)| <= kappa^2 and a convex C-Lipschitz
+loss,
 
     1/t sum_i R_inst(f_i) <= inf_g R_reg(g) + a / sqrt(t) + b / t,
     a = 2 alpha U^2 (c eta alpha + 1 / (eta alpha)),   b = U^2 / (2 eta),   U = C kappa / alpha,
@@ -97,7 +90,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, comb, e, exp, factorial, log
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import gammainc
@@ -124,41 +117,23 @@ from ovk.solvers import SingularSystem
 
 
 def effective_dimension(kernel: Any, X: Any, alpha: Any) -> Any:
-    """Tr K (K + alpha I)^-1, exactly, from the eigenvalues of the kernel matrix.
+    """Tr K (K + alpha I)^-1 of a scalar or operator-valued kernel at (n, p) inputs, for one alpha or an array of them.
 
-    An operator-valued kernel k T costs no more than k; `sketched_effective_dimension` is for rows by the hundred
-    thousand.
+    An operator-valued kernel k T costs no more than k. Use `sketched_effective_dimension` for many rows.
 
-    Parameters
-    ----------
-    kernel : scalar or operator-valued kernel
-    X : (n, p) inputs
-    alpha : float > 0, or an array of them, which costs no more than one
-
-    Returns
-    -------
-    float, or an array of the shape of `alpha`
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
     >>> from ovk.online import effective_dimension
-    >>> from ovk.operators import MixedEffect
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> effective_dimension(Gaussian(0.2), X, [0.01, 1.0, 100.0]).round(2)
     array([8.29, 5.08, 0.77])
-    >>> round(effective_dimension(Gaussian(0.2) * MixedEffect(0.9, 3), X, 1.0), 2)
-    11.65
     """
-    return _over(alpha, kernel_eigenvalues(kernel, X), lambda ratio: ratio / (1.0 + ratio))
+    return _over(alpha, kernel_eigenvalues(kernel, X), _saturation)
 
 
 def log_determinant(kernel: Any, X: Any, alpha: Any) -> Any:
-    """log det(I + K / alpha), exactly; arguments and result as for `effective_dimension`.
+    """log det(I + K / alpha); arguments and result as for `effective_dimension`.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
     >>> from ovk.online import log_determinant
@@ -175,8 +150,6 @@ def online_dimension(kernel: Any, X: Any, mu: float) -> float:
     It depends on the order of the rows, and lies between d_eff(mu) and log det(I + K / mu). With C C' = K + mu I,
     row t has the leverage 1 - mu / C_tt^2.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
     >>> from ovk.online import online_dimension
@@ -194,50 +167,20 @@ def online_dimension(kernel: Any, X: Any, mu: float) -> float:
     return float(np.sum(1.0 - mu / np.diagonal(C) ** 2))
 
 
-class Bracket(NamedTuple):
-    """What a number is known to lie between.
+def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 500) -> tuple[Any, Any]:
+    """Lower and upper bound on the effective dimension, from at most `rank` columns of K (of k for a kernel k T).
 
-    Examples
-    --------
-    >>> from ovk.online import Bracket
-    >>> Bracket(3.0, 3.2).middle
-    3.1
-    """
+    Pivoted Cholesky gives F F' <= K in time n rank^2, and Tr (K - F F') is known. Since t -> t / (t + alpha) is
+    operator monotone and its trace subadditive,
 
-    lower: Any
-    upper: Any
+        d_eff(F F') <= d_eff(K) <= d_eff(F F') + Tr(K - F F') / alpha.
 
-    @property
-    def middle(self) -> Any:
-        """Halfway between."""
-        return 0.5 * (self.lower + self.upper)
-
-
-def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 500) -> Bracket:
-    """Bounds on the effective dimension from `rank` columns of the kernel matrix, in time n rank^2 and memory n rank.
-
-    Pivoted Cholesky gives F F' <= K, and Tr (K - F F') is known. Since t -> t / (t + alpha) is operator monotone and
-    its trace subadditive,
-
-        d_eff(F F') <= d_eff(K) <= d_eff(F F') + Tr(K - F F') / alpha
-
-    holds for certain; if the bounds are too far apart, raise `rank`.
-
-    Parameters
-    ----------
-    kernel, X, alpha : as for `effective_dimension`
-    rank : int
-        Columns of k for a kernel k T, columns of K for any other; fewer are used if these suffice.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import effective_dimension, sketched_effective_dimension
+    >>> from ovk.online import sketched_effective_dimension
     >>> X = np.linspace(0, 1, 100)[:, None]
-    >>> found = sketched_effective_dimension(Gaussian(0.2), X, 1.0, rank=8)
-    >>> bool(found.lower <= effective_dimension(Gaussian(0.2), X, 1.0) <= found.upper), round(found.middle, 2)
-    (True, 5.09)
+    >>> np.round(sketched_effective_dimension(Gaussian(0.2), X, 1.0, rank=8), 2)
+    array([5.07, 5.1 ])
     """
     rank = check_int(rank, "rank")
     K = _resolved(kernel, X)
@@ -250,9 +193,9 @@ def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 50
     else:
         F, left = _pivoted(np.array(scalar.diag(X)), lambda i: scalar(X, X[[i]])[:, 0], rank)
     values = np.multiply.outer(np.maximum(np.linalg.eigvalsh(F.T @ F), 0.0), outputs).reshape(-1)
-    lower = _over(alpha, values, lambda ratio: ratio / (1.0 + ratio))
+    lower = _over(alpha, values, _saturation)
     beyond = left * float(outputs.sum()) / np.asarray(alpha, dtype=np.float64)
-    return Bracket(lower, lower + (float(beyond) if beyond.ndim == 0 else beyond))
+    return lower, lower + (float(beyond) if beyond.ndim == 0 else beyond)
 
 
 def kernel_eigenvalues(kernel: Any, X: Any) -> Array:
@@ -287,6 +230,10 @@ def _checked(parts: Sequence[Any]) -> Array:
             f"(the largest is {values[-1]:.6g}): check the kernel"
         )
     return np.maximum(values, 0.0)
+
+
+def _saturation(ratio: Array) -> Array:
+    return ratio / (1.0 + ratio)
 
 
 def _over(alpha: Any, values: Array, f: Any) -> Any:
@@ -324,18 +271,10 @@ def _pivoted(left: Array, column: Callable[[int], Array], rank: int) -> tuple[Ar
 
 
 def regret_bound(kernel: Any, X: Any, alpha: float, *, norm: float, largest: float) -> float:
-    """alpha |f|^2 + B^2 log det(I + K / alpha): the regret of `KAWV` against a function of that norm is at most this.
+    """alpha |f|^2 + B^2 log det(I + K / alpha), a bound on the regret of `KAWV` against a function f.
 
-    Parameters
-    ----------
-    kernel : scalar or operator-valued kernel
-    X : (n, p) inputs, all of them
-    alpha : the forecaster's ridge
-    norm : |f|, the comparator's norm in the kernel's space
-    largest : B, a bound on |y_t|
+    X (n, p) are all inputs, `norm` is |f| in the kernel's space and `largest` is B >= |y_t|.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
     >>> from ovk.online import regret_bound
@@ -350,17 +289,12 @@ def regret_bound(kernel: Any, X: Any, alpha: float, *, norm: float, largest: flo
 def projected_regret_bound(
     kernel: Any, X: Any, alpha: float, *, norm: float, largest: float, gap: float, growths: int
 ) -> float:
-    """The bound of `PKAWV` with ``past="exact"`` and Nystrom features, or with any features chosen beforehand.
+    """The bound of `PKAWV` with ``past="exact"`` and Nystrom features, or with any features chosen beforehand:
+    that of `regret_bound` + (1 + growths) n B^2 gap / (alpha + gap).
 
-    Parameters
-    ----------
-    kernel, X, alpha, norm, largest : as for `regret_bound`; the kernel scalar or k T
-    gap : the largest eigenvalue of k(X, X) less its projection, at worst over time; for features known beforehand that
-        of all rows
-    growths : how often the dictionary grew; 0 for features known beforehand
+    `gap` is the largest eigenvalue over time of k(X, X) minus its projection, for a kernel k or k T; `growths` counts
+    how often the dictionary grew (0 for features known beforehand).
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
     >>> from ovk.online import projected_regret_bound
@@ -383,17 +317,13 @@ def projected_regret_bound(
 def spilled_regret_bound(
     features: Any, alpha: float, *, norm: float, largest: float, spill: float, loss: float
 ) -> float:
-    """The bound of `PKAWV` with ``past="projected"``, or of any feature map, from what the features leave out.
+    """The bound of `PKAWV` with ``past="projected"``, or of any feature map: that of `regret_bound`
+    + 2 |f| sqrt(loss spill) + |f|^2 spill.
 
-    Parameters
-    ----------
-    features : (n, m) or (n d, m) features of each row at its own time; later ones may be longer: fill up with zeros
-    alpha, norm, largest : as for `regret_bound`
-    spill : sum over the rows of k(x, x) - |phi(x)|^2 (the largest eigenvalue of K(x, x) - Phi Phi' for several outputs)
-    loss : the comparator's sum of squared errors
+    `features` (n, m) or (n d, m) are those of each row at its own time, padded with zeros; `spill` is the sum of
+    k(x, x) - |phi(x)|^2 (with several outputs the largest eigenvalue of K(x, x) - Phi Phi'), and `loss` the sum of
+    squared errors of f.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from ovk.features import TaylorMap
     >>> from ovk.kernels import Gaussian
@@ -415,12 +345,10 @@ def spilled_regret_bound(
 
 
 def kors_beta(n: int, *, delta: float = 0.05, eps: float = 0.5) -> float:
-    """The oversampling beta with which KORS keeps its promise at all of n rows, but for a chance of delta.
+    """The oversampling beta with which the guarantee of KORS holds at all of n rows with probability 1 - delta.
 
-    It is what the proof needs; in practice 1 to 5 does.
+    The proof needs this much; in practice 1 to 5 is enough.
 
-    Examples
-    --------
     >>> from ovk.online import kors_beta
     >>> round(kors_beta(1000), 1)
     156.9
@@ -430,10 +358,8 @@ def kors_beta(n: int, *, delta: float = 0.05, eps: float = 0.5) -> float:
 
 
 def kors_gap(mu: float, eps: float = 0.5) -> float:
-    """The largest eigenvalue of K - K~ that KORS leaves, when it keeps its promise: eps / (1 - eps) mu.
+    """eps / (1 - eps) mu, a bound on the largest eigenvalue of K - K~ where the guarantee of KORS holds.
 
-    Examples
-    --------
     >>> from ovk.online import kors_gap
     >>> kors_gap(0.01, eps=0.5)
     0.01
@@ -445,17 +371,10 @@ def kors_gap(mu: float, eps: float = 0.5) -> float:
 def kors_size_bound(
     kernel: Any, X: Any, mu: float, *, beta: float | None = None, delta: float = 0.05, eps: float = 0.5
 ) -> float:
-    """How many of these rows, in this order, KORS keeps at most, but for a chance of 2 delta.
+    """Bound on the number of points that KORS keeps of these rows in their order, with probability 1 - 2 delta.
 
-    Parameters
-    ----------
-    kernel : scalar kernel
-    X : (n, p) inputs in the order of the stream
-    mu, beta, eps : of KORS; default beta the one of the proof, `kors_beta`
-    delta : chance
+    The kernel is scalar; the default of `beta` is `kors_beta`.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
     >>> from ovk.online import kors_size_bound
@@ -472,18 +391,10 @@ def kors_size_bound(
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Parameters for a stream of n rows, in units in which outputs and comparator are of order one.
+    """Parameters for a stream of n rows, in units in which outputs and comparator are of order one: the ridge alpha,
+    and mu of KORS. The size m of the dictionary and the regret are orders, up to constants and logarithms; `optimal`
+    tells whether no algorithm has a smaller one.
 
-    Attributes
-    ----------
-    alpha : ridge of the forecaster
-    mu : regularisation of KORS
-    m : size of the dictionary that goes with them, up to constants and logarithms
-    regret : the order of the regret, up to constants and logarithms
-    optimal : whether no algorithm has a smaller order
-
-    Examples
-    --------
     >>> from ovk.online import suggest_from_capacity
     >>> suggest_from_capacity(10_000, gamma=0.25).alpha
     6.309...
@@ -497,17 +408,11 @@ class Suggestion:
 
 
 def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforehand: bool = False) -> Suggestion:
-    """Parameters of the projected forecaster for n rows of p inputs, from what is known of the kernel's capacity.
+    """Parameters of the projected forecaster for n rows of p inputs, from the kernel's capacity.
 
-    Parameters
-    ----------
-    kernel : scalar or operator-valued kernel
-    n, p : rows and inputs
-    m : points that the dictionary may have; default as many as the best rate needs, but at most n
-    known_beforehand : whether the dictionary is chosen from all inputs before the first output
+    `m` limits the size of the dictionary, by default what the best rate needs, at most n. `known_beforehand`: it is
+    chosen from all inputs before the first output.
 
-    Examples
-    --------
     >>> from ovk.kernels import Gaussian, Matern
     >>> from ovk.online import suggest
     >>> suggest(Gaussian(1.0), n=1000, p=1)
@@ -524,8 +429,6 @@ def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforeha
 def suggest_from_capacity(n: int, gamma: float, *, m: int | None = None, known_beforehand: bool = False) -> Suggestion:
     """Parameters for a kernel with d_eff(alpha) <= (n / alpha)^gamma, 0 < gamma < 1.
 
-    Examples
-    --------
     >>> from ovk.online import suggest_from_capacity
     >>> found = suggest_from_capacity(10_000, gamma=0.25, m=20)
     >>> round(found.mu, 4), round(found.regret, 1), found.optimal
@@ -547,10 +450,8 @@ def suggest_from_capacity(n: int, gamma: float, *, m: int | None = None, known_b
 def suggest_analytic(n: int, p: int, *, m: int | None = None) -> Suggestion:
     """alpha = 1 and mu = n^-2, for the Gaussian kernel and others of analytic functions.
 
-    The number of points is that of the monomials of degree at most log(n / mu), its order up to a constant.
+    The number of points is that of the monomials of degree at most log(n / mu), up to a constant.
 
-    Examples
-    --------
     >>> from ovk.online import suggest_analytic
     >>> suggest_analytic(100, p=2).mu
     0.0001
@@ -563,18 +464,12 @@ def suggest_analytic(n: int, p: int, *, m: int | None = None) -> Suggestion:
 
 
 def taylor_degree(n: int, p: int, radius: float, mu: float | None = None) -> int:
-    """The least degree of Taylor features with K - K~ <= mu I for n rows within a radius, in units of the length scale.
+    """The least degree of Taylor features with K - K~ <= mu I (default n^-2) for n rows of p inputs, where `radius` is
+    the largest |x - centre| / l.
 
-    Each diagonal entry of K - K~ is at most the chance that a Poisson variable of mean radius^2 exceeds the degree.
+    Each diagonal entry of K - K~ is at most the probability that a Poisson variable of mean radius^2 exceeds the
+    degree.
 
-    Parameters
-    ----------
-    n, p : rows and inputs
-    radius : the largest |x - centre| / l
-    mu : default n^-2, as for KORS
-
-    Examples
-    --------
     >>> from ovk.online import taylor_degree
     >>> taylor_degree(1000, p=2, radius=1.0)
     11
@@ -597,8 +492,6 @@ def capacity_exponent(kernel: Any, p: int) -> float:
 
     A Matern kernel's space is the Sobolev space of smoothness s = nu + p / 2, with gamma = p / (2 s).
 
-    Examples
-    --------
     >>> from ovk.kernels import Gaussian, Matern
     >>> from ovk.online import capacity_exponent
     >>> capacity_exponent(Matern(1.5), p=1), capacity_exponent(Gaussian(), p=8)
@@ -652,14 +545,8 @@ def _unknown(kernel: Any) -> ValueError:
 
 @dataclass(frozen=True)
 class ErrorBound:
-    """What the theorem says after t steps.
-
-    Attributes
-    ----------
-    excess : a / sqrt(t) + b / t, what the mean instantaneous risk may exceed the best regularised risk by; None when
-        the theorem does not apply
-    U : bound on |f_t| in the kernel's norm, at least |f_0|; None when there is none
-    failed : which assumption fails, empty when all hold
+    """Theorem 1 after t steps: `excess` is a / sqrt(t) + b / t and U the bound on |f_t|, None where the theorem gives
+    none; `failed` names the assumption that is violated, empty when all hold.
     """
 
     excess: float | None
@@ -668,15 +555,8 @@ class ErrorBound:
 
 
 def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
-    """The right-hand side of theorem 1 for a learner that has begun.
+    """The right-hand side of theorem 1 for a learner that has begun; the squared loss needs `largest_output`, C_y.
 
-    Parameters
-    ----------
-    model : OLOK
-    largest_output : bound C_y on |y|, needed for the squared loss
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from ovk import OLOK
     >>> from ovk.kernels import Gaussian
@@ -684,45 +564,42 @@ def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
     >>> model = OLOK(Gaussian(1.0), alpha=0.5, loss="hinge", schedule=1.0).fit(np.eye(2), [1.0, -1.0])
     >>> error_bound(model).U
     2.0
-    >>> error_bound(OLOK(Gaussian(1.0), alpha=0.5, schedule=1.0).fit(np.eye(2), [1.0, -1.0]), 1.0).failed
-    'assumption 3: the squared loss needs alpha > 2 kappa^2 = 2, alpha is 0.5'
     """
+
+    def failed(why: str, U: float | None = None) -> ErrorBound:
+        return ErrorBound(None, U, why)
+
     schedule, loss, alpha = as_schedule(model.schedule), as_loss(model.loss), float(model.alpha)
     kappa2 = model.kernel_.norm_bound()
     if model.fit_intercept:
-        return ErrorBound(None, None, "the theorem is about a penalised f: it does not cover fit_intercept")
+        return failed("the theorem is about a penalised f: it does not cover fit_intercept")
     if isinstance(loss, ThresholdLoss):
-        return ErrorBound(None, None, f"the theorem does not cover the threshold that {type(loss).__name__} learns")
+        return failed(f"the theorem does not cover the threshold that {type(loss).__name__} learns")
     if alpha == 0:
-        return ErrorBound(None, None, "the theorem needs a penalty: alpha is 0")
+        return failed("the theorem needs a penalty: alpha is 0")
     if kappa2 is None:
-        return ErrorBound(None, None, "assumption 1: the kernel has no known bound on |K(x, x)|")
+        return failed("assumption 1: the kernel has no known bound on |K(x, x)|")
     kappa = float(np.sqrt(kappa2))
     if isinstance(loss, Squared):
         if largest_output is None:
-            return ErrorBound(
-                None, None, "assumption 3: the squared loss needs a bound on the outputs (largest_output)"
-            )
+            return failed("assumption 3: the squared loss needs a bound on the outputs (largest_output)")
         if alpha <= 2 * kappa2:
-            return ErrorBound(
-                None,
-                None,
-                f"assumption 3: the squared loss needs alpha > 2 kappa^2 = {2 * kappa2:g}, alpha is {alpha:g}",
-            )
+            needed = f"the squared loss needs alpha > 2 kappa^2 = {2 * kappa2:g}"
+            return failed(f"assumption 3: {needed}, alpha is {alpha:g}")
         U = max(largest_output / kappa, 2 * largest_output / alpha)
     else:
         steepest = loss.lipschitz(model.support_.A.shape[2])
         if steepest is None:
-            return ErrorBound(None, None, f"assumption 2: {type(loss).__name__} is not Lipschitz")
+            return failed(f"assumption 2: {type(loss).__name__} is not Lipschitz")
         U = steepest * kappa / alpha
     U = max(U, float(model.initial_norm_))
     if not isinstance(schedule, InverseSqrt) or schedule.start != 1 or model.average or model.discount != 1:
-        return ErrorBound(None, U, "the theorem is about eta_t = eta / sqrt(t) from t = 1, without average or discount")
+        return failed("the theorem is about eta_t = eta / sqrt(t) from t = 1, without average or discount", U)
     truncation = model._truncation()
     if truncation is not None and not isinstance(truncation, PaperWindow):
-        return ErrorBound(None, U, "the theorem is about no truncation, or the paper's window (PaperWindow)")
+        return failed("the theorem is about no truncation, or the paper's window (PaperWindow)", U)
     if truncation is not None and model.initial_norm_ > 0:
-        return ErrorBound(None, U, "the theorem for the paper's window starts from zero, not from init")
+        return failed("the theorem for the paper's window starts from zero, not from init", U)
     eta, c = float(schedule.eta), 2.0 if truncation is None else 10.0
     if schedule.scaled:
         eta /= max(kappa2, 1.0)

@@ -71,7 +71,7 @@ def slow_alarm(losses, means):
     seed=st.integers(0, 99),
 )
 def test_the_alarm_is_what_it_says_whatever_the_chunks(sizes, growth, seed):
-    losses, alarm, start, since = errors(growth=growth, seed=seed), ErrorAlarm(1, 2, 2), 0, 0
+    losses, alarm, start, since = errors(growth=growth, seed=seed), ErrorAlarm(1, 2, classes=False), 0, 0
     # The mean was half as good, and gets better where the errors do not grow.
     means = 2.0 * losses * np.random.default_rng(seed).uniform(0.5, 1.5, losses.shape)
     means[150:] *= 0.3 / growth
@@ -86,7 +86,7 @@ def test_the_alarm_is_what_it_says_whatever_the_chunks(sizes, growth, seed):
 def test_errors_of_a_constant_variance_raise_few_alarms():
     rng, alarms = np.random.default_rng(0), 0
     for _ in range(40):
-        alarm = ErrorAlarm(1, 1, 1)
+        alarm = ErrorAlarm(1, 1, classes=False)
         z, e = rng.standard_normal((2, 2_000, 1)) / 1e3
         alarms += alarm.look(e**2, (z + e) ** 2, np.zeros(1))[1] > 0
     assert alarms <= 80_000 / np.exp(ALARM_LIMIT) + 3 * np.sqrt(80_000 / np.exp(ALARM_LIMIT))
@@ -98,7 +98,7 @@ def test_changes_are_dated(row):
     losses[row:] *= 50.0
     # The row before the change was larger than most: it would have raised the sum.
     losses[row - 1] = 3.0
-    alarm = ErrorAlarm(1, 1, 1)
+    alarm = ErrorAlarm(1, 1, classes=False)
     alarm.sums[:] = 2 * ALARM_LIMIT
     assert alarm.date(losses, 30) == 180 - row
 

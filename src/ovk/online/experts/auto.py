@@ -137,9 +137,6 @@ class AutoStream(StreamRegressor):
         self.n_outputs_, self.single_output_ = rows.Y.shape[1], rows.single
         self.mixture_ = ExpertMixture(rows.X.shape[1], self.n_outputs_, lag=self.lag)
 
-    def _refuse_weights(self) -> None:
-        pass
-
     def _learn(self, rows: Rows) -> Array:
         return self.mixture_.predict_and_update(rows.X, rows.Y, rows.weights, rows.last)
 
@@ -162,8 +159,8 @@ class AutoStream(StreamRegressor):
         self._check_then_learn(X, y, sample_weight, np.asarray(last_label, dtype=np.float64))
         return self
 
-    def _row_plan(self) -> tuple[int, Any] | None:
-        return self.n_outputs_, None
+    def _row_plan(self) -> bool:
+        return True
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         mixture = self.mixture_._snapshot()
@@ -265,7 +262,7 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
         (n,) labels
         """
         with self._transaction() as work:
-            P = work.predict_proba_then_learn(X, y, classes, sample_weight)
+            P = work._check_then_learn(X, y, classes, sample_weight)
             guesses: Labels = work.classes_[P.argmax(axis=1)]
             return guesses
 
@@ -283,8 +280,7 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
     @reads_snapshot
     def predict(self, X: Any) -> Labels:
         """(n,) most probable labels, as if each row came next; nothing is learned."""
-        winners = self.predict_proba(X).argmax(axis=1)
-        labels: Labels = self.classes_[winners]
+        labels: Labels = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return labels
 
     def _check_then_learn(
@@ -311,49 +307,32 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
                 )
             given = labels[counts] if classes is None else classes
             self.classes_ = unique_labels(given) if whole or classes is not None else given[:1]
-            self.mixture_ = ExpertMixture(X.shape[1], _code_length(len(self.classes_)), classes=True, lag=self.lag)
+            outputs = 1 if len(self.classes_) <= 2 else len(self.classes_)
+            self.mixture_ = ExpertMixture(X.shape[1], outputs, classes=True, lag=self.lag)
         if counts.any() and _is_text(labels[counts]) != _is_text(self.classes_):
             raise ValueError(
                 f"y holds the label {labels[counts].tolist()[0]!r}, and the classes so far are "
                 f"{self.classes_.tolist()}: numbers and text do not go into one array, so give all labels as text"
             )
-        return self._learn(X, labels, known, counts, weights, last)
 
-    def _learn(
-        self,
-        X: Array,
-        y: Labels,
-        known: Mask,
-        counts: Mask,
-        weights: Array | None,
-        last: tuple[Labels, Mask] | None,
-    ) -> Array:
+        def update(rows: slice) -> Array:
+            before = None if last is None else self._codes(last[0][rows], last[1][rows])
+            some = None if weights is None else weights[rows]
+            return self.mixture_.predict_and_update(X[rows], self._codes(labels[rows], known[rows]), some, before)
+
         parts, start = [], 0
         while start < len(X):
-            new = counts[start:] & ~np.isin(y[start:], self.classes_)
-            stop = start + int(new.argmax()) if new.any() else len(y)
-            parts.append(self._probabilities(self._update(X, y, known, weights, last, slice(start, stop))))
-            if stop < len(y):
+            new = counts[start:] & ~np.isin(labels[start:], self.classes_)
+            stop = start + int(new.argmax()) if new.any() else len(labels)
+            parts.append(self._probabilities(update(slice(start, stop))))
+            if stop < len(labels):
                 # The row that brings a new class is predicted without it.
                 parts.append(self._probabilities(self.mixture_.predict(X[stop : stop + 1])))
-                self._add_class(y[stop])
-                self._update(X, y, known, weights, last, slice(stop, stop + 1))
+                self._add_class(labels[stop])
+                update(slice(stop, stop + 1))
             start = stop + 1
         k = len(self.classes_)
         return np.vstack([np.empty((0, k)), *(np.pad(P, ((0, 0), (0, k - P.shape[1]))) for P in parts)])
-
-    def _update(
-        self,
-        X: Array,
-        y: Labels,
-        known: Mask,
-        weights: Array | None,
-        last: tuple[Labels, Mask] | None,
-        rows: slice,
-    ) -> Array:
-        before = None if last is None else self._codes(last[0][rows], last[1][rows])
-        Y = self._codes(y[rows], known[rows])
-        return self.mixture_.predict_and_update(X[rows], Y, None if weights is None else weights[rows], before)
 
     def _codes(self, labels: Labels, known: Mask) -> Array:
         """(n, d) the indicator of the second of up to two classes, else all k indicators; nan where not known."""
@@ -383,7 +362,3 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
 
 def _is_text(labels: Labels) -> bool:
     return labels.dtype.kind in "US" or (labels.dtype.kind == "O" and isinstance(labels[0], str))
-
-
-def _code_length(classes: int) -> int:
-    return 1 if classes <= 2 else classes

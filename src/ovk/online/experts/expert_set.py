@@ -52,7 +52,7 @@ MAX_EXPONENT = 100.0
 
 @dataclass
 class Choice(State):
-    """What a refit has chosen: whether the last label is an input of the kernel, its width for inputs times the metric
+    """What a refit has chosen: whether the last label is an input of the kernel, the width for inputs times the metric,
     (p,) or (p + d,), and ridges of the kernel and of the linear experts.
     """
 
@@ -88,8 +88,7 @@ def _exponentials(D: Array, factor: float) -> Array:
     D *= factor
     np.minimum(D, 0.0, out=D)
     np.maximum(D, -MAX_EXPONENT, out=D)
-    values: Array = np.exp(D, out=D)
-    return values
+    return np.exp(D, out=D)
 
 
 def choose(
@@ -137,15 +136,7 @@ class _Compared:
     """
 
     def __init__(
-        self,
-        X: Array,
-        last: Array,
-        Y: Array,
-        weights: Array | None,
-        rows: int,
-        shares: Array | None,
-        *,
-        classes: bool,
+        self, X: Array, last: Array, Y: Array, weights: Array | None, rows: int, shares: Array | None, *, classes: bool
     ) -> None:
         shares = np.ones(Y.shape[1]) if shares is None else shares
         # Outputs in one system count alike.
@@ -164,11 +155,9 @@ class _Compared:
         return np.vstack([part.inputs[lag] for part in self._parts])
 
     def linear_score(self, alpha: float) -> float:
-        """Of the linear term alone, with the last label."""
         return float(self._shares @ [part.linear_score(alpha) for part in self._parts])
 
     def score(self, choice: Choice) -> float:
-        """Of the kernel with the linear term."""
         return float(self._shares @ [part.score(choice) for part in self._parts])
 
     def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
@@ -329,7 +318,6 @@ JITTER = 1e-6
 
 
 def experts_and_windows(*, classes: bool) -> list[tuple[str, int | None]]:
-    """Name and window of each expert, None for one that never forgets."""
     found: list[tuple[str, int | None]] = [("mean", window) for window in MEAN_WINDOWS]
     found.append(("transitions", TRANSITION_WINDOW))
     found += [(name, window) for name in ("linear with last label", "linear") for window in LINEAR_WINDOWS]
@@ -442,9 +430,6 @@ class ExpertSet(CompactState):
     #: The points in the units of the kernel, with their squared lengths; None until they are needed.
     _scaled_points: tuple[Array, Array] | None = None
 
-    def __len__(self) -> int:
-        return len(self.spans)
-
     @property
     def columns(self) -> Any:
         return slice(None) if self.outputs is None else self.outputs
@@ -459,11 +444,8 @@ class ExpertSet(CompactState):
         cut = max(0, len(self.points) - PREVIOUS_POINTS)
         copy.points = self.points[: len(self.points) - cut]
         copy.whitening = np.asfortranarray(self.whitening[: len(copy.points), : len(copy.points)])
-        copy.spans, copy.ridges, copy.logistic = (
-            [[start, stop - cut]],
-            [self.ridges[KERNEL_EXPERT].leading(stop - cut - start)],
-            [],
-        )
+        copy.spans, copy.logistic = [[start, stop - cut]], []
+        copy.ridges = [self.ridges[KERNEL_EXPERT].leading(stop - cut - start)]
         return copy
 
     def predict_and_update(self, X: Array, last: Array, Y: Array, weights: Array | None = None) -> Array:
@@ -478,13 +460,12 @@ class ExpertSet(CompactState):
             R = np.empty((len(x), self._width()))
             for some in (known, ~known):
                 R[some] = self._columns(x[some], lags[some])
-        F, ridges = np.empty((len(R), len(self), y.shape[1])), len(self.ridges)
+        F, ridges = np.empty((len(R), len(self.spans), y.shape[1])), len(self.ridges)
+        done = 0
         if len(R) == 1 and not np.isnan(y).any():
             rows = [R[0, start:stop] for start, stop in self.spans[:ridges]]
             F[0, :ridges] = append_row(self.ridges, rows, y[0], 1.0 if weights is None else sqrt(weights[0]))
             done = ridges
-        else:
-            done = 0
         for k, expert in enumerate(self._experts()[done:], done):
             start, stop = self.spans[k]
             F[:, k] = expert.predict_and_update(R[:, start:stop], y, weights)
@@ -508,11 +489,8 @@ class ExpertSet(CompactState):
         return y if self.outputs is None else y[:, self.outputs]
 
     def _predictions(self, F: Array) -> Array:
-        return F if self.classes else self._units().predictions(F)
-
-    def _units(self) -> Scale:
-        labels, outputs = self.labels, self.outputs
-        return labels if outputs is None else Scale(labels.centre[outputs], labels.scale[outputs])
+        units = Scale(self.labels.centre[self.columns], self.labels.scale[self.columns])
+        return F if self.classes else units.predictions(F)
 
     def left_out(self, X: Array, last: Array, Y: Array, weights: Array | None) -> Array:
         """(n, d) what the kernel expert that never forgets says of each row that the experts began with, without it."""
@@ -555,10 +533,6 @@ OTHER_OUTPUTS_ALPHA = 0.1
 
 
 class OtherOutputs(State):
-    """Predictions of outputs from those of all of them: (n, d) predictions F of rows, each made without it, and labels
-    Y begin.
-    """
-
     _saved_state = ("units", "groups", "ridges")
     _state_classes = {"units": Scale, "ridges": DecayingRidge}
 

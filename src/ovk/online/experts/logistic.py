@@ -106,9 +106,7 @@ def logit(p: Array) -> Array:
 
 
 class LogisticStacking(State):
-    """Probabilities of each output from those of the experts and of their mixture; the ridge alpha pulls towards the
-    mixture.
-    """
+    """Probabilities of each output; the ridge alpha pulls towards the mixture of the experts."""
 
     _saved_state = ("vote", "stacked")
     _state_classes = {"stacked": OnlineLogistic}

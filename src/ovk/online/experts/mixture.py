@@ -72,12 +72,11 @@ ODDS_AGAINST_NEW = 10.0
 
 
 class ErrorAlarm(State):
-    """Watches the errors of each output, or one error of a row for classes."""
-
     _saved_state = ("level", "labels", "sums", "since", "rows", "usual_sums")
     _state_classes = {"rows": RowBuffer}
 
-    def __init__(self, inputs: int, outputs: int, watched: int) -> None:
+    def __init__(self, inputs: int, outputs: int, *, classes: bool) -> None:
+        watched = 1 if classes else outputs
         #: The last rows: inputs, last labels, labels, labels as they were learned, predictions and weights.
         columns = (inputs, outputs, outputs, outputs, outputs)
         self.rows = RowBuffer((*(np.empty((0, count)) for count in columns), np.empty(0)))
@@ -124,7 +123,6 @@ class ErrorAlarm(State):
         return stop, int(self.since[self.sums > ALARM_LIMIT].max(initial=0))
 
     def _look_at_row(self, both: list[float], floor: list[float]) -> None:
-        """The same for one row of few outputs: lists are quicker than small arrays."""
         d, g = len(both) // 2, LEVEL_DISCOUNT
         level, labels, pairs = self.level.tolist(), self.labels.tolist(), range(len(both))
         before = [max(level[j] / labels[j], floor[j]) if labels[j] >= MIN_LABELS else nan for j in pairs]
@@ -149,14 +147,11 @@ class ErrorAlarm(State):
         before = len(losses) - since
         counts, sums = (np.cumsum(part, axis=0) for part in (np.isfinite(losses), np.nan_to_num(losses)))
         tiny = np.finfo(float).tiny
-        fits = [n * np.log(np.maximum(v, tiny) / np.maximum(n, 1)) for n, v in _both(counts, sums)]
+        both = (counts, sums), (counts[-1] - counts, sums[-1] - sums)
+        fits = [n * np.log(np.maximum(v, tiny) / np.maximum(n, 1)) for n, v in both]
         start = max(before - 1, 0)
         found = (fits[0] + fits[1]).sum(axis=1)[start:-1]
         return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + DATE_SLACK)[-1])
-
-    def usual(self) -> Array:
-        total, labels = self.usual_sums
-        return np.asarray(total / np.maximum(labels, 1.0))
 
     def keep(self, losses: Array, *rows: Array) -> None:
         """Keep rows for a learner that may have to start with them, and count their (n, d) errors as usual ones."""
@@ -165,10 +160,6 @@ class ErrorAlarm(State):
         self.usual_sums = np.stack(list(sums))
         self.rows.append(*rows)
         self.rows.drop(max(0, len(self.rows) - MAX_REPLAYED_ROWS))
-
-
-def _both(counts: Array, sums: Array) -> list[tuple[Array, Array]]:
-    return [(counts, sums), (counts[-1] - counts, sums[-1] - sums)]
 
 
 def running_sums(first: Array, values: Array, discount: float) -> Array:
@@ -207,12 +198,6 @@ class Contest(State):
         firsts = self.old, self.new, self.labels
         values = old + self.usual, new + self.usual, np.where(np.isfinite(old), 1.0, np.nan)
         return [running_sums(*pair, CONTEST_DISCOUNT) for pair in zip(firsts, values, strict=True)]
-
-    def ratio(self) -> Array:
-        """(d,) errors of the new learner over those of the old one; nan where there are none."""
-        with np.errstate(all="ignore"):
-            found: Array = self.new / self.old
-        return found
 
 
 def _weight(old: Array, new: Array, labels: Array) -> Array:
@@ -283,12 +268,9 @@ class ExpertMixture(State):
         self.regrets = MLPoly(DISCOUNT)
         self.regrets.start(slots, outputs)
         self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
-        self.alarm = self._new_alarm(inputs, outputs) if watched else None
+        self.alarm = ErrorAlarm(inputs, outputs, classes=classes) if watched else None
         self.candidate: ExpertMixture | None = None
         self.contest: Contest | None = None
-
-    def _new_alarm(self, inputs: int, outputs: int) -> ErrorAlarm:
-        return ErrorAlarm(inputs, outputs, 1 if self.classes else outputs)
 
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None, last: Array | None = None) -> Array:
         """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned.
@@ -345,11 +327,10 @@ class ExpertMixture(State):
         alone: Array,
         beside: Array | None,
     ) -> Array:
-        """Predictions together with those of the mixture that has started beside this one.
+        """Predictions together with those of the candidate, which starts at an alarm; the better of the two goes on.
 
-        Starts one at an alarm, and lets the better one go on. All three learn by themselves, so it does not matter
-        that they have gone through all rows already. `kept` are the labels as they were learned, with outliers
-        clipped, and `means` predictions of the mean.
+        Both learn by themselves, so it does not matter that they have gone through all rows already. `kept` are the
+        labels as learned, with outliers clipped, and `means` predictions of the mean.
         """
         assert self.alarm is not None
         Z, start, learned = np.empty(Y.shape), 0, np.asarray(np.isfinite(Y).any(axis=1))
@@ -374,8 +355,9 @@ class ExpertMixture(State):
             start += stop
             won = self.contest is not None and self._beaten(0 if since else age + looked)
             if won:
+                assert self.candidate is not None
                 assert beside is not None
-                self._give_way()
+                vars(self).update({**vars(self.candidate), "alarm": self.alarm})
                 alone = beside
             if since:
                 beside = np.empty(Y.shape)
@@ -391,16 +373,15 @@ class ExpertMixture(State):
         return squares.sum(axis=1, keepdims=True) if self.classes else squares
 
     def _floor(self) -> Array:
-        """(d,) squared errors that are as good as none."""
         if self.classes:
             return np.array([MIN_LOSS])
         return MIN_LOSS * (self.experts[0].labels.scale ** 2 if self.experts else np.ones(len(self.last)))
 
     def _start_beside(self, since: int) -> ExpertMixture:
-        """A mixture that has seen the last rows only."""
         assert self.alarm is not None
         rows = self.alarm.rows.arrays
-        usual = self.alarm.usual()
+        total, labels = self.alarm.usual_sums
+        usual = total / np.maximum(labels, 1.0)
         since = self.alarm.date(self._losses(rows[2], rows[4]), min(since, len(self.alarm.rows)))
         X, last, Y, kept, old, weights = (array[-since:] for array in rows)
         new = type(self)(X.shape[1], Y.shape[1], classes=self.classes, lag=self.lag, watched=False)
@@ -410,15 +391,17 @@ class ExpertMixture(State):
         return new
 
     def _beaten(self, age: int) -> bool:
-        """Whether the mixture beside this one takes its place now; at an alarm, whose age is 0, the one that leads
-        stays. It is given up if it has had its time.
+        """Whether the candidate takes over now; at an alarm, whose age is 0, the one that leads stays. A candidate
+        that has not won in time is given up.
         """
         assert self.contest is not None
-        weight, ratio = self.contest.weight(), self.contest.ratio()
+        weight = self.contest.weight()
         if age == 0:
             return bool((weight > 0.5).all())
         if age not in self._comparison_rows:
             return False
+        with np.errstate(all="ignore"):
+            ratio = self.contest.new / self.contest.old
         clear = bool((ratio <= CLEAR_RATIO).all())
         better = bool(np.log(ratio).mean() <= np.log(BETTER_RATIO)) if np.isfinite(ratio).all() else False
         won = clear or (age == self._comparison_rows[-1] and better)
@@ -427,10 +410,6 @@ class ExpertMixture(State):
         ):
             self.candidate = self.contest = None
         return won
-
-    def _give_way(self) -> None:
-        assert self.candidate is not None
-        vars(self).update({**vars(self.candidate), "alarm": self.alarm})
 
     def _until_refit(self, counted: int) -> int:
         """Rows up to the next refit after so many; more than there will ever be after the last."""
@@ -514,7 +493,8 @@ class ExpertMixture(State):
         """
         new = self._snapshot()
         new.recent.add_columns(count)
-        new.alarm, new.candidate, new.contest = self._new_alarm(new.recent.X.shape[1], len(self.last)), None, None
+        new.alarm = ErrorAlarm(new.recent.X.shape[1], len(self.last), classes=self.classes)
+        new.candidate = new.contest = None
         if self.experts:
             new.since = self.count
             with one_blas_thread():
@@ -589,7 +569,6 @@ class ExpertMixture(State):
         return Z, kept
 
     def _refit(self) -> None:
-        """Choose settings anew, and begin new experts with the rows kept."""
         X, last, Y, weights = self.recent.with_weights()
         before = self.experts
         if before:
@@ -659,12 +638,10 @@ class ExpertMixture(State):
         return F
 
     def _slots_of_experts(self) -> Iterator[tuple[slice, ExpertSet]]:
-        """Where the predictions of all experts go."""
         yield from ((slice(2, -1), experts) for experts in self.experts)
         yield from ((slice(-1, None), experts) for experts in self.previous)
 
     def _shown(self, last: Array) -> Array:
-        """Last labels as inputs; missing where they may not be used."""
         return last if self.lag else np.full_like(last, np.nan)
 
     def _clip(self, F: Array, low: Array, high: Array) -> Array:
@@ -699,9 +676,7 @@ def _with_first(first: Array, rows: Array) -> Array:
 
 
 def _mean(total: Array, count: Array) -> Array:
-    """Sums over their numbers; 0 where there is nothing yet."""
-    mean: Array = total / np.where(count > 0.0, count, 1.0)
-    return mean
+    return total / np.where(count > 0.0, count, 1.0)
 
 
 def _fill_forward(Y: Array) -> Array:

@@ -64,7 +64,6 @@ class BlockInputs(NamedTuple):
     bias: Array | None = None
 
     def biases(self, a: Array) -> Array | None:
-        """The intercept before each row, (b, d), from the steps a of the block."""
         return None if self.bias is None else self.bias + np.cumsum(a, axis=0) - a
 
     def weighted(self, between: Array) -> Array:
@@ -169,9 +168,8 @@ class Decays:
 
 
 def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: Array) -> tuple[Array, Array]:
-    """Predictions and coefficients, (b, d) each, with the decays divided out.
-
-    With one scalar gram, G_q = t_q G, and (diag(rho / (eta t_q)) + G) (t_q u_q) needs no other matrix than G itself.
+    """With the decays divided out. If there is one scalar gram, G_q = t_q G, and (diag(rho / (eta t_q)) + G) (t_q u_q)
+    needs no other matrix than G itself.
     """
     bases, targets = decoupled.split(base), decoupled.split(Y / start[:-1, None])
     single = len(decoupled.grams) == 1

@@ -156,7 +156,8 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
             raise ValueError(f"grid has {len(self.grid_)} points but y has {d} columns")
         if not kernels:
             kernels = list(kernel_grid(X, operators=None if curves else [Identity()]))
-        resolved = [self._placed(kernel).resolve(X, d) for kernel in kernels]
+        kernels = [clone(kernel) if self.grid_ is None else bind_grid(clone(kernel), self.grid_) for kernel in kernels]
+        resolved = [kernel.resolve(X, d) for kernel in kernels]
         if self.even and len(resolved) > 1:
             resolved.append(WeightedSum(list(resolved), np.full(len(resolved), 1.0 / len(resolved))))
         pattern = OLOK(alpha=1e-3, schedule="auto", warm_up=0) if self.learner is None else self.learner
@@ -172,9 +173,6 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         if isinstance(self.kernels, OperatorKernel) or not isinstance(self.kernels, Sequence) or not self.kernels:
             raise ValueError(f"kernels must be a sequence of at least one kernel, got {self.kernels!r}")
         return [as_operator_kernel(kernel) for kernel in self.kernels]
-
-    def _placed(self, kernel: OperatorKernel) -> Any:
-        return clone(kernel) if self.grid_ is None else bind_grid(clone(kernel), self.grid_)
 
     def _forecast(self, each: Array, Y: Array) -> Array:
         """Predictions of the rows (n, d) from those of the learners (m, n, d), each with the weights before it.
@@ -203,7 +201,6 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         return result
 
     def _follow_slopes(self, each: Array, Y: Array, radius: Array) -> Array:
-        """Exponentiated gradient, row by row: each prediction decides where the next weights go."""
         result, slopes = np.empty(Y.shape), self.slopes_.copy()
         for j, (y, B) in enumerate(zip(Y, radius, strict=True)):
             result[j] = slope_weights(slopes, self.t_ + j + 1, float(B)) @ each[:, j]

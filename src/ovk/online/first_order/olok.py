@@ -92,7 +92,6 @@ class RowPlan:
         self._rates: tuple[int, list[float], dict[str, Any]] = (0, [], {})
 
     def rate(self, t: int) -> float:
-        """The step size of the schedule at step t."""
         first, rates, known = self._rates
         # A schedule may be changed in place by `set_params`.
         if not first <= t < first + len(rates) or known != self.schedule.__dict__:
@@ -502,7 +501,7 @@ class OLOK(StreamRegressor):
     # Dropping old support points --------------------------------------------------------------------------------------
 
     def _of_the_data(self) -> bool:
-        """Whether the user leaves to the data what the learner works with: the algorithm is not that of the paper."""
+        """Whether the kernel is chosen from the data, unlike in the paper."""
         return self.init is None and learns_width(self.kernel)
 
     def _truncation(self) -> Truncation | None:
@@ -511,7 +510,6 @@ class OLOK(StreamRegressor):
         return as_truncation(self.truncation)
 
     def _bound_truncation(self, loss: Loss, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:
-        """Bring the bound on the cost of truncation up to date."""
         dropped = np.zeros(len(times) + 1)
         if edge is not None:
             logs = np.concatenate([[0.0], np.cumsum(np.log(steps.rho))])
@@ -575,7 +573,6 @@ class OLOK(StreamRegressor):
         return float(schedule.rate(np.array([1]))[0]) / max(bound or 1.0, 1.0)
 
     def _clock(self, times: Times) -> Times:
-        """At which steps the schedule is read: a window can hold the step size."""
         truncation = self._truncation()
         return times if truncation is None else truncation.clock(times)
 
@@ -594,17 +591,14 @@ class OLOK(StreamRegressor):
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
-    def _row_plan(self) -> tuple[int, RowPlan] | None:
+    def _row_plan(self) -> RowPlan | None:
         plan = RowPlan(self)
         adaptive = isinstance(plan.schedule, DistanceOverGradients)
         aged = isinstance(plan.truncation, ByAge) and not isinstance(plan.truncation, Window)
         learned_too = self.average or plan.loss.unsupervised or isinstance(plan.loss, ThresholdLoss)
-        if adaptive or aged or learned_too or self.kernel_.norm_bound() is None:
-            return None
-        return self.n_outputs_, plan
+        return None if adaptive or aged or learned_too or self.kernel_.norm_bound() is None else plan
 
     def _row_prediction(self, X: Array) -> Array:
-        """f(x) + b, (d,), in the units of the learner."""
         support, bias = self.support_, self.progress_.bias
         f = self.kernel_.product(X, support.X, support.A[:, 0])[0] if len(support) else np.zeros(support.A.shape[2])
         return f if bias is None else f + bias
@@ -672,9 +666,6 @@ class OLOK(StreamRegressor):
         return learned, self._outputs_of_user(z)
 
 
-# OLOK for class labels.
-
-
 @dataclass(eq=False, repr=False)
 class OLOKClassifier(CodedClassifier):
     """Online classification with operator-valued kernels.
@@ -727,7 +718,6 @@ class OLOKClassifier(CodedClassifier):
         return tags
 
     def _code(self, classes: int) -> Array:
-        """A row of targets for each class."""
         if classes == 2:
             return np.array([[-1.0], [1.0]])
         # The loss of the learner, which knows what the default was when it began.

@@ -201,7 +201,7 @@ def as_truncation(truncation: Any) -> Truncation | None:
 
 
 class Errors(NamedTuple):
-    """Bounds on the distances, of f and of the threshold that is learned with it, to the learner that drops nothing."""
+    """Bounds on the distances of f and of its threshold to the learner that drops nothing."""
 
     f: float
     threshold: float = 0.0

@@ -86,7 +86,6 @@ class StreamSums(State, ABC):
         return self.total().B
 
     def ridge_factor(self) -> float:
-        """What the ridge is multiplied by in the block that starts."""
         return 1.0
 
     def row_factors(self, before: Times) -> Array | None:
@@ -103,7 +102,7 @@ class StreamSums(State, ABC):
 
 @dataclass
 class AllRowsSums(StreamSums, kind="all rows"):
-    """Sums over all rows, in two levels: those of recent blocks, and those of all blocks before."""
+    """Sums over all rows, in two levels: recent blocks, and all blocks before."""
 
     _state_classes = {"old": FeatureSums, "recent": FeatureSums}
 
@@ -303,7 +302,6 @@ class ProgressiveRidge(State, ABC):
         return np.sqrt(weights) if factors is None else factors * np.sqrt(weights)
 
     def add_for_new_features(self, new: slice, Phi: Array, Y: Array, observed: Mask, ages: Array) -> None:
-        """Add what points of the past say about new features, between blocks; `ages`: how many points ago they came."""
         self.sums.add_for_new_features(new, Phi, np.where(observed, Y, np.nan), ages)
 
     def merge(self, other: ProgressiveRidge) -> None:

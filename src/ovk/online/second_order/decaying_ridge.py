@@ -34,7 +34,7 @@ from ovk.base import Array, Mask, SingularSystem, State, Times
 
 
 class CompactState(State):
-    """A state of which pickles hold what files do; of lower triangular matrices both hold the triangle alone."""
+    """A state whose pickles hold what files do; of lower triangular matrices both hold the triangle alone."""
 
     #: Attributes that are (m, m) matrices of which only the lower triangle is read.
     _triangles: ClassVar[tuple[str, ...]] = ()
@@ -93,8 +93,7 @@ def first_limit(residuals: Array, factor: float) -> Array:
     size = np.abs(np.nan_to_num(residuals))
     # The few largest may be outliers.
     large = factor * np.quantile(size, INLIER_QUANTILE, axis=0, method="lower")
-    limit: Array = np.where(large > 0.0, np.maximum(large, MIN_LIMIT), np.inf)
-    return limit
+    return np.where(large > 0.0, np.maximum(large, MIN_LIMIT), np.inf)
 
 
 def next_limit(limit: Array, residual: Array, factor: float) -> Array:
@@ -141,7 +140,7 @@ class ResidualLimits(State):
         return need + (int(outlier.argmax()) if outlier.any() else len(residuals) - need)
 
     def clip(self, residuals: Array) -> Array:
-        """(n, d) residuals within the limits, of rows of which at most the last is an outlier; updates the limits."""
+        """Residuals (n, d) of rows of which at most the last is an outlier, within the limits, which are updated."""
         found = residuals.copy()
         need = min(max(ROWS_BEFORE_LIMIT - len(self.early), 0), len(residuals))
         if need:
@@ -246,38 +245,22 @@ class DecayingRidge(CompactState):
         above 0.
         """
         known: Mask = ~np.asarray(np.isnan(Y).all(axis=1))
-        if not known.all():
-            return self._predict_and_update_known(Phi, Y, weights, known)
-        Z = np.empty(Y.shape)
-        roots = None if weights is None else np.sqrt(weights)
-        start = 0
-        while start < len(Phi):
-            rows = slice(start, start + self.block - self.count)
-            Z[rows] = self._append(Phi[rows], Y[rows], None if roots is None else roots[rows])
-            start = rows.stop
-            self._end_if_full()
-        return Z
-
-    def _predict_and_update_known(self, Phi: Array, Y: Array, weights: Array | None, known: Mask) -> Array:
-        """The same, where some rows have no label."""
-        Z, learned, start = np.empty(Y.shape), np.flatnonzero(known), 0
+        Z, learned, every, start = np.empty(Y.shape), np.flatnonzero(known), known.all(), 0
         #: The rows without a label, and how many of those with one come before each.
         others = np.flatnonzero(~known)
         before = np.searchsorted(learned, others)
-        while len(others):
-            done = self.count
-            rows = learned[start : start + self.block - done]
-            if len(rows):
+        while start < len(learned) or len(others):
+            done, stop = self.count, min(start + self.block - self.count, len(learned))
+            if stop > start:
+                rows: Any = slice(start, stop) if every else learned[start:stop]
                 Z[rows] = self._append(Phi[rows], Y[rows], None if weights is None else np.sqrt(weights[rows]))
             full = self.count == self.block
-            now = int(np.searchsorted(before, start + len(rows))) if full else len(others)
+            now = int(np.searchsorted(before, stop)) if full else len(others)
             if now:
                 Z[others[:now]] = self.predict(Phi[others[:now]], done + before[:now] - start)
-            others, before, start = others[now:], before[now:], start + len(rows)
-            self._end_if_full()
-        rest = learned[start:]
-        if len(rest):
-            Z[rest] = self.predict_and_update(Phi[rest], Y[rest], None if weights is None else weights[rest])
+            others, before, start = others[now:], before[now:], stop
+            if full:
+                self.end_block()
         return Z
 
     def replay(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
@@ -304,7 +287,6 @@ class DecayingRidge(CompactState):
             self.reach = first_limit(self.left_out(Phi, Y, weights), self.robust)
 
     def end_block(self) -> None:
-        """Add the rows of the block to the sums and begin the next one."""
         n, g = self.count, self.discount
         if n:
             s = g ** (-(np.arange(n) + 1.0) / 2)[:, None]
@@ -324,17 +306,8 @@ class DecayingRidge(CompactState):
     def leading(self, features: int) -> DecayingRidge:
         """A learner with the first features only, whose sums are the leading parts of these; ends the block."""
         self.end_block()
-        copy = DecayingRidge(
-            features,
-            self.B.shape[1],
-            self.alpha,
-            discount=self.discount,
-            block=self.block,
-            limit=self.limit,
-            robust=self.robust,
-        )
-        copy.S, copy.B = self.S[:features, :features].copy(order="F"), self.B[:features].copy()
-        copy.reach = self.reach
+        copy = self._replace(S=self.S[:features, :features].copy(order="F"), B=self.B[:features].copy())
+        copy._start_block()
         return copy
 
     def _with_rows(self, R: Array) -> Array:
@@ -374,14 +347,12 @@ class DecayingRidge(CompactState):
         return self._weights
 
     def _whiten(self, R: Array) -> Array:
-        """(n, m) rows L^-1 r of (n, m) rows r."""
         assert self._root is not None
         one = len(R) == 1
         U: Array = dtrsv(self._root, R[0], lower=1)[None] if one else dtrsm(1.0, self._root, R.T, lower=1).T
         return U
 
     def _append(self, Phi: Array, Y: Array, roots: Array | None) -> Array:
-        """Predict and learn rows that belong to the present block."""
         if len(Phi) == 1 and not np.isnan(Y).any():
             return _append_row([self], [Phi[0]], Y[0], 1.0 if roots is None else float(roots[0]))
         w, done, n = self._solved(), self.count, len(Phi)
@@ -416,7 +387,6 @@ class DecayingRidge(CompactState):
         self.roots = kept
 
     def _next_row(self, phi: Array, root: float) -> _NextRow:
-        """What `_append` works out of a row before its label is known."""
         w, done = self._solved(), self.count
         assert self._root is not None
         s = self.discount ** (-(done + 1) / 2)
@@ -441,10 +411,6 @@ class DecayingRidge(CompactState):
         self.rows[done], self.whitened[done], self.factor[done, done] = row.phi, row.u, row.pivot
         self.errors[done] = residual * (row.s / row.pivot)
         self.reach, self.count = reach, done + 1
-
-    def _end_if_full(self) -> None:
-        if self.count == self.block:
-            self.end_block()
 
     def _solve_forward(self, C: Array, Y: Array, base: Array, s: Array) -> Array:
         """e = C^-1 (s Y - base), with residuals within the limits and 0 for labels that are missing."""
@@ -501,7 +467,8 @@ def append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array,
     """
     Z = _append_row(ridges, rows, y, root)
     for ridge in ridges:
-        ridge._end_if_full()
+        if ridge.count == ridge.block:
+            ridge.end_block()
     return Z
 
 

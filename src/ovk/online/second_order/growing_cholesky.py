@@ -215,7 +215,7 @@ class GrowingCholesky(State):
         return other, ridge, h
 
     def predict_row(self, cross: Array, own: float, base: Array) -> tuple[Array, Array, float]:
-        """W (n,), ridge prediction (k,) and leverage of a single row; nothing is learned. `cross` is overwritten."""
+        """`W` (n,), ridge prediction (k,) and leverage of a single row; `cross` is overwritten."""
         f = max(1.0, ROUNDING * own)
         if not self.n:
             return cross, base, own / f

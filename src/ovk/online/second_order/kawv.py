@@ -8,8 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.base import Array, Indices, Mask, check_int, reads_snapshot
-from ovk.online.second_order.forecaster import SecondOrder
+from ovk.kernels import Gaussian
+from ovk.online.second_order import forecaster as common
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RidgeForecast
+from ovk.online.shared.learner import StreamRegressor, learns_width
 from ovk.online.shared.rows import LearnedRows
 from ovk.ovkernels import Expansion, Gram, Separable
 
@@ -18,7 +20,7 @@ PANEL = 256
 
 
 @dataclass(eq=False, repr=False)
-class KAWV(SecondOrder):
+class KAWV(StreamRegressor):
     """The nonlinear ridge forecaster of Azoury, Vovk and Warmuth with an operator-valued kernel.
 
     Row t is predicted by the function that minimises  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2 + |f(x_t)|^2, whose
@@ -39,17 +41,11 @@ class KAWV(SecondOrder):
         "ridge" leaves |f(x_t)|^2 out: progressive kernel ridge regression. It has no such bound, but predicts better
         where rows are few for the kernel and leverages are large.
     clip : None, number or (low, high)
-        Predictions are put back into [-clip, clip] or [low, high].
-    warm_up : int, optional
-        The first so many rows choose the units in which the learner works: centre and scale of inputs and outputs, and
-        the width of the kernel. They are predicted from the rows before them, at first by their mean. By default 200 if
-        the width of the kernel is to be learned, else 0, the algorithm of the paper.
+        Predictions are clipped to [-clip, clip] or [low, high].
+    warm_up, on_invalid : as in `OLOK`
     max_rows : int
         Most rows to learn from: more is an error, as memory is 4 n^2 bytes for each distinct eigenvalue of the output
         operator (n d rows instead of n where outputs cannot be taken apart).
-    on_invalid : "raise" or "skip"
-        What to do with rows that hold nan or inf in X or inf in Y: refuse them all with the row's number, or skip and
-        count them.
 
     Attributes
     ----------
@@ -75,6 +71,7 @@ class KAWV(SecondOrder):
     0.01
     """
 
+    _default_factories = {"kernel": Gaussian}
     _state_classes = {"rows_": LearnedRows, "triangles_": GrowingCholesky}
 
     kernel: Any = None
@@ -85,6 +82,10 @@ class KAWV(SecondOrder):
     warm_up: int | None = None
     max_rows: int = 10_000
     on_invalid: str = "raise"
+
+    _start = common.start
+    _learn = common.learn
+    predict = common.predict
 
     @property
     def support_(self) -> Array:
@@ -120,8 +121,12 @@ class KAWV(SecondOrder):
     # ------------------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
+        common.check_parameters(self)
         super()._check_parameters()
         check_int(self.max_rows, "max_rows")
+
+    def _default_warm_up(self) -> int:
+        return super()._default_warm_up() if learns_width(self.kernel) else 0
 
     def _start_state(self, X: Array, d: int) -> None:
         #: All rows learned from, with the roots of their weights.
@@ -147,7 +152,7 @@ class KAWV(SecondOrder):
         self.entries_, self.triangles_ = np.empty(0, dtype=np.intp), [GrowingCholesky(1, PANEL)]
         self._predict_and_update(X, Y, weights)
 
-    def _check_capacity(self, X: Array, Y: Array) -> None:
+    def _check_capacity(self, Y: Array) -> None:
         rows = len(self.support_) + int((~np.isnan(Y)).any(axis=1).sum())
         if rows > self.max_rows:
             raise ValueError(
@@ -240,7 +245,7 @@ class KAWV(SecondOrder):
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
-    def _row_plan(self) -> tuple[int, Any] | None:
+    def _row_plan(self) -> Any:
         """Eigenvectors of the output operator, its groups of outputs, and the eigenvalue of each over alpha."""
         if self.entries_ is not None or not isinstance(self.kernel_, Separable):
             return None
@@ -248,12 +253,12 @@ class KAWV(SecondOrder):
         if parts is None or len(parts.grams) != 1:
             return None
         eigenvalues = (parts.weights[:, 0] / self.alpha).tolist()
-        return self.n_outputs_, (parts.vectors, list(zip(parts.groups, eigenvalues, strict=True)))
+        return parts.vectors, list(zip(parts.groups, eigenvalues, strict=True))
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         assert self._gate is not None
         if len(self.rows_) >= self.max_rows:
-            self._check_capacity(X, y[None])
+            self._check_capacity(y[None])
         X, y = self._row_in_units(X, y)
         V, groups = self._gate.plan
         cross, own = self._row_gram(X)
@@ -263,7 +268,7 @@ class KAWV(SecondOrder):
             if triangle is not None:
                 base = np.zeros(triangle.k)
                 triangles[q], ridge[group], H[group] = triangle.after_row(t * cross, t * own, base, targets[group])
-        z = self._row_forecast(ridge, H, V)
+        z = common.row_forecast(self, ridge, H, V)
         rows, error = self.rows_._snapshot(), y - z
         rows.append_weighted(None, X, y[None])
         learned = self._replace(
@@ -274,15 +279,16 @@ class KAWV(SecondOrder):
         )
         return learned, self._outputs_of_user(z)
 
-    def _predict_row(self, X: Array) -> Array:
+    def _predict_row(self, X: Array) -> tuple[Array, Array, Array]:
+        """Ridge prediction, leverages and eigenvectors, as `row_forecast` takes them."""
         assert self._gate is not None
         V, groups = self._gate.plan
-        cross, own = self._row_gram(self._inputs(X))
+        cross, own = self._row_gram(X)
         ridge, H = np.zeros(len(V)), np.zeros(len(V))
         for (group, t), triangle in zip(groups, self.triangles_, strict=True):
             if triangle is not None:
                 _, ridge[group], H[group] = triangle.predict_row(t * cross, t * own, np.zeros(triangle.k))
-        return self._outputs_of_user(self._row_forecast(ridge, H, V))
+        return ridge, H, V
 
     def _row_gram(self, X: Array) -> tuple[Array, float]:
         """Scalar kernel of a row (1, p) with the rows so far, times the roots of their weights, and with itself."""

@@ -14,6 +14,7 @@ from ovk.base import Array, Mask, check_int, equal, in_interval, reads_snapshot,
 from ovk.features import KORS, Dictionary, FeaturePlan, FeatureSums, Given, Nystrom, StreamFeatures, Uniform
 from ovk.kernels import Gaussian
 from ovk.objectives import simplex_code
+from ovk.online.second_order import forecaster as common
 from ovk.online.second_order.block_ridge import (
     AllRowsSums,
     BlockRidge,
@@ -26,9 +27,9 @@ from ovk.online.second_order.block_ridge import (
 )
 from ovk.online.second_order.coupled_ridge import CoupledRidge
 from ovk.online.second_order.decaying_ridge import ResidualLimits
-from ovk.online.second_order.forecaster import SecondOrder
 from ovk.online.second_order.growing_cholesky import RidgeForecast
 from ovk.online.shared.code_classifier import CodedClassifier
+from ovk.online.shared.learner import StreamRegressor, learns_width
 from ovk.online.shared.rows import LearnedRows
 from ovk.online.theory import capacity_exponent, suggest
 from ovk.ovkernels import Separable, row_slices
@@ -45,7 +46,7 @@ MAX_FEATURE_NUMBERS = 1 << 21
 
 
 @dataclass(eq=False, repr=False)
-class PKAWV(SecondOrder):
+class PKAWV(StreamRegressor):
     """The nonlinear ridge forecaster on m features of the kernel: O(m^2) time a row, however many rows there are.
 
     Row t is predicted by the function that minimises  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2 + |f(x_t)|^2  over the
@@ -84,14 +85,9 @@ class PKAWV(SecondOrder):
         residual of late is clipped to that distance, so that an outlier teaches no more than an inlier; the rest is
         exact for the labels as clipped.
     clip : None, number or (low, high)
-        Predictions are put back into [-clip, clip] or [low, high].
-    on_invalid : "raise" or "skip"
-        What to do with rows that hold nan or inf in X or inf in Y: refuse them all with the row's number, or skip and
-        count them.
-    warm_up : int, optional
-        The first so many rows choose the units in which the learner works: centre and scale of inputs and outputs, and
-        the width of the kernel. They are predicted from the rows before them, at first by their mean. By default 200 if
-        the width of the kernel is to be learned (and no dictionary is given), else 0, the algorithm of the paper.
+        Predictions are clipped to [-clip, clip] or [low, high].
+    on_invalid : as in `OLOK`
+    warm_up : as in `OLOK`; no warm-up by default if a dictionary is given
     random_state : int, Generator or None
         Draws features and dictionaries.
 
@@ -122,6 +118,7 @@ class PKAWV(SecondOrder):
     (0.01, True)
     """
 
+    _default_factories = {"kernel": Gaussian}
     _saved_state = ("_left",)
     _state_classes = {
         "features_": StreamFeatures,
@@ -142,6 +139,10 @@ class PKAWV(SecondOrder):
     warm_up: int | None = None
     on_invalid: str = "raise"
     random_state: Any = None
+
+    _start = common.start
+    _learn = common.learn
+    predict = common.predict
 
     @property
     def n_features_(self) -> int:
@@ -248,9 +249,10 @@ class PKAWV(SecondOrder):
         # A dictionary that is given is in the units of the user.
         plan = self._plan()
         given = isinstance(plan, Nystrom) and isinstance(plan.selection, Given)
-        return 0 if given else super()._default_warm_up()
+        return super()._default_warm_up() if learns_width(self.kernel) and not given else 0
 
     def _check_parameters(self) -> None:
+        common.check_parameters(self)
         super()._check_parameters()
         if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
@@ -307,7 +309,7 @@ class PKAWV(SecondOrder):
         for ridge in self.ridges_:
             ridge.commit(self.features_.m)
 
-    def _check_capacity(self, X: Array, Y: Array) -> None:
+    def _check_capacity(self, Y: Array) -> None:
         pass
 
     def _width(self) -> int:
@@ -362,7 +364,6 @@ class PKAWV(SecondOrder):
     def _learn_piece(
         self, X: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, ready: Array | None
     ) -> RidgeForecast:
-        """Rows within a block; their features, if they are ready."""
         forecasts, past, known = [], self.past_, self.features_.m
         draws = np.empty(0)
         if ready is None and not self.features_.settled:
@@ -424,10 +425,9 @@ class PKAWV(SecondOrder):
     def _learn_lot(
         self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, *, last: bool
     ) -> RidgeForecast:
-        parts = zip(self.ridges_, self._parts(Phi, Y, observed), strict=True)
-        return self._side_by_side(
-            [ridge.predict_and_update(*part, learned, weights, last=last) for ridge, part in parts]
-        )
+        pairs = zip(self.ridges_, self._parts(Phi, Y, observed), strict=True)
+        found = [ridge.predict_and_update(*part, learned, weights, last=last) for ridge, part in pairs]
+        return self._side_by_side(found)
 
     def _parts(self, Phi: Array, Y: Array, observed: Mask) -> list[tuple[Array, Array, Mask]]:
         """Features, outputs and which of them were observed, for each of the ridge problems."""
@@ -438,7 +438,6 @@ class PKAWV(SecondOrder):
         return [(Phi, Y[:, q : q + 1], observed[:, q : q + 1]) for q in range(len(self.ridges_))]
 
     def _side_by_side(self, found: list[RidgeForecast]) -> RidgeForecast:
-        """The forecasts of the ridge problems as one of all outputs."""
         if len(found) == 1:
             return found[0]._replace(vectors=self.vectors_)
         return RidgeForecast(np.hstack([one.ridge for one in found]), np.hstack([one.H for one in found]))
@@ -476,17 +475,19 @@ class PKAWV(SecondOrder):
                 sums.transform(partial(_one_output, V, q))
                 self.ridges_.append(BlockRidge(sums, [OutputGroup(alpha / t if t > 0 else np.inf, 0, 1)], 1))
         else:
-            before.sums.transform(partial(_each_output, V))
+            before.sums.transform(
+                lambda one: SumsOfEachOutput(np.repeat(one.symmetric()[None], len(V), axis=0), one.B @ V.T)
+            )
             self.ridges_ = [CoupledRidge(before.sums, *operator.factors(), alpha)]
         self._start_block()
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
-    def _row_plan(self) -> tuple[int, Any] | None:
+    def _row_plan(self) -> Any:
         ridge, features = self.ridges_[0], self.features_
         plain = features.settled and self.vectors_ is not None and self.past_ is None and self.limits_ is None
         takes = plain and isinstance(ridge, BlockRidge) and ridge.takes_rows(features.m)
-        return (self.n_outputs_, None) if takes else None
+        return True if takes else None
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         X, y = self._row_in_units(X, y)
@@ -494,7 +495,7 @@ class PKAWV(SecondOrder):
         assert isinstance(before, BlockRidge)
         assert V is not None
         ridge, values, H = before.after_row(self.features_.transform(X)[0], y if len(y) == 1 else y @ V)
-        z = self._row_forecast(values, H, V)
+        z = common.row_forecast(self, values, H, V)
         error = y - z
         learned = self._replace(
             ridges_=[ridge],
@@ -509,12 +510,11 @@ class PKAWV(SecondOrder):
             learned._open_gate()
         return learned, self._outputs_of_user(z)
 
-    def _predict_row(self, X: Array) -> Array:
+    def _predict_row(self, X: Array) -> tuple[Array, Array, Array]:
         (ridge,), V = self.ridges_, self.vectors_
         assert isinstance(ridge, BlockRidge)
         assert V is not None
-        values, H = ridge.predict_row(self.features_.transform(self._inputs(X))[0])
-        return self._outputs_of_user(self._row_forecast(values, H, V))
+        return *ridge.predict_row(self.features_.transform(X)[0]), V
 
     # Predicting -------------------------------------------------------------------------------------------------------
 
@@ -531,8 +531,7 @@ class PKAWV(SecondOrder):
         if per == 1:
             assert isinstance(self.kernel_, Separable)
             beyond = np.maximum(beyond, 0.0) * self.kernel_.operator.dense()
-        covariance: Array = self.alpha * forecast.leverages() + beyond
-        return covariance
+        return self.alpha * forecast.leverages() + beyond
 
 
 def _units(model: PKAWV) -> list[float]:
@@ -552,16 +551,7 @@ def copied_generator(rng: np.random.Generator) -> np.random.Generator:
 
 
 def _one_output(V: Array, q: int, sums: FeatureSums) -> FeatureSums:
-    """The sums of output q, from those in eigenvectors V."""
     return FeatureSums(sums.S.copy(), (sums.B @ V.T)[:, q : q + 1])
-
-
-def _each_output(V: Array, sums: FeatureSums) -> FeatureSums:
-    """The sums of each output of rows that were wholly seen, from those in eigenvectors V."""
-    return SumsOfEachOutput(np.repeat(sums.symmetric()[None], len(V), axis=0), sums.B @ V.T)
-
-
-# PKAWV for class labels.
 
 
 @dataclass(eq=False, repr=False)
@@ -611,8 +601,7 @@ class PKAWVClassifier(CodedClassifier):
     @property
     def support_(self) -> Array:
         """As in `PKAWV`."""
-        support: Array = self.learner_.support_
-        return support
+        return np.asarray(self.learner_.support_)
 
     def _code(self, classes: int) -> Array:
         if self.coding not in ("simplex", "one-vs-rest"):

@@ -132,15 +132,12 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             self._gate = FastPath(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
 
     def _number_of_row(self, X: Any, y: Any) -> int | None:
-        """The number of the label of a single row that the fast path accepts; None for whatever goes the
-        general way.
-        """
+        """The number of the label of a row that the fast path accepts, else None."""
         assert self._gate is not None
         if type(y) is not np.ndarray or y.shape != (1,) or not self._gate.accepts(self, X):
             return None
         label = y.item()
-        number: int | None = self._gate.plan[0].get(label) if type(label) in (bool, int, str) else None
-        return number
+        return self._gate.plan[0].get(label) if type(label) in (bool, int, str) else None
 
     def _learn_one(self, X: Array, number: int) -> tuple[Self, int] | None:
         """This classifier after one more row, and the class that it predicts; None where more than the counts changes.
@@ -251,8 +248,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             return np.asarray(Z).reshape(-1)
         code = self._code(classes)
         # One against the rest has its scores already; a simplex compares with its corners.
-        scores: Array = Z if code.shape[1] == classes else Z @ code.T
-        return scores
+        return Z if code.shape[1] == classes else Z @ code.T
 
     def _decoded(self, scores: Array) -> Labels:
         winner = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

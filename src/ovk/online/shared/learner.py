@@ -1,13 +1,13 @@
 """The public methods of a learner of a stream: fit, partial_fit and predict_then_learn, and its warm-up.
 
 In a warm-up the first rows choose the units in which a learner works. After an eighth, a quarter and a half of them,
-and when they are complete, the learner starts anew: inputs and outputs are centred and scaled by the rows held, what
-else it learns from first rows (the width of a kernel) is learned from these, and then they are learned in their order.
-So chunk sizes make no difference, and every row is predicted from those before it: in the first eighth by their mean.
+and when they are complete, the learner restarts: the rows held choose centre and scale of inputs and outputs, and the
+width of a kernel, and are then learned in their order. So chunk sizes make no difference, and every row is predicted
+from those before it: in the first eighth by their mean.
 
 Single rows take a fast path. Checks of parameters, types and shapes take ten times as long as learning a row, and their
 result does not change while the parameters are the same objects and rows have the same type and shape: then only the
-numbers are checked. Whatever the fast path does not accept goes the general way, with the same result.
+numbers are checked. All other rows take the general path, with the same result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ovk.base import (
 )
 from ovk.kernels import Stationary
 from ovk.online.shared.rows import LearnedRows, Rows, Scale, checked_rows
-from ovk.ovkernels import Separable, as_operator_kernel
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 
 #: Rows of a warm-up by default.
 WARM_UP_ROWS = 200
@@ -44,10 +44,8 @@ FLOAT = np.dtype(np.float64)
 
 
 class FastPath:
-    """Opened after the general checks have passed, for a learner that takes single rows.
-
-    `inputs` and `outputs` are the shapes of X and y with one row; `plan` is what the learner has worked out from its
-    parameters, for as long as the path is open.
+    """The fast path of single rows, opened after the general checks have passed. `inputs` and `outputs` are the shapes
+    of X and y with one row; `plan` is what the learner has derived from its parameters.
     """
 
     __slots__ = ("_inputs", "_outputs", "_parameters", "plan")
@@ -70,7 +68,6 @@ class FastPath:
         return isfinite(x.dot(x))
 
     def accepts_pair(self, model: Any, X: Any, y: Any) -> bool:
-        """The same for X with its y."""
         if type(y) is not np.ndarray or y.shape != self._outputs or y.dtype is not FLOAT:
             return False
         flat = y.reshape(-1)
@@ -87,7 +84,6 @@ class HeldRows(State):
     rows: LearnedRows
 
     def restarts(self) -> list[int]:
-        """Numbers of rows at which a learner starts anew."""
         return sorted({max(1, self.size // share) for share in RESTART_SHARES})
 
     def started(self) -> bool:
@@ -107,12 +103,14 @@ class HeldRows(State):
 
 
 class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters, ABC, saved=False):
-    """A regressor that predicts every row before it learns from it; where it has a warm-up, rows are in units chosen
-    from the first ones.
-    """
+    """A regressor that predicts every row before it learns from it, in units chosen by its warm-up, if it has one."""
 
     single_output_: bool
     n_skipped_: int
+    #: Of learners with a kernel of their own.
+    kernel_: OperatorKernel
+    t_: int
+    cumulative_loss_: float
     warm_up: int | None = 0
     on_invalid: str = "missing"
     #: Units of the inputs and outputs that the learner works with, None for those of the user.
@@ -151,7 +149,6 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     def _refuse_weights(self) -> None:
         """Raise an error where the loss of a row cannot have a weight."""
-        raise ValueError(f"{type(self).__name__} cannot take sample_weight: AutoStream, OLOK, KAWV and PKAWV can")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything and learn from the rows in their order, once; novelty detection needs no y."""
@@ -228,21 +225,20 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     #: The fast path of single rows; None where they all go the general way.
     _gate: FastPath | None = None
 
-    def _row_plan(self) -> tuple[int, Any] | None:
-        """The number of outputs and the plan of the fast path, if `_learn_one` can learn the next row."""
+    def _row_plan(self) -> Any:
+        """The plan of the fast path, None if `_learn_one` cannot learn the next row."""
         return None
 
     def _open_gate(self) -> None:
-        """Open the fast path if the next row can be learned by itself, whatever came before: files and copies have
-        none."""
+        """Open the fast path if the next row can be learned by itself; files and copies have none."""
         named = self.output_frame_ is not None or "feature_names_in_" in vars(self)
         if self.held_ is not None or named or not hasattr(self, "single_output_"):
             return
         self._check_parameters()
-        found = self._row_plan()
-        if found is not None:
-            d, plan = found
-            self._gate = FastPath(self, (1, self.n_features_in_), (1,) if self.single_output_ else (1, d), plan)
+        plan = self._row_plan()
+        if plan is not None:
+            outputs = (1,) if self.single_output_ else (1, self.n_outputs_)
+            self._gate = FastPath(self, (1, self.n_features_in_), outputs, plan)
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         """This learner after one more row, (1, p) and (d,) without gaps, and the prediction of the row, (d,).
@@ -257,7 +253,6 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     # Warm-up ----------------------------------------------------------------------------------------------------------
 
     def _default_warm_up(self) -> int:
-        """Rows of the warm-up where `warm_up` is None."""
         return WARM_UP_ROWS
 
     def _scales_outputs(self) -> bool:
@@ -320,12 +315,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             self.held_ = None
 
     def _choose_units(self, X: Array, Y: Array) -> None:
-        """Units from the rows held."""
         self.input_units_ = Scale.from_rows(X)
         self.output_units_ = Scale.from_rows(Y) if self._scales_outputs() else Scale.identity(Y.shape[1])
 
     def _inputs(self, X: Array) -> Array:
-        """Inputs in the units of the learner."""
         return X if self.input_units_ is None else self.input_units_.outputs(X)
 
     def _rows_in_units(self, rows: Rows) -> Rows:

@@ -49,7 +49,6 @@ class Rows(NamedTuple):
 
 
 def checked_weights(sample_weight: Any, X: Array) -> Array:
-    """(n,) weights >= 0 of the rows of X."""
     weight = check_targets(np.zeros(len(X)), len(X), sample_weight, None, X, part=True).weight
     assert weight is not None
     return weight
@@ -145,7 +144,7 @@ class Scale(State):
         return cls(centre, np.where(scale > tiny, scale, np.where(centre == 0.0, 1.0, np.abs(centre))))
 
     def unknown(self) -> Mask:
-        """(p,) columns without any value, or with 0 only."""
+        """(p,) columns that hold nothing but 0, or nothing at all."""
         mask: Mask = (self.centre == 0.0) & (self.scale == 1.0)
         return mask
 
@@ -157,11 +156,9 @@ class Scale(State):
         return Z
 
     def outputs(self, Y: Array) -> Array:
-        """Standardised labels, nan where missing."""
         return (Y - self.centre) / self.scale
 
     def predictions(self, Z: Array) -> Array:
-        """Back in the caller's units."""
         return self.centre + self.scale * Z
 
 
@@ -170,8 +167,7 @@ def clip_outliers(Y: Array) -> Array:
     low, _, high = _quantiles(Y)
     # Where most values are the same the quartiles say nothing.
     reach = np.where(high > low, 3.0 * (high - low), np.inf)
-    clipped: Array = np.clip(Y, low - reach, high + reach)
-    return clipped
+    return np.clip(Y, low - reach, high + reach)
 
 
 def _quantiles(X: Array) -> Array:
@@ -194,7 +190,7 @@ class RowBuffer(State):
     go on, for it writes where the others see nothing.
     """
 
-    arrays: tuple[Any, ...]
+    arrays: tuple[Array, ...]
     _space: list[Any] = field(init=False, repr=False, compare=False)
     _first: int = field(default=0, init=False, repr=False, compare=False)
 
@@ -211,11 +207,9 @@ class RowBuffer(State):
     @property
     def X(self) -> Array:
         """(n, p) inputs, which come first."""
-        X: Array = self.arrays[0]
-        return X
+        return self.arrays[0]
 
     def append(self, *rows: Any) -> None:
-        """Add rows at the end: an array for each quantity."""
         n, more = len(self), len(rows[0])
         self._make_room(more)
         end = self._first + n
@@ -233,7 +227,6 @@ class RowBuffer(State):
         self._view(n)
 
     def drop(self, count: int) -> None:
-        """Forget the oldest rows."""
         self._first += count
         self._view(len(self) - count)
 
@@ -269,22 +262,17 @@ class LearnedRows(RowBuffer):
 
     @property
     def Y(self) -> Array:
-        """(n, d) labels, where these come second."""
-        Y: Array = self.arrays[1]
-        return Y
+        return self.arrays[1]
 
     @property
     def weights(self) -> Array | None:
         """(n,), None for 1."""
-        weights: Array = self.arrays[-1]
-        return weights if weights.ndim == 1 else None
+        return self.arrays[-1] if self.arrays[-1].ndim == 1 else None
 
     def with_weights(self) -> tuple[Any, ...]:
-        """All arrays, and the weights, None for 1."""
         return self.arrays if self.weights is not None else (*self.arrays, None)
 
     def append_weighted(self, weights: Array | None, *rows: Any) -> None:
-        """Add rows with their weights, None for 1."""
         if weights is not None and self.weights is None:
             self.arrays = (*self.arrays, np.ones(len(self)))
             self.__post_init__()
@@ -303,15 +291,11 @@ class SupportPoints(RowBuffer):
 
     @property
     def A(self) -> Array:
-        """(m, k, d)"""
-        A: Array = self.arrays[1]
-        return A
+        return self.arrays[1]
 
     @property
     def time(self) -> Times:
-        """(m,)"""
-        time: Times = self.arrays[2]
-        return time
+        return self.arrays[2]  # type: ignore[return-value]
 
     def after_step(self, decay: float, leaving: int, X: Array, a: Array, t: int) -> Self:
         """The points after a step of one row: coefficients have decayed, the oldest have left, the row has joined.
