@@ -42,8 +42,8 @@ WITHOUT_EXAMPLE = {
     "Contents", "CurveOperator", "Decoder", "Decoupled", "Dictionary",
     "Display", "ErrorBound", "FeaturePlan", "FixedFeatures", "Gram",
     "Loss", "Minimum", "NewerFormat", "NodeKernel", "NotDifferentiable", "ObjectKernel",
-    "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Predictions", "Prepared", "ProximalInfo",
-    "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SessionProgress", "SingularSystem", "Solution",
+    "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Prepared", "ProximalInfo",
+    "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SingularSystem", "Solution",
     "Solver", "SolverInfo", "Spectral", "Spectrum", "Stacked", "Stationary", "StoredArray", "StoredObject",
     "TableModel", "Truncation", "TruncationWarning", "UnknownClass",
 }  # fmt: skip

@@ -1,45 +1,40 @@
 """Tables and streams learned from files, also across interruptions: sessions, checkpoints, predictions, summaries."""
 
 from ovk.app.sessions.file_predictions import FilePredictions as FilePredictions
-from ovk.app.sessions.forecasts import Forecast
+from ovk.app.sessions.forecasts import Forecast as Forecast
 from ovk.app.sessions.group_errors import GroupErrors
-from ovk.app.sessions.learning import Interrupted, SessionProgress, StopSignals, learn
+from ovk.app.sessions.learning import Interrupted, StopSignals, learn
+from ovk.app.sessions.learning import SessionProgress as SessionProgress
 from ovk.app.sessions.learning import load_session as load_session
 from ovk.app.sessions.merging import merge_sessions
-from ovk.app.sessions.predictions import OtherSession, PredictionColumns, PredictionFolder, Predictions
+from ovk.app.sessions.predictions import OtherSession as OtherSession
+from ovk.app.sessions.predictions import PredictionColumns as PredictionColumns
 from ovk.app.sessions.session import MAX_BAD as MAX_BAD
 from ovk.app.sessions.session import LearnedTable as LearnedTable
 from ovk.app.sessions.session import Session
-from ovk.app.sessions.settings import MODELS, Settings, make_model
+from ovk.app.sessions.settings import MODELS as MODELS
+from ovk.app.sessions.settings import Settings
+from ovk.app.sessions.settings import make_model as make_model
 from ovk.app.sessions.settings import option_of as option_of
-from ovk.app.sessions.summary import Summary
+from ovk.app.sessions.summary import Summary as Summary
 from ovk.app.sessions.summary import bad_rows_note as bad_rows_note
 from ovk.app.sessions.summary import is_share as is_share
 from ovk.app.sessions.summary import printable as printable
 from ovk.app.sessions.summary import relevance as relevance
 from ovk.app.sessions.summary import result_summary as result_summary
 from ovk.app.sessions.summary import table_lines as table_lines
-from ovk.app.sessions.table_model import TableModel, fit_file, fit_files, fit_table
+from ovk.app.sessions.table_model import TableModel, fit_file
+from ovk.app.sessions.table_model import fit_files as fit_files
+from ovk.app.sessions.table_model import fit_table as fit_table
 
 __all__ = [
-    "MODELS",
-    "Forecast",
     "GroupErrors",
     "Interrupted",
-    "OtherSession",
-    "PredictionColumns",
-    "PredictionFolder",
-    "Predictions",
     "Session",
-    "SessionProgress",
     "Settings",
     "StopSignals",
-    "Summary",
     "TableModel",
     "fit_file",
-    "fit_files",
-    "fit_table",
     "learn",
-    "make_model",
     "merge_sessions",
 ]

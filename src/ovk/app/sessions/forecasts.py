@@ -164,32 +164,10 @@ def forked_model(model: Any) -> Any:
 
 
 class Forecast(NamedTuple):
-    """Forecasts of the rows that follow a table.
+    """Forecasts F (steps, d) of the rows that follow a table, and the half widths (steps, d) of their intervals.
 
-    Attributes
-    ----------
-    outputs : names of the outputs
-    F : (steps, d) forecasts
-    widths : (steps, d) half widths of their intervals; infinite where too few forecasts so far ahead were tested
-    instants : (steps,) when the rows will be, in seconds since 1970; None for a table without times
-    level : of the intervals; None if it is not known
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> from ovk.app.sessions import Settings, learn
-    >>> from ovk.app.tables import open_records
-    >>> days = np.datetime64("2023-01-01") + np.arange(500)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("day,y\\n" + "".join(f"{day},{(i % 7) ** 2}\\n" for i, day in enumerate(days)))
-    ...     with open_records(path) as records:
-    ...         session = learn(records, Settings(["y"], time=["day"], lags=[1, 7]))
-    >>> forecast = session.forecast(7)
-    >>> print(forecast.dates[0], forecast.F.shape, np.abs(forecast.F[:, 0] - np.roll(np.arange(7) ** 2, -3)).max() < 3)
-    2024-05-15T00:00:00 (7, 1) True
+    Widths are infinite where too few forecasts so far ahead were tested. `instants` (steps,) tell when the rows will
+    be, in seconds since 1970; None for a table without times.
     """
 
     outputs: list[str]

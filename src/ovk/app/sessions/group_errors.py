@@ -27,11 +27,6 @@ class GroupErrors(RecentErrors):
     The coverage is that of each group (of more than 100, a hundredth of them) with the widths of all others, and a
     group counts as one outcome.
 
-    Attributes
-    ----------
-    groups : (m,) numbers of the groups of the rows
-    and those of `RecentErrors`
-
     Examples
     --------
     >>> import numpy as np

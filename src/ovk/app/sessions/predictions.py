@@ -27,8 +27,6 @@ MAX_BAD_ROWS_KEPT = 200
 class Predictions(NamedTuple):
     """Predictions of rows: numbers, or probabilities of classes.
 
-    Attributes
-    ----------
     rows : number of each row in its file
     F : (n, d) predictions; of classes the (n, K) probabilities of the labels, nan in rows that were skipped
     widths : (n, d) half widths of their intervals, or (d,) if all are the same; infinite before enough was seen; None
@@ -36,14 +34,6 @@ class Predictions(NamedTuple):
     Y : (n, d) outcomes, nan where missing; of classes (n, 1) numbers of the labels; None if the table has none
     instants : (n,) when the rows were, in seconds since 1970, nan where not known; None for a table without times
     labels : the K labels of classes; None for numbers
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.sessions import Predictions
-    >>> found = Predictions([1, 2], np.array([[0.2, 0.8], [0.6, 0.4]]), labels=["no", "yes"])
-    >>> [found.labels[code] for code in found.codes]
-    ['yes', 'no']
     """
 
     rows: list[int]
@@ -122,33 +112,8 @@ class PredictionColumns:
     what theirs leave.
 
     In CSV, predictions have 7 digits and outcomes up to 9, what is not known is an empty cell, and a name that a
-    spreadsheet would run as a formula begins with a quotation mark.
-
-    Parameters
-    ----------
-    outputs : names of the outputs
-    labels : of classes, those that have a column
-    timed : whether rows have a time
-    outcomes : whether outcomes are told
-    first : name of the first column, the number of a row
-    keep : for each column of the file that is copied before the others its name, and its place in a batch
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.sessions import PredictionColumns, Predictions
-    >>> columns = PredictionColumns(["y"], timed=True)
-    >>> found = Predictions([7], np.array([[0.5]]), np.array([0.25]), instants=np.array([0.0]))
-    >>> print(columns.header + "".join(columns.lines(found)))
-    row,time,y,y low,y high
-    7,1970-01-01T00:00:00,0.5,0.25,0.75
-    <BLANKLINE>
-    >>> columns = PredictionColumns(["y"], ["a", "b"])
-    >>> found = Predictions([7], np.array([[0.25, 0.5, 0.25]]), labels=["a", "b", "c"])
-    >>> print(columns.header + "".join(columns.lines(found)))
-    row,y,probability,y=a,y=b
-    7,b,0.5,0.25,0.5
-    <BLANKLINE>
+    spreadsheet would run as a formula begins with a quotation mark. `first` is the name of the first column, the number
+    of a row; `keep` has the columns of the file that are copied before it, by name, with their places in a batch.
     """
 
     def __init__(
@@ -405,24 +370,7 @@ MANIFEST = "manifest.json"
 
 
 class OtherSession(ValueError):
-    """A folder holds predictions that are not those of the session at hand.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from ovk.app.sessions import OtherSession, PredictionColumns, PredictionFolder, Predictions
-    >>> columns = PredictionColumns(["y"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = PredictionFolder(folder, columns, "session 1")
-    ...     written.add(Predictions([7], np.array([[0.5]]), np.array([0.25])))
-    ...     written.commit()
-    ...     try:
-    ...         PredictionFolder(folder, columns, "session 2", resumed=True)
-    ...     except OtherSession:
-    ...         print("refused")
-    refused
-    """
+    """A folder holds predictions that are not those of the session at hand."""
 
 
 class PredictionFolder:
@@ -436,33 +384,9 @@ class PredictionFolder:
     written again, with the lines that it has, when the session has come to its checkpoint: in the end the parts are
     those of a session that was never interrupted.
 
-    Parameters
-    ----------
-    folder : where to; made if it does not exist
-    columns : how predictions are written
-    session : identifier of the session
-    done : parts that belong to the state of the session
-    lines : lines of the last of them that belong to it, if that is unfinished, or else 0
-    model : file of the session
-    parquet : write Parquet files instead of CSV
-    resumed : whether parts may be there. If none of them is known to the session, there may be one, left by a run with
-        the same `model` that was killed before its first checkpoint
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from ovk.app.sessions import PredictionColumns, PredictionFolder, Predictions
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = PredictionFolder(folder, PredictionColumns(["y"], outcomes=True), "session 1")
-    ...     written.add(Predictions([7, 8], np.array([[0.5], [1.0]]), np.array([0.25]), np.array([[0.6], [np.nan]])))
-    ...     written.commit()
-    ...     with open(f"{folder}/part-00000{written.done - 1}.csv") as file:
-    ...         print(file.read())
-    row,y,y low,y high,y outcome
-    7,0.5,0.25,0.75,0.6
-    8,1,0.75,1.25,
-    <BLANKLINE>
+    `session` is its identifier, `model` its file; `done` parts belong to its state, and `lines` of the last of them if
+    that is unfinished. Only a session that is `resumed` may find parts in the folder: if it knows none, there may be
+    one, left by a run with the same `model` that was killed before its first checkpoint.
     """
 
     def __init__(

@@ -279,22 +279,9 @@ def make_model(
 ) -> Any:
     """A new learner for standardised rows.
 
-    Parameters
-    ----------
-    name : one of `MODELS`, or "auto": "autostream", which needs no settings; "pkawv" if a coupling or a kernel other
-        than the Gaussian is asked for; "olok" above 500 inputs, where the matrices of the others would not fit
-    kernel : name of a kernel
-    coupling : how much outputs have in common, 0 for nothing
-    n_features : number of inputs, which "auto" looks at
-    classify : outputs are labels of classes. Only "autostream" takes classes that come after the warm-up
-    lags : whether earlier outputs are among the inputs. "autostream" then does not look at the last one by itself: in
-        a forecast of several steps that would be an old one
-
-    Examples
-    --------
-    >>> from ovk.app.sessions import make_model
-    >>> [type(make_model("auto", n_features=p)).__name__ for p in (10, 10_000)]
-    ['AutoStream', 'OLOK']
+    "auto" is "autostream", which needs no settings; "pkawv" if a coupling or a kernel other than the Gaussian is asked
+    for; "olok" above 500 inputs, where the matrices of the others would not fit. With `lags` among the inputs,
+    "autostream" does not look at the last output by itself: in a forecast of several steps that would be an old one.
     """
     one_of(name, "model", ["auto", *MODELS])
     if name == "auto":

@@ -32,34 +32,17 @@ BadRow = tuple[int, str]
 class Summary:
     """What is known about a model.
 
-    Attributes
-    ----------
     conclusion : one sentence: how good the model is
     sentences : further facts, without capital and full stop
-    tables : scores beside those of baselines
+    tables : scores beside those of baselines; `note` says what their headings mean
     facts : everything as plain values by name, for programs
-    task, learners, names : the task, the scores of the model and its baselines, and the outputs or classes
+    learners, names : the scores of the model and its baselines, and the outputs or classes
     readings : how each column of the table is read, by its name; `targets` are the outputs among them
-    warnings : sentences about columns that may not be what they are read as
-    n_rows, n_bad, bad_rows : rows of the table, those with unreadable cells, and the first of these
-    columns : what the columns hold
-    settings : names and values of what was chosen
     result : scores along a stream; None for a table that was learned as a whole
     recent : the last predictions and outcomes; None for classes
     relevance : computes how much each column matters
     intervals : how the intervals of a table were made and tested; "" for streams
     ordered : whether rows follow each other in time
-    note : what the headings of the tables mean
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OLOK, progressive
-    >>> from ovk.app.sessions import result_summary
-    >>> X = np.linspace(0, 9, 300)[:, None]
-    >>> summary = result_summary(progressive(OLOK(), X, np.sin(X)))
-    >>> [table.title for table in summary.tables], summary.facts["model"]
-    (['mean squared error', 'mean absolute error', 'errors and intervals of the model'], 'OLOK')
     """
 
     conclusion: str

@@ -273,22 +273,6 @@ def fit_table(records: Records, settings: Settings, on_progress: Callable[[str],
     width of intervals; with groups, each fifth of the groups in turn. The model itself is then learned from all rows.
     Of more than 3,000 rows some choose, and landmarks learn from all. `on_progress` is called with what takes seconds,
     before it begins.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from ovk.app.sessions import Settings, fit_table
-    >>> from ovk.app.tables import open_records
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("x,y,word\\n" + "".join(f"{i % 7},{i % 7},{'ab'[i % 7 > 3]}\\n" for i in range(100)))
-    ...     with open_records(path) as records:
-    ...         numbers = fit_table(records, Settings(["y"]))
-    ...     with open_records(path) as records:
-    ...         classes = fit_table(records, Settings(["word"], classify=True))
-    >>> bool(numbers.scores[0].mse < 0.01 * numbers.scores[1].mse), classes.scores[0].accuracy
-    (True, 1.0)
     """
     table = whole_table(records, settings)
     if settings.classify and len(np.unique(table.Y[~table.left_out])) < 2:
@@ -503,28 +487,8 @@ def fit_files(
 
     How columns are read, their scales, the landmarks, the kernel's width and the coupling come from a sample of all
     ranges; alpha is chosen by the left-out errors of all rows. The errors shown, and those that make intervals, are of
-    the rows of the sample, each predicted as if it had not been learned.
-
-    Parameters
-    ----------
-    ranges : `ovk.app.tables.split_files` of the files, which must have the same columns
-    settings : `Settings`, without lags: ranges have no common order
-    landmarks : how many
-    client, n_jobs : as in `ovk.app.parallel.fit`
-    seed : draws the sample
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from ovk.app.sessions import Settings, fit_files
-    >>> from ovk.app.tables import split_files
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
-    ...     fitted = fit_files(split_files(path, size=1000), Settings(["y"]), landmarks=7)
-    >>> fitted.n_rows, bool(fitted.scores[0].mse < 0.01 * fitted.scores[1].mse)
-    (500, True)
+    the rows of the sample, each predicted as if it had not been learned. Ranges have no common order, so that there are
+    no lags. `client` and `n_jobs` are as in `ovk.app.parallel.fit`; `seed` draws the sample.
     """
     settings.refuse_groups("leave --landmarks, --scheduler and --workers out, or groups")
     if settings.lags:
