@@ -57,7 +57,7 @@ def test_a_page_of_groups_says_for_whom_its_errors_are(table, tmp_path):
 
 def test_a_model_that_explains_nothing_is_told_in_words(table, tmp_path):
     model = ovk.fit_file(table, "first", ignore=["visit", "patient"])
-    model.scores[0].squares.total = 1.2 * model.scores[1].squares.total
+    model.scores[0].sums.total = [1.0, 1.2, 1.2] * model.scores[1].sums.total
     text = text_of(report(model, tmp_path / "r.html"))
     assert "no better than their mean" in text
     assert "-20%" not in text
