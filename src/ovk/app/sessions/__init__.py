@@ -3,15 +3,14 @@
 from ovk.app.sessions.file_predictions import FilePredictions as FilePredictions
 from ovk.app.sessions.forecasts import Forecast as Forecast
 from ovk.app.sessions.group_errors import GroupErrors
-from ovk.app.sessions.learning import Interrupted, StopSignals, learn
-from ovk.app.sessions.learning import SessionProgress as SessionProgress
-from ovk.app.sessions.learning import load_session as load_session
 from ovk.app.sessions.merging import merge_sessions
 from ovk.app.sessions.predictions import OtherSession as OtherSession
 from ovk.app.sessions.predictions import PredictionColumns as PredictionColumns
 from ovk.app.sessions.session import MAX_BAD as MAX_BAD
+from ovk.app.sessions.session import Interrupted, Session, StopSignals, learn
 from ovk.app.sessions.session import LearnedTable as LearnedTable
-from ovk.app.sessions.session import Session
+from ovk.app.sessions.session import SessionProgress as SessionProgress
+from ovk.app.sessions.session import load_session as load_session
 from ovk.app.sessions.settings import MODELS as MODELS
 from ovk.app.sessions.settings import Settings
 from ovk.app.sessions.settings import make_model as make_model

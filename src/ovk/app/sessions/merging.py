@@ -14,14 +14,14 @@ import numpy as np
 from sklearn.base import clone
 
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT
-from ovk.app.sessions.session import BlockReader, Session
+from ovk.app.sessions.session import Session, StreamRun
 from ovk.app.tables import Preparation, Records
 from ovk.evaluation import Chunk, Evaluator, LastValue, RecentErrors, RunningMean, RunningMoments
 from ovk.features import merge_all
 from ovk.online import PKAWV
 
 
-def start_from(template: Session, records: Records) -> BlockReader:
+def start_from(template: Session, records: Records) -> StreamRun:
     """Begin a session with the columns, scaling, kernel and features of another one, and with none of its rows.
 
     Both may be merged later (`merge_sessions`). There is no warm-up: every row is predicted before it is learned, the
@@ -45,7 +45,7 @@ def start_from(template: Session, records: Records) -> BlockReader:
         RunningMoments(p + d),
         id=_digest([template.id, records.digest()]),
     )
-    return BlockReader(session, records, records.batches(int(session.settings.block)))
+    return StreamRun(session, records, records.batches(int(session.settings.block)))
 
 
 def _before_any_row(preparation: Preparation) -> Preparation:

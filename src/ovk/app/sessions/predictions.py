@@ -384,7 +384,7 @@ class PredictionFolder:
     written again, with the lines that it has, when the session has come to its checkpoint: in the end the parts are
     those of a session that was never interrupted.
 
-    `session` is its identifier, `model` its file; `done` parts belong to its state, and `lines` of the last of them if
+    `session` is its identifier, `model` its file; `files` parts belong to its state, and `lines` of the last of them if
     that is unfinished. Only a session that is `resumed` may find parts in the folder: if it knows none, there may be
     one, left by a run with the same `model` that was killed before its first checkpoint.
     """
@@ -395,17 +395,17 @@ class PredictionFolder:
         columns: PredictionColumns,
         session: str,
         *,
-        done: int = 0,
+        files: int = 0,
         lines: int = 0,
         model: str | Path | None = None,
         parquet: bool = False,
         resumed: bool = False,
     ) -> None:
-        self.folder, self.done, self.lines = Path(folder), done, lines
+        self.folder, self.files, self.lines = Path(folder), files, lines
         self._columns = columns
         self._kind = ParquetPart if parquet else CsvPart
         #: Number of the part that is being written.
-        self._number = done - 1 if lines else done
+        self._number = files - 1 if lines else files
         path = None if model is None else os.path.abspath(model)
         numbers = self._numbers()
         if numbers:
@@ -443,7 +443,7 @@ class PredictionFolder:
                 f"{self.folder} holds the predictions of another session{belongs}: check the names of the model and "
                 "of the folder, or give another folder"
             )
-        if not resumed or (not self.done and path != home):
+        if not resumed or (not self.files and path != home):
             raise OtherSession(
                 f"{self.folder} holds predictions already{belongs}: give another folder, or go on with the model they "
                 "belong to (--resume)"
@@ -481,16 +481,16 @@ class PredictionFolder:
         if finished or not path.exists() or not self._part.begins(path):
             with replacing(str(path)) as file:
                 self._part.write(file)
-        self.done = self._number + 1
+        self.files = self._number + 1
         if finished:
-            self._number, self.lines, self._part = self.done, 0, self._kind(self._columns)
+            self._number, self.lines, self._part = self.files, 0, self._kind(self._columns)
 
 
 class PrintedPredictions:
     """Predictions as lines of CSV on standard output, each as soon as it is made."""
 
     #: What a session keeps of a folder of predictions; there is none.
-    done = lines = 0
+    files = lines = 0
 
     def __init__(self, columns: PredictionColumns) -> None:
         self._columns = columns
