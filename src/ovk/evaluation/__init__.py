@@ -21,6 +21,8 @@ from ovk.evaluation.task import CLASSIFICATION, REGRESSION, ClassScores, Regress
 from ovk.evaluation.task import Scores as Scores
 from ovk.evaluation.task import ScoreTable as ScoreTable
 from ovk.evaluation.task import by_label as by_label
+from ovk.evaluation.task import is_share as is_share
+from ovk.evaluation.task import printable as printable
 from ovk.evaluation.task import task_of as task_of
 from ovk.intervals import Regions
 from ovk.intervals import rows_needed as rows_needed

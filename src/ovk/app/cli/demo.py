@@ -17,7 +17,7 @@ from scipy.signal import lfilter
 from ovk import OLOK, PKAWV, load, progressive, save
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import Bar, Exit, err, exit_code_on_error, print_json, show
-from ovk.app.sessions import result_summary, table_lines
+from ovk.app.sessions import result_summary
 from ovk.base import one_blas_thread
 from ovk.datasets import make_stream
 from ovk.evaluation import ProgressiveResult, RefittedRidge, ScoreTable
@@ -139,7 +139,7 @@ def command(
         return
     periods = ("before the drift", "during", "after", "all rows")
     table = ScoreTable("mean squared error", tuple(errors), periods, np.array(list(errors.values())))
-    for line in [*table_lines(table), *_conclusion(errors).splitlines(), ""]:
+    for line in [*table.lines(), "", *_conclusion(errors).splitlines(), ""]:
         show(line)
     if drawn:
         show(f"report: {page} (open it in a browser)")

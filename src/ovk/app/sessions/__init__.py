@@ -17,11 +17,8 @@ from ovk.app.sessions.settings import make_model as make_model
 from ovk.app.sessions.settings import option_of as option_of
 from ovk.app.sessions.summary import Summary as Summary
 from ovk.app.sessions.summary import bad_rows_note as bad_rows_note
-from ovk.app.sessions.summary import is_share as is_share
-from ovk.app.sessions.summary import printable as printable
 from ovk.app.sessions.summary import relevance as relevance
 from ovk.app.sessions.summary import result_summary as result_summary
-from ovk.app.sessions.summary import table_lines as table_lines
 from ovk.app.sessions.table_model import TableModel, fit_file
 from ovk.app.sessions.table_model import fit_files as fit_files
 from ovk.app.sessions.table_model import fit_table as fit_table

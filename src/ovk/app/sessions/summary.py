@@ -5,7 +5,6 @@ The command line prints it as text or JSON, `ovk.report` writes it as a page.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,12 +78,13 @@ class Summary:
 
     def lines(self) -> list[str]:
         """The summary as text, without the rows that cannot be read."""
+        most = None if self.task.numeric else MAX_CLASSES_SHOWN
         observed = [f"{name} {seen:.0%}" for name, role, seen, *_ in self.columns if role == "output" and seen < 0.995]
         return [
             *self.sentences,
             *self._readings(),
             *([f"share of the values observed: {', '.join(observed)}"] if observed else []),
-            *(line for table in self.tables for line in table_lines(table)),
+            *(line for table in self.tables for line in (*table.lines(most), "")),
             self.conclusion,
         ]
 
@@ -101,55 +101,6 @@ class Summary:
                 rest = len(names) - MAX_COLUMNS_LISTED
                 more = f" and {rest} more (all with --json)" if rest > 0 else ""
                 yield f"{what}{', '.join(names[:MAX_COLUMNS_LISTED])}{more}: {reading}"
-
-
-def table_lines(table: ScoreTable) -> list[str]:
-    """A table as lines of text.
-
-    >>> values = np.array([[0.25, 1.0], [3.0, np.nan]])
-    >>> print("\\n".join(table_lines(ScoreTable("errors", ("y", "z"), ("model", "mean"), values))))
-    errors
-    <BLANKLINE>
-          model   mean
-     ─────────────────
-      y    0.25      1
-      z       3      -
-    <BLANKLINE>
-    """
-    rows = list(zip(table.rows, table.values.tolist(), strict=True))
-    if len(rows) > MAX_CLASSES_SHOWN and table.columns[0] == "rows":
-        rows = sorted(rows, key=lambda row: -row[1][0])[:MAX_CLASSES_SHOWN]
-    if table.relative is not None:
-        rows.append((table.relative[0], table.relative[1].tolist()))
-    names = ["", *(printable(name) for name, _ in rows)]
-    width = max(map(len, names))
-    lines = [f"  {name:<{width}}" for name in names]
-    for k, heading in enumerate(table.columns):
-        cells = [printable(heading), *(_cell(heading, values[k]) for _, values in rows)]
-        width = max(map(len, cells))
-        lines = [f"{line}   {cell:>{width}}" for line, cell in zip(lines, cells, strict=True)]
-    return [table.title, "", lines[0], " " + "─" * (len(lines[0]) - 1), *lines[1:], ""]
-
-
-def is_share(heading: str) -> bool:
-    """Whether a column holds shares."""
-    return heading == "share" or heading.endswith("interval")
-
-
-def _cell(heading: str, value: float) -> str:
-    """A number with four digits, or a percentage."""
-    if math.isnan(value):
-        return "-"
-    return f"{value:.0%}" if is_share(heading) else f"{int(value):,}" if heading == "rows" else f"{value:.4g}"
-
-
-def printable(text: str) -> str:
-    """A name without control characters.
-
-    >>> printable("y [kg]\\x1b[2J")
-    'y [kg][2J'
-    """
-    return "".join(letter for letter in text if letter.isprintable())
 
 
 # Scores along a stream.
