@@ -6,15 +6,16 @@ from ovk.app.sessions.group_errors import GroupErrors
 from ovk.app.sessions.merging import merge_sessions
 from ovk.app.sessions.predictions import OtherSession as OtherSession
 from ovk.app.sessions.predictions import PredictionColumns as PredictionColumns
-from ovk.app.sessions.session import MAX_BAD as MAX_BAD
 from ovk.app.sessions.session import Interrupted, Session, StopSignals, learn
 from ovk.app.sessions.session import LearnedTable as LearnedTable
 from ovk.app.sessions.session import SessionProgress as SessionProgress
 from ovk.app.sessions.session import load_session as load_session
 from ovk.app.sessions.settings import MODELS as MODELS
 from ovk.app.sessions.settings import Settings
+from ovk.app.sessions.settings import declared as declared
 from ovk.app.sessions.settings import make_model as make_model
 from ovk.app.sessions.settings import option_of as option_of
+from ovk.app.sessions.settings import setting as setting
 from ovk.app.sessions.summary import Summary as Summary
 from ovk.app.sessions.summary import bad_rows_note as bad_rows_note
 from ovk.app.sessions.summary import relevance as relevance

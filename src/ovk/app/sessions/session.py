@@ -60,9 +60,6 @@ if TYPE_CHECKING:
 #: Fewest rows to learn from.
 MIN_ROWS = 8
 
-#: Share of rows with unreadable cells above which a file is refused.
-MAX_BAD: Any = next(one.default for one in Settings.declared() if one.name == "max_bad")
-
 
 class LearnedTable(ABC):
     """What was learned from a table: a `Session` or a `TableModel`. It predicts other rows with the same columns."""
@@ -156,7 +153,7 @@ class LearnedTable(ABC):
         *,
         keep: str | Sequence[str] = (),
         form: str | None = None,
-        max_bad: float = MAX_BAD,
+        max_bad: float = Settings.max_bad,
     ) -> dict[str, Any]:
         """Predict the rows of a file, as `ovk predict` does; nothing changes.
 

@@ -44,9 +44,13 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     choices: Sequence[str] = (),
-    commands: Sequence[str] = ("fit", "stream"),
+    commands: Sequence[str] = (),
 ) -> Any:
-    """A setting: what its option says (of each command, where that differs), its default and its limits."""
+    """A field of a class whose settings are command-line options (`takes_settings` of the command line).
+
+    `help` is what the option says, of each command where that differs; only `commands` have it, by default all that
+    take the settings of the class. The option is named after the field, unless `option` says otherwise.
+    """
     metadata = {"help": help, "option": option, "low": low, "high": high, "choices": choices, "commands": commands}
     return field(metadata=metadata, **({"default": default[0]} if default else {}))
 
@@ -136,11 +140,6 @@ class Settings(Parameters):
     )
     level: float = setting("Probability with which an interval should contain the outcome.", LEVEL, commands=_STREAM)
 
-    @classmethod
-    def declared(cls, command: str | None = None) -> list[Field[Any]]:
-        """The settings that a command takes, or all of them."""
-        return [one for one in fields(cls) if command is None or command in one.metadata["commands"]]
-
     def check(self, *, options: bool = False) -> None:
         """Refuse values that make no sense; with `options` by the names of the command line."""
 
@@ -211,6 +210,12 @@ class Settings(Parameters):
         """Names of the settings in which the other session of a stream differs."""
         mine, theirs = ({**one.get_params(deep=False), "kernel": one.stream_kernel} for one in (self, other))
         return [name for name in mine if _plain(mine[name]) != _plain(theirs[name])]
+
+
+def declared(settings: type, command: str) -> list[Field[Any]]:
+    """The settings of a class that a command takes."""
+    found: list[Field[Any]] = [one for one in fields(settings) if one.metadata]
+    return [one for one in found if command in (one.metadata["commands"] or (command,))]
 
 
 def option_of(setting: Field[Any]) -> str:

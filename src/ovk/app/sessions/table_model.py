@@ -16,7 +16,7 @@ from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
 from ovk.app.sessions.session import MIN_ROWS, LearnedTable
-from ovk.app.sessions.settings import KERNELS, Settings, check_bad_rows
+from ovk.app.sessions.settings import KERNELS, Settings, check_bad_rows, declared
 from ovk.app.sessions.summary import (
     MAX_ROWS_KEPT,
     BadRow,
@@ -592,8 +592,7 @@ def fit_file(
     >>> bool(abs(found["zinc"] - found["zinc outcome"]).max() < 0.1)
     True
     """
-    names = [one.name for one in Settings.declared() if "fit" in one.metadata["commands"] or one.name == "level"]
-    names = sorted({*names} - {"targets", "classify"})
+    names = sorted({*(one.name for one in declared(Settings, "fit")), "level"} - {"targets", "classify"})
     for name in settings:
         if name not in names:
             raise TypeError(f"fit_file has no setting {name!r}: there are {', '.join(names)}")
