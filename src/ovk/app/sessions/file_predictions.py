@@ -55,9 +55,9 @@ class FilePredictions:
 
     def warnings(self) -> list[str]:
         """What was unreadable or unknown in the rows so far, in sentences."""
-        bad = self._predictor.n_bad
+        predictor = self._predictor
         return [
-            *([bad_rows_note(bad, self._predictor.bad_rows)] if bad else []),
+            *([bad_rows_note(predictor.n_bad, predictor.bad_rows)] if predictor.n_bad else []),
             *(_unknown_words(name, words) for name, words in self._unknown.items()),
             *self._unknown_intervals(),
         ]

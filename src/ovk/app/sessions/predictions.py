@@ -154,22 +154,17 @@ class PredictionColumns:
         if self._timed:
             columns.append(as_dates(np.full(n, np.nan) if found.instants is None else found.instants))
         if found.labels is None:
-            return columns + list(self._numbers(found).T)
+            assert found.widths is not None
+            numbers = [found.F, found.F - found.widths, found.F + found.widths]
+            if self._outcomes:
+                numbers.append(np.full(found.F.shape, np.nan) if found.Y is None else found.Y)
+            return columns + list(np.stack(numbers, axis=-1).reshape(n, -1).T)
         codes = found.codes
         columns += [_labels(found.labels, codes), found.F[np.arange(n), codes], *found.F[:, : self._count].T]
         if self._outcomes:
             known = np.full(n, -1.0) if found.Y is None else np.nan_to_num(found.Y[:, 0], nan=-1.0)
             columns.append(_labels(found.labels, known.astype(np.intp)))
         return columns
-
-    def _numbers(self, found: Predictions) -> Array:
-        """(n, columns) all numbers of the rows, in the order of the names."""
-        F, widths = found.F, found.widths
-        assert widths is not None
-        numbers = [F, F - widths, F + widths]
-        if self._outcomes:
-            numbers.append(np.full(F.shape, np.nan) if found.Y is None else found.Y)
-        return np.stack(numbers, axis=-1).reshape(len(F), -1)
 
     def lines(self, *found: Any) -> Iterator[str]:
         """A line of CSV for each row of `Predictions`, with their batch where columns of it are kept."""
@@ -198,7 +193,8 @@ class PredictionColumns:
 
     def table(self, *found: Any) -> Any:
         """A table of pyarrow."""
-        arrow = pyarrow()
+        with required("Parquet files", "files"):
+            import pyarrow as arrow
         # By position: an output may be called "row". Not finite is not known, as in CSV.
         columns = [_arrow_column(arrow, column) for column in self.values(*found)]
         return arrow.Table.from_arrays(columns, names=self.names)
@@ -250,13 +246,6 @@ def _arrow_column(arrow: Any, values: Any) -> Any:
     return arrow.array(values.astype("datetime64[ms]") if values.dtype.kind == "M" else values)
 
 
-def pyarrow() -> Any:
-    """The module pyarrow, or a message that says what to install."""
-    with required("Parquet files", "files"):
-        import pyarrow as module
-    return module
-
-
 def csv_line(cells: Sequence[Any]) -> str:
     """A line of CSV, quoted where that is needed."""
     text = io.StringIO()
@@ -265,11 +254,7 @@ def csv_line(cells: Sequence[Any]) -> str:
 
 
 def shown_name(name: str) -> str:
-    """A name that no spreadsheet runs as a formula.
-
-    >>> shown_name("=1+1"), shown_name("y")
-    ("'=1+1", 'y')
-    """
+    """A name that no spreadsheet runs as a formula."""
     return f"'{name}" if name.startswith(_FORMULA) else name
 
 
@@ -294,29 +279,24 @@ class CsvPart:
     ending = ".csv"
 
     def __init__(self, columns: PredictionColumns) -> None:
-        self._columns = columns
-        self._text: list[str] = []
+        self._columns, self._text = columns, [columns.header]
 
     def add(self, found: Predictions) -> None:
-        self._text.append("".join(self._columns.lines(found)))
+        self._text += self._columns.lines(found)
 
     def restore(self, path: Path, rows: int) -> bool:
         """Begin with the first rows of a file; False if it does not hold so many."""
-        text = path.read_text(encoding="utf-8")
-        lines = text.removeprefix(self._columns.header).splitlines(keepends=True)[:rows]
-        self._text = ["".join(lines)]
-        return text.startswith(self._columns.header) and len(lines) == rows
+        text, header = path.read_text(encoding="utf-8"), self._columns.header
+        lines = text.removeprefix(header).splitlines(keepends=True)[:rows]
+        self._text = [header, *lines]
+        return text.startswith(header) and len(lines) == rows
 
     def begins(self, path: Path) -> bool:
         """Whether a file holds these rows, and perhaps more."""
-        return path.read_bytes().startswith(self._content())
+        return path.read_bytes().startswith("".join(self._text).encode())
 
     def write(self, file: BinaryIO) -> None:
-        file.write(self._content())
-
-    def _content(self) -> bytes:
-        header: str = self._columns.header
-        return (header + "".join(self._text)).encode()
+        file.write("".join(self._text).encode())
 
 
 class ParquetPart:
@@ -332,22 +312,14 @@ class ParquetPart:
         self._tables.append(self._columns.table(found))
 
     def restore(self, path: Path, rows: int) -> bool:
-        from pyarrow import lib, parquet
-
-        try:
-            self._tables = [parquet.read_table(path).slice(0, rows)]
-        except lib.ArrowException:
-            return False
-        return bool(self._tables[0].num_rows == rows and self._tables[0].column_names == self._columns.names)
+        found = _first_rows(path, rows)
+        self._tables = [found]
+        return found is not None and found.num_rows == rows and found.column_names == self._columns.names
 
     def begins(self, path: Path) -> bool:
-        from pyarrow import lib, parquet
-
         table = self._table()
-        try:
-            return bool(parquet.read_table(path).slice(0, table.num_rows).equals(table))
-        except lib.ArrowException:
-            return False
+        found = _first_rows(path, table.num_rows)
+        return found is not None and bool(found.equals(table))
 
     def write(self, file: BinaryIO) -> None:
         from pyarrow import parquet
@@ -361,6 +333,16 @@ class ParquetPart:
         # A column that was nowhere known in a block has no type there.
         self._tables = [pyarrow.concat_tables(self._tables, promote_options="default").combine_chunks()]
         return self._tables[0]
+
+
+def _first_rows(path: Path, rows: int) -> Any:
+    """The first rows of a Parquet file; None if it is damaged."""
+    from pyarrow import lib, parquet
+
+    try:
+        return parquet.read_table(path).slice(0, rows)
+    except lib.ArrowException:
+        return None
 
 
 _NAME = re.compile(r"part-(\d{6})(\.csv|\.parquet)")
@@ -412,7 +394,12 @@ class PredictionFolder:
             self._check(numbers, session, path, resumed)
         self._part: CsvPart | ParquetPart = self._kind(self._columns)
         if lines and numbers:
-            self._restore()
+            # Go on with the rows of the unfinished part that belong to the session.
+            if not self._path().exists() or not self._part.restore(self._path(), lines):
+                raise OtherSession(
+                    f"{self._path()} does not hold the {lines} predictions that the model knows of: it was removed or "
+                    "changed; give another folder"
+                )
         else:
             self.lines = 0
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -453,15 +440,6 @@ class PredictionFolder:
             raise OtherSession(
                 f"{self.folder} holds {numbers[-1] - self._number} parts more than the model knows of: it belongs to a "
                 f"later state of the model{belongs}; go on with that, or give another folder"
-            )
-
-    def _restore(self) -> None:
-        """Go on with the rows of the unfinished part that belong to the session."""
-        path = self._path()
-        if not path.exists() or not self._part.restore(path, self.lines):
-            raise OtherSession(
-                f"{path} does not hold the {self.lines} predictions that the model knows of: it was removed or "
-                "changed; give another folder"
             )
 
     def _path(self) -> Path:
