@@ -22,6 +22,7 @@ PACKAGES = {
     "ovk.solvers": "Solvers",
     "ovk.features": "Finite features",
     "ovk.online": "Online learning",
+    "ovk.online.theory": "Theory of online learning",
     "ovk.structured": "Structured outputs",
     "ovk.app.tables": "Streams",
     "ovk.evaluation": "Evaluation",

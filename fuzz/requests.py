@@ -7,7 +7,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from benchmarks.service_fuzz import StrangeRequest, fuzzed_requests
@@ -27,6 +26,9 @@ with warnings.catch_warnings():
 
 #: Requests after which the state of the server is compared with what it was.
 OFTEN = 20
+
+#: Metrics that change when a model learns, and not when a request is answered or refused.
+LEARNED = ("ovk_rows_learned_total", "ovk_sequence", "ovk_queue_requests", "ovk_learner_failures", "ovk_rolling_error")
 
 
 def tries(rng: np.random.Generator) -> Iterator[str | None]:
@@ -59,9 +61,11 @@ def _sent(client: TestClient, request: StrangeRequest) -> str | None:
     return None
 
 
-def _state(client: TestClient) -> Any:
-    """What the server tells of its models: all but the counts of requests and refusals."""
-    return client.get("/metrics").text.split("# HELP ovk_rows_refused")[0]
+def _state(client: TestClient) -> set[str]:
+    """What the server tells of what its models have learned."""
+    found = {line for line in client.get("/metrics").text.splitlines() if line.startswith(LEARNED)}
+    assert {line.partition("{")[0] for line in found} >= {"ovk_rows_learned_total", "ovk_sequence"}
+    return found
 
 
 def _models(folder: Path) -> list[Path]:

@@ -17,7 +17,6 @@ from sklearn.svm import SVC
 from ovk import OVKRidge
 from ovk.kernels import Gaussian
 from ovk.operators import Identity, MixedEffect
-from ovk.structured import neighbour_graph
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, Indices, track
 
@@ -41,17 +40,12 @@ def accuracies(X: Array, y: Indices, known: Indices) -> dict[str, float]:
     """Of the pictures without a label, in per cent."""
     rest = np.setdiff1d(np.arange(len(y)), known)
     codes = np.where(y[known][:, None] == np.arange(10), 1.0, -0.1)
-    order = np.concatenate([known, rest])
-    links = neighbour_graph(Gaussian(WIDTH), X[order], NEIGHBOURS)
     found = {}
     for (name, T), weight in product(
         {"": Identity(10), ", classes coupled": MixedEffect(0.3, 10)}.items(), (0.0, ALPHA_GRAPH)
     ):
-        model = OVKRidge(Gaussian(WIDTH) * T, ALPHA, fit_intercept=False, alpha_graph=weight)
-        if weight:
-            model.fit(X[known], codes, unlabelled=X[rest], graph=links)
-        else:
-            model.fit(X[known], codes)
+        model = OVKRidge(Gaussian(WIDTH) * T, ALPHA, fit_intercept=False, alpha_graph=weight, n_neighbors=NEIGHBOURS)
+        model.fit(X[known], codes, unlabelled=X[rest] if weight else None)
         found["OVKRidge" + ", unlabelled inputs too" * (weight > 0) + name] = model.predict(X[rest]).argmax(axis=1)
     partly = np.full(len(y), -1)
     partly[known] = y[known]

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse.csgraph import laplacian
 
 from ovk.kernels import Precomputed
-from ovk.structured import LinkPredictor, as_adjacency, laplacian, link_aucs
+from ovk.structured import LinkPredictor, link_aucs
 from reproduce.output_kernel_trees import OutputKernelTrees
 from reproduce.support import Array
 
@@ -59,10 +60,7 @@ class LinkProblem:
 
     def graph_kernel(self, beta: float, normalised: bool) -> Array:
         """Diffusion kernel of the known nodes; the eigenvectors of the Laplacian are kept for other betas."""
-        A, _ = as_adjacency(self.links)
-        e, V = self.keep(
-            ("laplacian", normalised), lambda: np.linalg.eigh(laplacian(A, normalised=normalised).toarray())
-        )
+        e, V = self.keep(("laplacian", normalised), lambda: np.linalg.eigh(laplacian(self.links, normed=normalised)))
         kernel: Array = self.keep(("diffusion", beta, normalised), lambda: (V * np.exp(-beta * e)) @ V.T)
         return kernel
 
@@ -173,7 +171,7 @@ def metric_learning(problem: LinkProblem, ridge: float, components: int) -> Arra
     x, P = problem.inputs(centred=True)
     rank = x > 1e-8 * x[-1]
     x, P = x[rank], P[:, rank]
-    L = laplacian(as_adjacency(problem.links)[0], normalised=False)
+    L = laplacian(problem.links)
 
     def directions() -> Array:
         # With b = diag(x) P'a the problem is (P'LP + ridge / x) b = mu b.

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import ovk
 from ovk import kernels, operators, ovkernels, solvers
-from ovk.curves import Components, FourierBasis, Grid, ProductGrid
+from ovk.curves import Components, Grid, ProductGrid
 from ovk.kernels import (
     Function,
     Gaussian,
@@ -92,14 +92,13 @@ KERNELS = [
     ("on-columns", OnColumns(Gaussian([0.8, 1.5]), [2, 0])),
     ("on-curves", OnCurves(Gaussian(0.8), Grid([0.0, 0.3, 1.0]))),
     ("on-curves-derivative", OnCurves(Linear(), Grid([0.0, 0.3, 1.0]), derivative=1)),
-    ("on-curves-basis", OnCurves(Gaussian(1.0), Grid([0.0, 0.3, 0.7], period=1.0), basis=FourierBasis(1))),
     ("nested", 0.5 * (Gaussian(ARD) + 2.0 * Linear()) * Matern(1.5, 3.0)),
 ]
 
 #: Kernels without a derivative in their input.
 ROUGH = {
     *("laplacian", "matern-1/2", "precomputed", "function", "sklearn"),
-    *("on-curves", "on-curves-derivative", "on-curves-basis", "periodic", "periodic-sum"),
+    *("on-curves", "on-curves-derivative", "periodic", "periodic-sum"),
 }
 
 OPERATORS = [

@@ -612,9 +612,6 @@ def _(kernel: kernels.OnCurves, x, z):
         curve = np.array(u, dtype=float)
         for _ in range(kernel.derivative):
             curve = np.gradient(curve, kernel.grid.points, edge_order=2)
-        if kernel.basis is not None:
-            values = kernel.basis.values(kernel.grid)
-            curve = values @ np.linalg.lstsq(roots[:, None] * values, roots * curve, rcond=None)[0]
         seen.append(roots * curve)
     return scalar(kernel.kernel, *seen)
 
@@ -636,17 +633,6 @@ def one_kernel(kernel, y, z):
     """k(y, z) of one pair of outputs."""
     wrap = (lambda one: np.asarray(one)[None, :]) if isinstance(y, np.ndarray) else (lambda one: [one])
     return kernel(wrap(y), wrap(z))[0, 0]
-
-
-def mismatch(y, z, k, m, alphabet):
-    """Over all words: pieces of y within m letters times pieces of z within m letters."""
-    from itertools import product
-
-    def near(text, word):
-        pieces = [text[i : i + k] for i in range(len(text) - k + 1)]
-        return sum(sum(a != b for a, b in zip(piece, word, strict=True)) <= m for piece in pieces)
-
-    return sum(near(y, word) * near(z, word) for word in product(alphabet, repeat=k))
 
 
 def min_max(y, z):

@@ -29,7 +29,7 @@ class FOGD:
         """(n,) scores, each from the rows before it; their sign is the class."""
         if self.map is None:
             self.map = FourierMap.from_kernel(self.kernel, self.features // 2, X.shape[1], self.seed)
-            self.w = np.zeros(self.map.n_features)
+            self.w = np.zeros(self.map.m)
         scores = np.empty(len(X))
         for start in range(0, len(X), 256):
             phi = self.map.transform(X[start : start + 256])

@@ -219,6 +219,18 @@ def test_repeated_landmarks_are_left_out(data):
     assert_allclose(model.predict(data.X_new), once.predict(data.X_new), rtol=1e-7)
 
 
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_refit_forgets_which_rows_were_learned_before(data, graph):
+    model = OVKRidge(Gaussian(0.8), landmarks=5, random_state=0)
+    model.fit(data.X, data.Y, np.r_[0.0, np.ones(len(data.X) - 1)])
+    assert model.learned_rows_.tolist() == [False] + [True] * (len(data.X) - 1)
+    if graph:
+        model.set_params(alpha_graph=0.1).fit(data.X, data.Y)
+    else:
+        model.fit(iter([(data.X, data.Y)]))
+    assert model.learned_rows_ is None
+
+
 def test_random_state_draws_the_landmarks(data):
     def points(state):
         return OVKRidge(Gaussian(0.8), landmarks=5, random_state=state).fit(data.X, data.Y).X_fit_

@@ -11,11 +11,11 @@ import ovk
 from batch.reference import long_form, manifold_ridge
 from ovk import OVKRidge
 from ovk.app import parallel as distributed
-from ovk.base.graphs import laplacian
+from ovk.base.graphs import as_adjacency, laplacian
+from ovk.batch import neighbour_graph
 from ovk.kernels import Laplacian, Matern, Precomputed
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import Diagonal
-from ovk.structured import as_adjacency, neighbour_graph
 
 B = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.5]])
 ROUGH = Laplacian(1.0)

@@ -285,6 +285,7 @@ def test_left_out_values_are_close_to_refits_and_probabilities_follow_the_decisi
     np.testing.assert_array_equal(binary.classes_[P.argmax(axis=1)], binary.predict(X_new))
     several = MultiTaskSVC(Gaussian(1.5)).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
     np.testing.assert_array_equal(several.predict_proba(X_new).argmax(axis=1), several.predict(X_new))
+    np.testing.assert_allclose(several.predict_proba(X_new).sum(axis=1), 1.0)
     of_tasks = MultiTaskSVC(Gaussian(1.5) * MixedEffect(0.5)).fit(X, holes)
     np.testing.assert_array_equal(of_tasks.predict_proba(X_new) > 0.5, of_tasks.predict(X_new) > 0)
     task = np.arange(9) % 3

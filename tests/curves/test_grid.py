@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
 
 import reference
-from ovk.curves import BadGrid, FourierBasis, Grid, SplineBasis
+from ovk.curves import BadGrid, Grid
 
 gaps = hnp.arrays(float, st.integers(1, 8), elements=st.floats(0.01, 2.0))
 
@@ -60,15 +60,6 @@ def test_derivatives():
     assert_allclose(wave @ grid.derivative(), 2 * np.pi * np.cos(2 * np.pi * grid.checked()), atol=2e-3)
 
 
-@pytest.mark.parametrize("basis", [FourierBasis(5), SplineBasis(6)])
-def test_coordinates_in_a_basis_are_orthonormal(basis):
-    grid = Grid(np.sort(np.random.default_rng(0).uniform(0, 1, 40)))
-    values = basis.values(grid)
-    inside = values @ np.random.default_rng(1).standard_normal(values.shape[1])
-    coordinates = inside @ basis.coordinates(grid)
-    assert_allclose(coordinates @ coordinates, grid.inner(inside, inside))
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -86,14 +77,8 @@ def test_coordinates_in_a_basis_are_orthonormal(basis):
         (lambda: Grid([0.0, 1.0]).interpolation([0.5, 1.5]), r"lie in \[0, 1\], where the curves were seen, got 1.5$"),
         (lambda: Grid([0.0, 1.0]).interpolation([-2.0, 1.5]), r"where the curves were seen, got -2$"),
         (lambda: Grid([0.0, 1.0]).interpolation([]), "sequence of finite numbers"),
-        (lambda: SplineBasis().values(Grid([0.0, 0.5], period=1.0)), "use FourierBasis"),
     ],
 )
 def test_bad_grids(make, message):
     with pytest.raises(BadGrid, match=message):
         make()
-
-
-def test_a_fourier_basis_is_odd():
-    with pytest.raises(ValueError, match="count must be odd"):
-        FourierBasis(4).values(Grid.regular(9))

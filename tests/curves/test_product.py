@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ovk import FunctionalRidge, FunctionalRidgeCV, MovKL, load, save
-from ovk.curves import BadGrid, Components, FourierBasis, Grid, LegendreBasis, ProductBasis, ProductGrid, SineBasis
+from ovk.curves import Components, Grid, ProductGrid
 from ovk.curves.product import KroneckerMatrix
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, OnCurves, Periodic
 from ovk.operators import Dense, Integral, Multiplication, TensorProduct
@@ -129,9 +129,6 @@ def test_kernels_of_fields():
     along = np.einsum("nij,ik->nkj", tables, SIDES[0].derivative()), tables @ SIDES[1].derivative()
     expected = sum((part.reshape(5, -1) * GRID.weights()) @ part.reshape(5, -1).T for part in along)
     np.testing.assert_allclose(slopes, expected)
-    basis = ProductBasis([LegendreBasis(4), FourierBasis(5)])
-    # as many functions as points: nothing is lost
-    np.testing.assert_allclose(OnCurves(Linear(), GRID, basis=basis)(X), OnCurves(Linear(), GRID)(X))
     two = OnCurves(Matern(1.5, 1.0), ProductGrid([Components(2), *SIDES]))(RNG.standard_normal((3, 40)))
     assert two.shape == (3, 3)
 
@@ -147,18 +144,6 @@ def test_components_are_fitted_apart_and_movkl_learns_fields():
     np.testing.assert_allclose(both.predict(X)[:, :12], alone.fit(X, Y[:, :12]).predict(X), atol=1e-10)
     learned = MovKL(grid=grid, alpha=0.01, tol=1e-2).fit(X, Y)
     assert learned.score(X, Y) > 0.9
-
-
-def test_bases():
-    line = Grid.regular(40)
-    sine = SineBasis(3).values(line)
-    assert np.abs(sine[[0, -1]]).max() < 1e-12
-    legendre = LegendreBasis(4).coordinates(Grid.regular(400))
-    np.testing.assert_allclose(legendre.T @ (legendre / Grid.regular(400).weights()[:, None]), np.eye(4), atol=1e-10)
-    with pytest.raises(BadGrid, match="ProductBasis"):
-        SineBasis(3).values(GRID)
-    with pytest.raises(BadGrid, match="2 bases"):
-        ProductBasis([SineBasis(3), SineBasis(2)]).values(line)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def stream(n=400, seed=0):
 def evaluated(**options):
     X, Y = stream()
     Y[50:60, 0] = np.nan
-    X[70, 0] = np.inf if not options.get("delay") else 0.0
+    X[70, 0], X[80, 1] = (np.inf, np.nan) if not options.get("delay") else (0.0, 0.0)
     model = OLOK(on_invalid="skip")
     return progressive(model, X, Y, intervals=0.8, keep="all", progress=False, **options), X, Y
 

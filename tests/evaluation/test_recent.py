@@ -64,3 +64,11 @@ def test_outputs_that_were_never_seen_have_no_width(tmp_path):
     np.testing.assert_array_equal(again.half, recent.half)
     with pytest.raises(ValueError, match="coverage must"):
         recent.widths(1.0)
+
+
+def test_times_of_some_rows_stay_beside_their_rows():
+    recent = RecentErrors.empty(1, size=7)
+    for n, instants in ((2, None), (3, np.array([1.0, 2.0, 3.0])), (4, None)):
+        recent.update(np.zeros((n, 1)), np.ones((n, 1)), instants)
+    np.testing.assert_array_equal(recent.instants, [1.0, 2.0, 3.0, *[np.nan] * 4])
+    assert len(recent.Y) == len(recent.F) == len(recent.half) == 7

@@ -7,7 +7,16 @@ from numpy.testing import assert_allclose
 import instances
 import ovk
 import reference
-from ovk.features import FourierMap, LinearFourier, NystromMap, OperatorFourierMap
+from ovk.features import (
+    Fourier,
+    FourierMap,
+    LinearFourier,
+    Nystrom,
+    NystromMap,
+    OperatorFourier,
+    OperatorFourierMap,
+    Taylor,
+)
 from ovk.features.fourier import complement
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, RationalQuadratic
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
@@ -76,16 +85,18 @@ def test_the_diagonal_is_exact(kernel):
     assert_allclose((phi**2).sum(axis=1), kernel.diag(X))
 
 
-def test_the_draws_are_stored(tmp_path):
+FIELD = CurlFree(Gaussian(1.4)) + Gaussian(1.0) * Dense(instances.B)
+PLANS = [(Gaussian(1.0), plan) for plan in (Fourier(10), LinearFourier(10), LinearFourier(0), Taylor(4), Nystrom())]
+
+
+@pytest.mark.parametrize(("kernel", "plan"), [*PLANS, (FIELD, OperatorFourier(10)), (FIELD, Nystrom())])
+def test_a_saved_learner_has_the_features_that_were_drawn(kernel, plan, tmp_path):
     X = instances.inputs(None, 5)
-    K = CurlFree(Gaussian(1.4)) + Gaussian(1.0) * Dense(instances.B)
-    for features in (
-        FourierMap.from_kernel(Gaussian(1.0), 10, 3, rng=0),
-        OperatorFourierMap.from_kernel(K, 10, 3, rng=0),
-    ):
-        before = features.transform(X)
-        ovk.save(features, tmp_path / "map")
-        assert np.array_equal(ovk.load(tmp_path / "map").transform(X), before)
+    model = ovk.PKAWV(kernel, features=plan, random_state=0).fit(X, X)
+    ovk.save(model, tmp_path / "model")
+    again = ovk.load(tmp_path / "model").features_
+    assert np.array_equal(again.transform(X), model.features_.transform(X))
+    assert again.same(model.features_)
 
 
 def test_a_seed_and_its_generator_draw_the_same():
@@ -107,8 +118,8 @@ def test_operator_features_are_unbiased(K):
         features = OperatorFourierMap.from_kernel(K, 500, instances.P, rng)
         phi = features.transform(X)
         grams.append(phi @ phi.T)
-    assert features.output_dim == instances.D
-    assert phi.shape == (9, features.n_features)
+    assert features.per == instances.D
+    assert phi.shape == (9, features.m)
     exact = reference.gram(K, X)
     error = np.std(grams, axis=0) / np.sqrt(40)
     assert (np.abs(np.mean(grams, axis=0) - exact) <= 5 * error + 1e-10).all()
@@ -147,14 +158,14 @@ def test_the_error_falls_like_the_root_of_the_number():
 )
 def test_functions_of_the_features_are_fields_of_their_kind(K, zero):
     features = OperatorFourierMap.from_kernel(K, 20, 3, rng=0)
-    w = np.random.default_rng(1).standard_normal(features.n_features)
+    w = np.random.default_rng(1).standard_normal(features.m)
     J = reference.jacobian(lambda X: (features.transform(X) @ w).reshape(-1, 3), instances.inputs(None, 5))
     assert np.abs(J).max() > 0.1
     assert np.abs(zero(J)).max() < 1e-8 * np.abs(J).max()
 
 
 def test_a_divergence_free_field_in_the_plane_has_one_feature_of_each_kind_a_frequency():
-    assert OperatorFourierMap.from_kernel(DivFree(Gaussian(1.0)), 7, 2, rng=0).n_features == 14
+    assert OperatorFourierMap.from_kernel(DivFree(Gaussian(1.0)), 7, 2, rng=0).m == 14
 
 
 @pytest.mark.parametrize("d", [2, 3, 5])

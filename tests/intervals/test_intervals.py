@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 import instances
 import reference
 from ovk.base import Targets
 from ovk.intervals import fold_numbers, jackknife, jackknife_plus
+from ovk.intervals.jackknife_intervals import _largest as largest_score
+from ovk.intervals.jackknife_intervals import shrunk_correlation
 from ovk.intervals.regions import masses, upper_quantile
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
@@ -285,3 +288,27 @@ def test_unknown_region():
     X, Y = curves(12, np.random.default_rng(9))
     with pytest.raises(ValueError, match="'each', 'box' or 'ellipsoid', got 'ball'"):
         jackknife(fitted(X, Y), *at(X, X), region="ball")
+
+
+def test_correlations_over_different_rows_are_made_positive_definite():
+    """Outputs that agree in pairs as no three can: the correlations stay on one line with those of the pairs."""
+    one, gap = np.ones(30), np.full(30, np.nan)
+    z = np.concatenate([np.stack(p, axis=1) for p in ([one, one, gap], [gap, one, one], [one, gap, -one])])
+    C = shrunk_correlation(z)
+    assert_allclose(np.diagonal(C), 1.0)
+    assert_allclose(C, C.T)
+    smallest = np.linalg.eigvalsh(C)[0]
+    assert 0.0 < smallest < 0.1
+    assert_allclose(C[0, 1], C[1, 2])
+    assert_allclose(C[0, 2], -C[0, 1])
+    # As large as they can be: the three of them would make the smallest eigenvalue 1 - 2 c.
+    assert_allclose(smallest, 1.0 - 2.0 * C[0, 1])
+
+
+def test_the_largest_of_some_outputs_is_as_rare_as_that_of_all():
+    z = np.array([[1.0, -2.0, 0.5], [np.nan, -2.0, 0.5], [np.nan, np.nan, 2.0], [np.nan, np.nan, np.nan]])
+    found = largest_score(z)
+    assert found[0] == 2.0
+    inside = 1.0 - 2.0 * norm.sf(2.0)
+    assert_allclose((1.0 - 2.0 * norm.sf(found[1:3])) ** 3, [inside**2, inside], rtol=1e-10)
+    assert np.isnan(found[3])

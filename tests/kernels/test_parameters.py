@@ -46,8 +46,7 @@ def test_save_and_load(kernel, tmp_path):
     "kernel", instances.each(instances.KERNELS, only={"gaussian", "matern-3/2", "sum", "nested", "scaled"})
 )
 def test_repr_builds_the_kernel(kernel):
-    names = {name: getattr(ovk.kernels, name) for name in ovk.kernels.__all__}
-    assert equal(eval(repr(kernel), {**names, "array": np.array}), kernel)
+    assert equal(eval(repr(kernel), {**vars(ovk.kernels), "array": np.array}), kernel)
 
 
 @pytest.mark.parametrize("kernel", EVERY)

@@ -153,7 +153,7 @@ def test_fixed_features(kind, plan):
     bound = spilled_regret_bound(phi, alpha, norm=norm, largest=1.0, spill=0.0, loss=loss)
     assert np.sum((F - Y) ** 2) - loss <= bound
     if isinstance(plan, Taylor):
-        spill = float(TaylorMap.from_kernel(KERNEL, 8, model.features_.map.centre).residual(X).sum())
+        spill = float(TaylorMap.from_kernel(KERNEL, 8, model.features_.centre).residual(X).sum())
         assert_allclose(spill, np.sum(1.0 - np.sum(phi**2, axis=1)), atol=1e-9)
 
 

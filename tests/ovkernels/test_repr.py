@@ -12,8 +12,10 @@ from ovk.operators import Identity, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree, WeightedSum
 
 NAMES = {
-    name: getattr(package, name) for package in (curves, kernels, operators, ovkernels) for name in package.__all__
-} | {"array": np.array, "linspace": np.linspace}
+    **{name: thing for package in (curves, kernels, operators, ovkernels) for name, thing in vars(package).items()},
+    "array": np.array,
+    "linspace": np.linspace,
+}
 
 
 def is_plain(value):

@@ -153,6 +153,7 @@ def states() -> list[Any]:
         *(evaluator, Checkpoint.start({"a": classifier})),
         *(Checkpoint.start({"a": one}) for one in (table(fit_table), table(fit_table, classify=True))),
         *(experts(70, 1, 60), experts(20, 2, 20)),
+        *(pkawv(features.LinearFourier(2)), pkawv(features.OperatorFourier(2)), pkawv(features.Taylor(2))),
     ]
 
 
@@ -161,13 +162,13 @@ def parts() -> list[Any]:
     others = [cls for cls in registered() if cls.__module__.startswith("ovk.") and not is_estimator(cls)]
     arguments = {cls: inspect.signature(cls).parameters.values() for cls in others if not inspect.isabstract(cls)}
     plain = [cls() for cls, some in arguments.items() if all(one.default is not one.empty for one in some)]
-    k, grid, rng, nodes = Gaussian(0.7), curves.Grid(POINTS), np.random.default_rng(0), PATH[:3, :3]
-    two, field, waves = k * Identity(2), ovkernels.CurlFree(k, 2), features.FourierMap.from_kernel(k, 2, 2, rng)
+    k, grid, nodes = Gaussian(0.7), curves.Grid(POINTS), PATH[:3, :3]
+    two, field = k * Identity(2), ovkernels.CurlFree(k, 2)
     refitted = evaluation.RefittedRidge()
     refitted.predict_then_learn(X, Y)
     return [
         *plain,
-        *(grid, curves.ProductGrid([curves.Components(2), grid]), curves.ProductBasis([curves.FourierBasis(1), None])),
+        *(grid, curves.ProductGrid([curves.Components(2), grid])),
         *(2.0 * (k + Linear()) * Matern(1.5, 2.0), kernels.SklearnKernel(RBF(0.9)), kernels.Mapped(k, np.eye(2))),
         *(kernels.OnColumns(k, [1, 0]), kernels.Periodic(k), kernels.OnCurves(k, grid)),
         *(operators.Dense(np.eye(2)), operators.LowRank([[1.0], [0.5]], 0.1), operators.TensorProduct([Identity(2)])),
@@ -179,13 +180,9 @@ def parts() -> list[Any]:
         *(field + 0.5 * ovkernels.DivFree(k, 2), two & two, ovkernels.Diagonal([k, Linear()])),
         *(ovkernels.Transformable(k, [np.eye(2)]), PenaltySum([L1(), Trace()])),
         *(ProximalInfo(3, 0.5, 1e-9, 1e-8, True, 0.1), TuningInfo("evidence", 1.0, 2.0, [1.0], 5, ["alpha"])),
-        *(features.Given(X[:2]), waves, features.LinearFourierMap(waves, 4.0)),
-        *(features.NystromMap.from_points(k, X[:2]), features.OperatorNystromMap.from_points(two, X[:2])),
-        *(features.OperatorFourierMap.from_kernel(field, 2, 2, rng), features.TaylorMap.from_kernel(k, 2, X[0])),
-        *(Expansion(field, X[:2], Y[:2]), ovk.OKVAR().fit([X]).network(top_k=1)),
+        *(features.Given(X[:2]), Expansion(field, X[:2], Y[:2]), ovk.OKVAR().fit([X]).network(top_k=1)),
         *(structured.Hierarchy({"cat": "pet", "pet": "all"}), structured.Diffusion(nodes)),
-        *(structured.RegularisedLaplacian(nodes), structured.RandomWalk(nodes)),
-        *(GroupErrors.of(0 * Y, Y, np.arange(30) // 3), refitted),
+        *(structured.RegularisedLaplacian(nodes), GroupErrors.of(0 * Y, Y, np.arange(30) // 3), refitted),
     ]
 
 

@@ -10,6 +10,8 @@ from sklearn.kernel_ridge import KernelRidge
 import ovk
 import reference
 from ovk import IOKR, OVKRidge
+from ovk.base import laplacian
+from ovk.batch import neighbour_graph
 from ovk.kernels import Gaussian, Linear, Polynomial, Precomputed, Tanimoto
 from ovk.operators import Dense, MixedEffect
 from ovk.ovkernels import CurlFree
@@ -23,8 +25,6 @@ from ovk.structured import (
     KSpectrum,
     LabelThresholds,
     PerExample,
-    laplacian,
-    neighbour_graph,
     preimage,
 )
 from ovk.structured.preimage import top_k

@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 import ovk
 import reference
-from ovk.kernels import Gaussian, Linear
+from ovk.base import as_adjacency, laplacian
+from ovk.kernels import ScalarKernel
 from ovk.structured import (
     Delta,
     Diffusion,
@@ -22,14 +23,7 @@ from ovk.structured import (
     Jaccard,
     Kendall,
     KSpectrum,
-    MeanMap,
-    Mismatch,
-    NodeKernel,
-    ObjectKernel,
-    RandomWalk,
     RegularisedLaplacian,
-    as_adjacency,
-    laplacian,
     nodes,
 )
 
@@ -37,7 +31,6 @@ TREE = {"cat": "pet", "dog": "pet", "pet": "animal", "wolf": "animal", "oak": "p
 RNG = np.random.default_rng(0)
 GRAPH = sparse.csr_array(np.triu(RNG.random((12, 12)) < 0.2, 1) * 1.0)
 GRAPH = sparse.csr_array(GRAPH + GRAPH.T)
-POINTS = [RNG.standard_normal((size, 2)) for size in (1, 3, 2, 4)]
 
 KERNELS = [
     ("delta", Delta(), ["a", "b", "a", 3, (1, 2)]),
@@ -45,15 +38,11 @@ KERNELS = [
     ("hierarchy-normalised", Hierarchy(TREE, normalise=True), ["cat", "dog", "wolf", "oak"]),
     ("jaccard", Jaccard(), [{1, 2}, {2, 3}, set(), {1, 2, 3, 4}, set()]),
     ("min-max", Jaccard(), [{"a": 2.0, "b": 1.0}, {"a": 0.5}, {"b": 3.0, "c": 1.0}, {}]),
-    ("mean-map", MeanMap(Gaussian(1.0)), POINTS),
-    ("mean-map-labels", MeanMap(Delta()), [["a", "b"], ["a"], [], ["b", "b", "c"]]),
     ("spectrum", KSpectrum(2), ["abab", "ba", "", "bbbb"]),
     ("spectrum-normalised", KSpectrum(2, normalise=True), ["abab", "ba", "", "bbbb"]),
-    ("mismatch", Mismatch(2, 1, alphabet="abc"), ["abab", "bca", "ccc"]),
     ("diffusion", Diffusion(GRAPH, 0.7), list(range(12))),
     ("diffusion-normalised", Diffusion(GRAPH, 0.7, normalised=True), [3, 1, 4, 1, 5]),
     ("regularised-laplacian", RegularisedLaplacian(GRAPH, 2.0), list(range(12))),
-    ("random-walk", RandomWalk(GRAPH, 3), list(range(12))),
     ("kendall", Kendall(), RNG.permuted(np.tile(np.arange(4.0), (6, 1)), axis=1)),
     ("sum", 0.5 * Jaccard() + Delta() * Jaccard(), [{1, 2}, {2, 3}, {1}]),
 ]
@@ -83,23 +72,8 @@ def test_clone_and_save(kernel, objects, tmp_path):
 
 def test_the_list_has_every_object_kernel():
     exported = {getattr(ovk.structured, name) for name in ovk.structured.__all__}
-    kinds = {c for c in exported if isinstance(c, type) and issubclass(c, ObjectKernel)} - {ObjectKernel, NodeKernel}
+    kinds = {c for c in exported if isinstance(c, type) and issubclass(c, ScalarKernel)}
     assert kinds <= {type(kernel) for _, kernel, _ in KERNELS}
-
-
-words = st.text(alphabet="abc", max_size=6)
-
-
-@settings(max_examples=25, deadline=None)
-@given(words, words, st.integers(1, 3), st.integers(0, 2))
-def test_mismatch_is_its_definition(y, z, k, m):
-    assert Mismatch(k, m, alphabet="abc")([y], [z])[0, 0] == reference.mismatch(y, z, k, min(m, k), "abc")
-
-
-@settings(max_examples=25, deadline=None)
-@given(words, words)
-def test_no_mismatch_is_the_spectrum(y, z):
-    assert Mismatch(2, 0, alphabet="abc")([y], [z]) == KSpectrum(2)([y], [z])
 
 
 weighted = st.dictionaries(st.sampled_from("abcd"), st.floats(0.125, 4.0))
@@ -117,11 +91,6 @@ def test_kendall_is_kendalls_tau():
     assert Kendall()(a[None], b[None])[0, 0] == pytest.approx(kendalltau(a, b).statistic)
 
 
-def test_mean_map_is_the_mean():
-    a, b = POINTS[1], POINTS[3]
-    assert MeanMap(Gaussian(1.0))([a], [b])[0, 0] == pytest.approx(Gaussian(1.0)(a, b).mean())
-
-
 @pytest.mark.parametrize("normalised", [False, True])
 def test_node_kernels_are_functions_of_the_laplacian(normalised):
     L = laplacian(GRAPH, normalised=normalised).toarray()
@@ -129,11 +98,9 @@ def test_node_kernels_are_functions_of_the_laplacian(normalised):
     np.testing.assert_allclose(Diffusion(GRAPH, 0.7, normalised)(every), expm(-0.7 * L), atol=1e-12)
     inverse = np.linalg.inv(np.eye(12) + 2.0 * L)
     np.testing.assert_allclose(RegularisedLaplacian(GRAPH, 2.0, normalised)(every), inverse, atol=1e-12)
-    power = np.linalg.matrix_power(np.eye(12) - L / 20.0, 3)
-    np.testing.assert_allclose(RandomWalk(GRAPH, 3, 20.0, normalised)(every), power, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [Diffusion(GRAPH, 0.7), RegularisedLaplacian(GRAPH, 2.0), RandomWalk(GRAPH, 3)])
+@pytest.mark.parametrize("kernel", [Diffusion(GRAPH, 0.7), RegularisedLaplacian(GRAPH, 2.0)])
 def test_large_parts_take_the_sparse_route(kernel, monkeypatch):
     every, some = list(range(12)), [5, 2, 5]
     expected, diagonal = kernel(every, some), kernel.diag(every)
@@ -184,14 +151,11 @@ def test_self_loops_change_nothing_and_names_are_nodes():
         (lambda: Diffusion(GRAPH)([0.5]), "whole numbers"),
         (lambda: Diffusion(GRAPH, nodes=list("abcdefghijkl"))(["z"]), "'z' is not a node"),
         (lambda: Diffusion(GRAPH, -1.0)([0]), "beta"),
-        (lambda: RandomWalk(GRAPH, a=0.1)([0]), "largest eigenvalue"),
         (lambda: Hierarchy(TREE)(["fish"]), "'fish' is not in the hierarchy"),
         (lambda: Hierarchy({"a": "b", "b": "a"})(["a"]), "cycle"),
         (lambda: Jaccard()(["word"]), "string 'word'"),
         (lambda: Jaccard()([{"a": -1.0}]), ">= 0"),
-        (lambda: Mismatch(2)(["ab"]), "alphabet"),
         (lambda: Kendall()(np.ones((2, 1))), "two things"),
-        (lambda: MeanMap(Linear()).resolve([[1.0], [[2.0, 3.0]]]), "dimension"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, message):

@@ -131,6 +131,8 @@ def test_known_nodes_may_stay_where_the_graph_has_them():
     scores[np.ix_(NEW, KNOWN)] = expected
     scores[np.ix_(NEW, NEW)] = model.score_pairs(X[NEW])
     assert model.evaluate(X, A, NEW) == link_aucs(A, scores, NEW)
+    assert model.evaluate(X.tolist(), A, NEW) == link_aucs(A, scores, NEW)
+    assert model.evaluate(sparse.csr_array(X), A, NEW) == pytest.approx(link_aucs(A, scores, NEW))
     plain = model.set_params(observed=False)
     np.testing.assert_allclose(plain.score_known(X[NEW]), plain.score_pairs(X[NEW], X[KNOWN]), atol=1e-12)
     between = model.set_params(observed="both").score_known(X[NEW])

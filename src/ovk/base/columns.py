@@ -30,11 +30,7 @@ class ParsedColumn(NamedTuple):
 
 
 def is_missing_cell(cell: Any) -> bool:
-    """Whether a cell says that nothing was measured.
-
-    >>> [is_missing_cell(cell) for cell in (None, "", " NA ", "?", "null", float("nan"), "0", 0)]
-    [True, True, True, True, True, True, False, False]
-    """
+    """Whether a cell says that nothing was measured."""
     return str(cell).strip().lower() in MISSING
 
 
@@ -98,10 +94,6 @@ def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = Fa
     """The numbers of a column; 12% is 12. Infinity is no measurement.
 
     The decimal mark is "." or ","; if `grouped`, digits may stand in groups of three, as in 1,234.50.
-
-    >>> values, bad = read_numbers(["1.5", "?", "abc", "inf", "12%"])
-    >>> values.ravel(), bad
-    (array([ 1.5,  nan,  nan,  nan, 12. ]), array([False, False,  True,  True, False]))
     """
     values, bad = (None, None) if grouped or decimal == "," else _parse(cells)
     if values is None or bad is None or bad.any():
@@ -191,11 +183,6 @@ class Category(Column, kind="category"):
     """A column of words: an indicator for each level; words that are not among the levels have none.
 
     `pooled` tells how many different words of the first rows were too rare for an indicator.
-
-    >>> Category("colour", ["red", "blue"]).encode([["blue", "green", "red"]]).values
-    array([[0., 1.],
-           [0., 0.],
-           [1., 0.]])
     """
 
     name: str
@@ -242,13 +229,7 @@ class TimestampParser(dict[Any, float]):
         return seconds
 
     def read(self, columns: Sequence[Sequence[Any]]) -> ParsedColumn:
-        """Instants of rows: the sum of what their columns say, so that a date and a time may stand apart.
-
-        >>> days, times = ["2/1/1970", "?", "x"], ["00:01:00", "00:02:00", "00:03:00"]
-        >>> values, bad = TimestampParser(day_first=True).read([days, times])
-        >>> values.ravel(), bad
-        (array([86460.,    nan,    nan]), array([False, False,  True]))
-        """
+        """Instants of rows: the sum of what their columns say, so that a date and a time may stand apart."""
         found = [self._column(cells) for cells in columns]
         bad: Mask = np.asarray(np.isinf(found).any(axis=0))
         return ParsedColumn(np.where(bad, np.nan, np.sum(found, axis=0))[:, None], bad)
@@ -265,9 +246,6 @@ class Instant(Column, kind="instant"):
     """One column of instants, or a date and a time of day in two: place in the day, the week and the year.
 
     `ambiguous` tells that no cell has shown whether the day or the month comes first, as in 3/4/2024.
-
-    >>> Instant(["Date", "Time"]).encode([["16/12/2006"], ["03:00:00"]]).values[0, :2].round(3)
-    array([0.707, 0.707])
     """
 
     columns: Sequence[str]
@@ -306,10 +284,6 @@ class Label(Column, kind="label"):
     """Labels as whole numbers from 0 on: those of the first rows in order, then others as they come.
 
     `first` of the labels were known from the first rows; if they are `whole` numbers, 1 and 1.0 are the same.
-
-    >>> label = Label("colour", ["blue", "red"], first=2)
-    >>> label.encode([["red", "?", "green", "blue"]]).values.ravel(), label.levels
-    (array([ 1., nan,  2.,  0.]), ['blue', 'red', 'green'])
     """
 
     name: str
@@ -364,13 +338,7 @@ def _is_unknown(cell: Any, *, whole: bool) -> bool:
 
 
 def guess_column(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
-    """What a column holds, by its first cells: numbers, instants or categories. None if its words never repeat.
-
-    >>> guess_column("a", ["1", "2", "?"], 9), guess_column("b", ["2024-01-31", ""], 9)
-    (Number(name='a', decimal='.', grouped=False), Instant(columns=['b'], day_first=True, ambiguous=False))
-    >>> guess_column("c", ["x", "y", "x", "y", "z"], 9)
-    Category(name='c', levels=['x', 'y'], pooled=1)
-    """
+    """What a column holds, by its first cells: numbers, instants or categories. None if its words never repeat."""
     present = [cell for cell in cells if not is_missing_cell(cell)]
     if not present:
         return Number(name)
@@ -417,9 +385,6 @@ def in_comma_table(column: Number, cells: Sequence[Any]) -> Number:
     """How to read a column of numbers with points, or of whole ones, in a table that has decimal commas elsewhere.
 
     1.234 is then a number above a thousand, if all points stand before three digits.
-
-    >>> in_comma_table(Number("a"), ["1.234", "56"]), in_comma_table(Number("b"), ["1.5", "2.125"])
-    (Number(name='a', decimal=',', grouped=True), Number(name='b', decimal='.', grouped=False))
     """
     texts = [_bare(cell) if isinstance(cell, str) else str(cell) for cell in cells if not is_missing_cell(cell)]
     pointed = [text for text in texts if "." in text]

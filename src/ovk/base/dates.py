@@ -42,9 +42,6 @@ def day_comes_first(cells: Iterable[Any]) -> tuple[bool, bool]:
     """Whether 1/2/2006 is in February, and whether that is only assumed.
 
     It is, unless a second number is above 12 and no first one; it is assumed where no number is above 12.
-
-    >>> day_comes_first(["1/2/2006", "3/14/2006"]), day_comes_first(["1/2/2006"])
-    ((False, False), (True, True))
     """
     pairs = [(int(m[1]), int(m[3])) for m in map(_DATE.match, map(str, cells)) if m and len(m[1]) <= 2]
     day, month = any(first > 12 for first, _ in pairs), any(second > 12 for _, second in pairs)
@@ -86,9 +83,6 @@ def unix_seconds(number: float) -> float:
     """A Unix time in seconds; it may be given in thousandths, millionths or billionths of them, as its size tells.
 
     Seconds reach 1e11 in the year 5138, and milliseconds passed it in March 1973: what is larger is in the next unit.
-
-    >>> [unix_seconds(1.7e9 * unit) for unit in (1, 1e3, 1e6, 1e9)]
-    [1700000000.0, 1700000000.0, 1700000000.0, 1700000000.0]
     """
     for unit in (1.0, 1e3, 1e6):
         if abs(number) <= 1e11 * unit:
@@ -119,12 +113,7 @@ def instant_seconds(cell: Any, day_first: bool) -> float:
 
 
 def calendar(seconds: Array) -> Array:
-    """Sines and cosines of the time of day, week and year, (n, 14), of seconds since 1970; 0 where they are nan.
-
-    >>> calendar(np.array([0.0, 3 * 3600.0]))[:, :2].round(3)
-    array([[0.   , 1.   ],
-           [0.707, 0.707]])
-    """
+    """Sines and cosines of the time of day, week and year, (n, 14), of seconds since 1970; 0 where they are nan."""
     columns = []
     for period, most in CYCLES.values():
         angle = 2 * np.pi * np.mod(seconds, period) / period
@@ -150,11 +139,6 @@ def following(instants: Array, steps: int) -> Array:
     at the same time of day, it is a number of months.
 
     `instants`, (m,), are those of the last rows, in their order; nan where not known.
-
-    >>> ends = np.array(["2023-11-30", "2023-12-31", "2024-01-31"], dtype="datetime64[s]").astype(float)
-    >>> as_dates(following(ends, 2))
-    array(['2024-02-29T00:00:00', '2024-03-31T00:00:00'],
-          dtype='datetime64[s]')
     """
     known = instants[np.isfinite(instants)][-INSTANTS_FOR_STEP:]
     if len(known) < 2:

@@ -7,29 +7,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-
-from ovk.base.types import Array
+from scipy.sparse import csgraph
 
 
 def as_adjacency(graph: Any) -> tuple[sparse.csr_array, list[Hashable] | None]:
-    """The weights of an undirected graph, and the names of its nodes where it has any.
+    """(n, n) symmetric weights of an undirected graph, and the nodes of a networkx graph (else None).
 
-    Parameters
-    ----------
-    graph : (n, n) array or scipy sparse matrix of weights >= 0, or an undirected networkx graph
-        Self-loops are dropped: they change no Laplacian.
-
-    Returns
-    -------
-    (n, n) sparse symmetric weights, and the nodes of a networkx graph (else None)
-
-    Examples
-    --------
-    >>> from ovk.structured import as_adjacency
-    >>> A, names = as_adjacency([[0, 1], [1, 5]])
-    >>> A.toarray(), names
-    (array([[0., 1.],
-           [1., 0.]]), None)
+    A graph is a matrix of weights >= 0 or an undirected networkx graph. Self-loops are dropped: no Laplacian has them.
     """
     names = None
     if not sparse.issparse(graph) and hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
@@ -64,18 +48,5 @@ def as_adjacency(graph: Any) -> tuple[sparse.csr_array, list[Hashable] | None]:
 
 
 def laplacian(A: sparse.csr_array, *, normalised: bool) -> sparse.csr_array:
-    """L = D - A; normalised, D^-1/2 (D - A) D^-1/2, with zero rows for isolated nodes.
-
-    Examples
-    --------
-    >>> from ovk.structured import as_adjacency, laplacian
-    >>> laplacian(as_adjacency([[0, 2], [2, 0]])[0], normalised=True).toarray()
-    array([[ 1., -1.],
-           [-1.,  1.]])
-    """
-    degree: Array = np.asarray(A.sum(axis=1)).ravel()
-    L = sparse.diags_array(degree) - A
-    if normalised:
-        root = np.divide(1.0, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
-        L = sparse.diags_array(root) @ L @ sparse.diags_array(root)
-    return sparse.csr_array(L)
+    """L = D - A; normalised, D^-1/2 (D - A) D^-1/2, with zero rows for isolated nodes."""
+    return sparse.csr_array(csgraph.laplacian(A, normed=normalised))

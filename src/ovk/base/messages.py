@@ -11,21 +11,13 @@ MAX_NAMES, FIRST_NAMES = 12, 10
 
 
 def quoted(names: Iterable[Any]) -> str:
-    """Names in quotes, not too many of them.
-
-    >>> quoted(["a", "b"]), quoted(map(str, range(20)))
-    ("'a', 'b'", "'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', ..., '19'")
-    """
+    """Names in quotes, not too many of them."""
     found = [repr(name) for name in names]
     return ", ".join(found if len(found) <= MAX_NAMES else [*found[:FIRST_NAMES], "...", found[-1]])
 
 
 def short(value: Any, most: int = 80) -> str:
-    """How Python writes a value, at most so many characters of it.
-
-    >>> short("x" * 100, 10), short(10**9999)
-    ("'xxxxxxxxx...", 'an integer of about 9,999 digits')
-    """
+    """How Python writes a value, at most so many characters of it."""
     try:
         text = repr(value)
     except ValueError:  # an integer of too many digits to be printed
@@ -34,11 +26,7 @@ def short(value: Any, most: int = 80) -> str:
 
 
 def closest_names(wanted: Sequence[str], known: Iterable[str]) -> dict[str, str]:
-    """For each name that is close to a known one, whatever its case, the known name; each is taken once.
-
-    >>> closest_names(["HNR", "rpde", "z"], ["NHR", "RPDE", "jitter"])
-    {'HNR': 'NHR', 'rpde': 'RPDE'}
-    """
+    """For each name that is close to a known one, whatever its case, the known name; each is taken once."""
     left = {name.casefold(): name for name in reversed(list(known))}
     found = {name: left.pop(name.casefold()) for name in wanted if name.casefold() in left}
     for name in wanted:

@@ -129,14 +129,7 @@ class Parameters(BaseEstimator):
         return plain_state(self, sorted(name for name in vars(self) if self._is_state(name)))
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` of an object with the same parameters gave.
-
-        >>> from ovk import OVKRidge
-        >>> model, copy = OVKRidge().fit([[0.0], [1.0]], [[1.0], [2.0]]), OVKRidge()
-        >>> copy.load_state(model.state())
-        >>> bool((copy.predict([[0.5]]) == model.predict([[0.5]])).all())
-        True
-        """
+        """Take over what `state` of an object with the same parameters gave."""
         for unknown in [name for name in state if not self._is_state(name)]:
             raise StateMismatch(f"no fitted attribute {unknown!r} here, the file gives one")
         # Not setattr: a property or a descriptor of that name would run.

@@ -538,11 +538,7 @@ def check_groups(groups: Any, n: int) -> Indices:
 
 
 def members_of_groups(numbers: Indices) -> list[Indices]:
-    """The places of each number, groups in ascending order of their numbers.
-
-    >>> members_of_groups(np.array([3, 0, 3]))
-    [array([1]), array([0, 2])]
-    """
+    """The places of each number, groups in ascending order of their numbers."""
     order = np.argsort(numbers, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
@@ -586,12 +582,7 @@ def check_alphas(alphas: Any, name: str = "alphas") -> Array:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a label or a cell stands for nothing: None, nan, a frame's NA.
-
-    >>> import pandas as pd
-    >>> [is_missing(value) for value in (None, float("nan"), pd.NA, pd.NaT, 0, "")]
-    [True, True, True, True, False, False]
-    """
+    """Whether a label or a cell stands for nothing: None, nan, a frame's NA."""
     # nan is the one value that is not itself; pandas' NA is neither, and has no truth.
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
@@ -616,11 +607,7 @@ def refuse_missing_labels(labels: Labels) -> None:
 
 
 def share_of_right_labels(found: Any, y: Any, sample_weight: Any = None) -> float:
-    """Share of predicted labels that are right, over all that are known in y; rows count by their weights.
-
-    >>> share_of_right_labels(np.array(["a", "b", "a"]), ["a", None, "b"], [3.0, 1.0, 1.0])
-    0.75
-    """
+    """Share of predicted labels that are right, over all that are known in y; rows count by their weights."""
     predicted, labels = np.asarray(found, dtype=object), np.asarray(y, dtype=object)
     if labels.size != predicted.size:
         raise ValueError(f"y must have the shape of the prediction, {predicted.shape}, got {labels.shape}")
@@ -641,14 +628,6 @@ class OutputFrame(State):
     """The kind of frame that Y was, and its columns.
 
     `library` is "pandas" or "polars"; `names` are text, numbers, or tuples of these where pandas has several levels.
-
-    >>> import pandas as pd
-    >>> frame = OutputFrame.from_targets(pd.DataFrame({"zinc": [1.0], "lead": [2.0]}))
-    >>> frame.named(np.array([[3.0, 4.0]]), np.zeros((1, 5)))
-       zinc  lead
-    0   3.0   4.0
-    >>> OutputFrame.from_targets(np.zeros((1, 2))) is None
-    True
     """
 
     library: str

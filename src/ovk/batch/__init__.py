@@ -7,7 +7,8 @@ from ovk.batch.curves.curve_outputs import has_curve_operator as has_curve_opera
 from ovk.batch.curves.functional import FunctionalRidge, FunctionalRidgeCV
 from ovk.batch.fields.vector_field import VectorField
 from ovk.batch.movkl.classifier import MovKLClassifier
-from ovk.batch.movkl.kernel_grid import kernel_grid, unit_variance
+from ovk.batch.movkl.kernel_grid import kernel_grid
+from ovk.batch.movkl.kernel_grid import unit_variance as unit_variance
 from ovk.batch.movkl.movkl import MovKL, MovKLCV
 from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
 from ovk.batch.okvar.model import OKVAR
@@ -29,15 +30,15 @@ from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.ridge.ridge_system import as_generator as as_generator
 from ovk.batch.ridge.ridge_system import row_keys as row_keys
 from ovk.batch.ridge.ridge_system import takes_gram as takes_gram
-from ovk.batch.tuning.automatic import AutomaticChoice
+from ovk.batch.tuning.automatic import AutomaticChoice as AutomaticChoice
 from ovk.batch.tuning.gradient_metric import GradientMetric
 from ovk.batch.tuning.output_kernel import OutputKernelRidge
 from ovk.batch.tuning.ridge_cv import OVKRidgeCV
-from ovk.batch.tuning.tune import TuningInfo, tune
+from ovk.batch.tuning.tune import TuningInfo as TuningInfo
+from ovk.batch.tuning.tune import tune
 
 __all__ = [
     "OKVAR",
-    "AutomaticChoice",
     "FunctionalRidge",
     "FunctionalRidgeCV",
     "GradientMetric",
@@ -53,12 +54,10 @@ __all__ = [
     "OVKRidgeCV",
     "OperatorRidge",
     "OutputKernelRidge",
-    "TuningInfo",
     "VectorField",
     "best_okvar",
     "consensus",
     "kernel_grid",
     "rank_average",
     "tune",
-    "unit_variance",
 ]

@@ -1,31 +1,10 @@
-"""Functions sampled on grids: quadrature, bases, products of grids, and curves seen at points of their own."""
+"""Functions sampled on grids: quadrature, products of grids, principal components, and curves seen at own points."""
 
-from ovk.curves.basis import (
-    Basis,
-    FourierBasis,
-    LegendreBasis,
-    PrincipalComponents,
-    ProductBasis,
-    SineBasis,
-    SplineBasis,
-)
 from ovk.curves.common_grid import common_grid
 from ovk.curves.grid import BadGrid, Grid
 from ovk.curves.grid import as_grid as as_grid
+from ovk.curves.principal_components import PrincipalComponents as PrincipalComponents
 from ovk.curves.product import Components, ProductGrid
 from ovk.curves.product import KroneckerMatrix as KroneckerMatrix
 
-__all__ = [
-    "BadGrid",
-    "Basis",
-    "Components",
-    "FourierBasis",
-    "Grid",
-    "LegendreBasis",
-    "PrincipalComponents",
-    "ProductBasis",
-    "ProductGrid",
-    "SineBasis",
-    "SplineBasis",
-    "common_grid",
-]
+__all__ = ["BadGrid", "Components", "Grid", "ProductGrid", "common_grid"]

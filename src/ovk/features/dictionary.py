@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Self
@@ -13,10 +13,11 @@ from scipy.linalg import lapack
 from scipy.linalg.blas import dtrmm
 from sklearn.base import clone
 
-from ovk.base import Array, Indices, Mask, Parameters, Registered, State, check_int, equal, positive
+from ovk.base import Array, Indices, Mask, Parameters, State, check_int, equal, positive
 from ovk.features.nystrom import RPCholesky
+from ovk.features.stream_features import FeaturePlan, StreamFeatures
 from ovk.kernels import ScalarKernel
-from ovk.ovkernels import as_operator_kernel
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers import solve_lower, whitened_rows
 
 
@@ -40,43 +41,7 @@ class SelectionState(State):
     residual: KernelResidual | None = None
 
 
-class SelectionBlock:
-    """A block of b inputs while points of it join, with c(x, y) for selections that look at it.
-
-    The kernel sees the block as `cross`, (N, b) k(z_i, x_j) with the points chosen, `diagonal`, (b,) k(x_j, x_j),
-    and `column`, whose value at j is k(x_i, x_j) for all i, (b,). `draws`, (b,), has a random number for each row.
-    """
-
-    def __init__(
-        self, state: SelectionState, cross: Array, diagonal: Array, column: Callable[[int], Array], draws: Array
-    ) -> None:
-        self.state, self.diagonal, self.draws, self._column = state, diagonal, draws, column
-        if state.residual is not None:
-            # V = L^-1 S k_D(X), so that c(x, y) = k(x, y) - v_x' v_y.
-            self._V = solve_lower(state.residual.L, state.residual.weights[:, None] * cross)
-            self._c: Array = diagonal - np.einsum("ij,ij->j", self._V, self._V)
-
-    def residual(self, start: int) -> Array:
-        """c(x, x) of the rows from `start` on; not below zero by rounding."""
-        rest: Array = np.maximum(self._c[start:], 0.0)
-        return rest
-
-    def add_point(self, j: int, s: float) -> None:
-        """Add row j to the dictionary, with weight s: c(x, y) -= s^2 c(x, z) c(z, y) / (mu + s^2 c(z, z))."""
-        known = self.state.residual
-        assert known is not None
-        N = len(known.weights)
-        pivot = float(np.sqrt(known.mu + s * s * float(self.residual(j)[0])))
-        c = self._column(j) - self._V.T @ self._V[:, j]
-        L = np.zeros((N + 1, N + 1))
-        L[:N, :N], L[N, :N], L[N, N] = known.L, s * self._V[:, j], pivot
-        row = s * c / pivot
-        known.weights, known.L = np.append(known.weights, s), L
-        self._V = np.concatenate([self._V, row[None]])
-        self._c = self._c - row**2
-
-
-class Selection(Parameters, ABC):
+class Selection(Parameters, ABC, saved=False):
     """Decides, row after row, which inputs join the dictionary: each before its own label is seen."""
 
     @abstractmethod
@@ -84,17 +49,12 @@ class Selection(Parameters, ABC):
         """The state at the start of a stream."""
 
     @abstractmethod
-    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+    def wanted(self, block: DictionaryBlock, start: int) -> Mask:
         """Which of the rows from `start` on are to join, as things stand."""
 
     @abstractmethod
-    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+    def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
         """Let row j join; returns whether it stays among the chosen points, though it may depend on the others."""
-
-    def next_candidate(self, block: SelectionBlock, start: int) -> int | None:
-        """The first row from `start` on that is to join; None when there is none."""
-        found = np.flatnonzero(self.wanted(block, start))
-        return start + int(found[0]) if len(found) else None
 
 
 @dataclass(eq=False, repr=False)
@@ -132,11 +92,11 @@ class Uniform(Selection):
             )
         return SelectionState()
 
-    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+    def wanted(self, block: DictionaryBlock, start: int) -> Mask:
         rate = 0.0 if block.state.left == 0 else 1.0 if self.rate is None else self.rate
         return block.draws[start:] < rate
 
-    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+    def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
         if independent and block.state.left is not None:
             block.state.left -= 1
         return independent
@@ -169,10 +129,10 @@ class Given(Selection):
     def start(self) -> SelectionState:
         return SelectionState(0)
 
-    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+    def wanted(self, block: DictionaryBlock, start: int) -> Mask:
         return np.full(len(block.draws) - start, False)
 
-    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+    def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
         return False
 
     def checked(self, p: int) -> Array:
@@ -235,10 +195,10 @@ class ALD(Selection):
             raise ValueError(f"tol must lie in (0, 1), got {self.tol!r}")
         return SelectionState(residual=KernelResidual(0.0))
 
-    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+    def wanted(self, block: DictionaryBlock, start: int) -> Mask:
         return np.asarray(block.residual(start) > self.tol * block.diagonal[start:])
 
-    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+    def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
         if independent:
             block.add_point(j, 1.0)
         return independent
@@ -281,14 +241,14 @@ class KORS(Selection):
             raise ValueError(f"eps must lie in [0, 1), got {self.eps!r}")
         return SelectionState(residual=KernelResidual(positive(self.mu, "mu")))
 
-    def _probabilities(self, block: SelectionBlock, start: int) -> Array:
+    def _probabilities(self, block: DictionaryBlock, start: int) -> Array:
         r = block.residual(start)
         return np.minimum(self.beta * (1.0 + self.eps) * r / (r + self.mu), 1.0)
 
-    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+    def wanted(self, block: DictionaryBlock, start: int) -> Mask:
         return block.draws[start:] < self._probabilities(block, start)
 
-    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+    def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
         block.add_point(j, float(self._probabilities(block, j)[0]) ** -0.5)
         # A point that adds nothing to the features still counts in the estimate of leverage.
         return True
@@ -305,34 +265,23 @@ DEPENDENT_POINT = 1e-6
 
 
 @dataclass
-class Dictionary(Registered, State):
+class Dictionary(StreamFeatures, kind="dictionary"):
     """Points chosen from a stream, and their whitened features.
 
     With a scalar kernel a point gives one feature; with an operator-valued one up to d, for d rows an input: row
     i d + q belongs to output q of input i, and the points are chosen by the scalar kernel tr K(x, z) / d.
-
-    Attributes
-    ----------
-    kernel : scalar kernel, or operator-valued kernel
-    per : rows an input: 1, or the number of outputs d
-    points : (N, p) the points chosen
-    keep : (m,) the entries i per + q of the points' gram that are independent (to 1e-6) of those before
-    L : (m, m) Cholesky factor of the gram of those
-    selection : says which inputs join; None for points that are given
-    memory : what the selection remembers of the stream
-    budget : most points, None for no limit
     """
 
     _state_classes = {"memory": SelectionState}
 
     kernel: Any
     per: int
-    points: Array
-    keep: Indices
-    L: Array
-    selection: Selection | None
+    points: Array  # (N, p)
+    keep: Indices  # (m,) the entries i per + q of the points' gram that are independent (to 1e-6) of those before
+    L: Array  # (m, m) Cholesky factor of the gram of those
+    selection: Selection | None  # says which inputs join; None for points that are given
     memory: SelectionState
-    budget: int | None = None
+    budget: int | None = None  # most points
     _inverse: Array | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
@@ -347,16 +296,14 @@ class Dictionary(Registered, State):
 
     @property
     def m(self) -> int:
-        """Number of features."""
         return len(self.L)
 
-    def transform(self, X: Array) -> Array:
-        """Features, (n per, m)."""
-        return self._features(self._gram(X, self.points))
+    @property
+    def settled(self) -> bool:  # type: ignore[override]
+        return self.memory.left == 0 or (self.budget is not None and len(self.points) >= self.budget)
 
-    def prior(self, X: Array) -> Array:
-        """K(x, x), (n, per, per)."""
-        return np.asarray(self.kernel.diagonal_blocks(X))
+    def transform(self, X: Array) -> Array:
+        return self._features(self._gram(X, self.points))
 
     def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
         """Go through a block of inputs, each of which may join before its own features are made.
@@ -367,7 +314,7 @@ class Dictionary(Registered, State):
         done = start = 0
         while start < len(X):
             rest = X[start:]
-            grown = _DictionaryBlock(self, rest, draws[start:], done - start)
+            grown = DictionaryBlock(self, rest, draws[start:], done - start)
             stop = grown.first
             if stop is None or not split:
                 yield slice(start, len(X)), grown.accept_all()
@@ -379,7 +326,6 @@ class Dictionary(Registered, State):
             done = start + 1
 
     def same(self, other: Any) -> bool:
-        """Whether two dictionaries give the same features."""
         return (
             isinstance(other, Dictionary)
             and equal(self.kernel, other.kernel)
@@ -393,8 +339,7 @@ class Dictionary(Registered, State):
             return self.kernel(X, Z)
         if len(Z) == 0 or len(X) == 0:
             return np.zeros((len(X) * self.per, len(Z) * self.per))
-        dense: Array = self.kernel.gram(X, Z).dense()
-        return dense
+        return np.asarray(self.kernel.gram(X, Z).dense())
 
     def _features(self, gram: Array) -> Array:
         kept = gram if len(self.keep) == gram.shape[1] else np.ascontiguousarray(gram[:, self.keep])
@@ -403,13 +348,7 @@ class Dictionary(Registered, State):
         # L stays as it is and its condition is at most 1 / sqrt(DEPENDENT): a product is twice as fast as a solve.
         if self._inverse is None:
             self._inverse = lapack.dtrtri(self.L.T, lower=0)[0]
-        phi: Array = dtrmm(1.0, self._inverse, kept.T, side=0, lower=0, trans_a=1).T
-        return phi
-
-    @property
-    def settled(self) -> bool:
-        """Whether the features stay as they are."""
-        return self.memory.left == 0 or (self.budget is not None and len(self.points) >= self.budget)
+        return np.asarray(dtrmm(1.0, self._inverse, kept.T, side=0, lower=0, trans_a=1).T)
 
     def _add_all(self, points: Array) -> None:
         gram = self._gram(points, points)
@@ -432,38 +371,62 @@ class Dictionary(Registered, State):
         self.L, self.keep = L, np.append(self.keep, entry)
 
 
-class _DictionaryBlock:
+class DictionaryBlock:
+    """A block of b inputs while points of it join: their features, and c(x, y) for selections that look at it.
+
+    `draws`, (b,), has a random number for each row. Selections see the scalar kernel k, or tr K / d.
+    """
+
     def __init__(self, dictionary: Dictionary, X: Array, draws: Array, start: int) -> None:
-        self.d, self.X = dictionary, X
+        self.d, self.X, self.draws, self.state = dictionary, X, draws, dictionary.memory
         gram = dictionary._gram(X, dictionary.points)
-        self.start = max(start, 0)
         self.first: int | None = None
-        self.columns: dict[int, Array] = {}
+        self._columns: dict[int, Array] = {}
         self.Phi = dictionary._features(gram)
         if not dictionary.settled and dictionary.selection is not None:
             N, b, per = len(dictionary.points), len(X), dictionary.per
             if per == 1:
-                cross, diagonal = gram.T, dictionary.kernel.diag(X)
+                cross, self.diagonal = gram.T, dictionary.kernel.diag(X)
             else:
                 cross = np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
-                diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
+                self.diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
+            if self.state.residual is not None:
+                # V = L^-1 S k_D(X), so that c(x, y) = k(x, y) - v_x' v_y.
+                self._V = solve_lower(self.state.residual.L, self.state.residual.weights[:, None] * cross)
+                self._c: Array = self.diagonal - np.einsum("ij,ij->j", self._V, self._V)
             self.selection = dictionary.selection
-            self.block = SelectionBlock(dictionary.memory, cross, diagonal, self._trace, draws)
-            self.first = self.selection.next_candidate(self.block, self.start)
+            self.first = self.next_candidate(max(start, 0))
+
+    def next_candidate(self, start: int) -> int | None:
+        """The first row from `start` on that is to join; None when there is none."""
+        found = np.flatnonzero(self.selection.wanted(self, start))
+        return start + int(found[0]) if len(found) else None
+
+    def residual(self, start: int) -> Array:
+        """c(x, x) of the rows from `start` on; not below zero by rounding."""
+        return np.asarray(np.maximum(self._c[start:], 0.0))
+
+    def add_point(self, j: int, s: float) -> None:
+        """Give row j the weight s: c(x, y) -= s^2 c(x, z) c(z, y) / (mu + s^2 c(z, z))."""
+        known, per = self.state.residual, self.d.per
+        assert known is not None
+        N = len(known.weights)
+        pivot = float(np.sqrt(known.mu + s * s * float(self.residual(j)[0])))
+        column = self._column(j)
+        scalar = column[:, 0] if per == 1 else np.einsum("bqq->b", column.reshape(-1, per, per)) / per
+        c = scalar - self._V.T @ self._V[:, j]
+        L = np.zeros((N + 1, N + 1))
+        L[:N, :N], L[N, :N], L[N, N] = known.L, s * self._V[:, j], pivot
+        row = s * c / pivot
+        known.weights, known.L = np.append(known.weights, s), L
+        self._V = np.concatenate([self._V, row[None]])
+        self._c = self._c - row**2
 
     def _column(self, j: int) -> Array:
         """K(x_i, x_j), (b per, per)."""
-        if j not in self.columns:
-            self.columns = {j: self.d._gram(self.X, self.X[j : j + 1])}
-        return self.columns[j]
-
-    def _trace(self, j: int) -> Array:
-        per = self.d.per
-        column = self._column(j)
-        if per == 1:
-            return column[:, 0]
-        trace: Array = np.einsum("bqq->b", column.reshape(-1, per, per)) / per
-        return trace
+        if j not in self._columns:
+            self._columns = {j: self.d._gram(self.X, self.X[j : j + 1])}
+        return self._columns[j]
 
     def accept_all(self) -> Array:
         """Let all rows join that are to; the features of all rows, 0 where a feature came later than the row."""
@@ -471,7 +434,7 @@ class _DictionaryBlock:
         j = self.first
         while j is not None and not self.d.settled:
             self.accept(j, new)
-            j = self.selection.next_candidate(self.block, j + 1)
+            j = self.next_candidate(j + 1)
         if not new:
             return self.Phi
         return np.concatenate([self.Phi, np.column_stack(new)], axis=1)
@@ -496,5 +459,50 @@ class _DictionaryBlock:
             feature[: j * per] = 0.0
             new.append(feature)
             d._extend(number * per + q, l, delta)
-        if self.selection.accept(self.block, j, d.m > m):
+        if self.selection.accept(self, j, d.m > m):
             d.points = np.concatenate([d.points, self.X[j : j + 1]])
+
+
+@dataclass(eq=False, repr=False)
+class Nystrom(FeaturePlan):
+    """Nystrom features of points chosen along the stream; a row may join before it is predicted.
+
+    Parameters
+    ----------
+    selection : `KORS`, `Uniform`, `ALD` or `Given`; default ``Uniform(size=100)``
+    past : "projected" or "exact"
+        What rows seen before a point joined say about its feature: nothing (memory does not grow with the stream), or
+        all they would have said, for which their inputs and outputs are kept.
+    budget : int, optional
+        Most points. When it is reached the dictionary stops growing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import PKAWV
+    >>> from ovk.features import KORS, Nystrom
+    >>> from ovk.kernels import Gaussian
+    >>> X = np.linspace(0, 6, 300)[:, None]
+    >>> model = PKAWV(Gaussian(1.0), alpha=0.1, features=Nystrom(KORS(mu=0.01), budget=50), random_state=0)
+    >>> model = model.fit(X, np.sin(X[:, 0]))
+    >>> len(model.support_) <= 50
+    True
+    """
+
+    selection: Selection | None = None
+    past: str = "projected"
+    budget: int | None = None
+
+    def keeps_past(self) -> bool:
+        if self.past not in ("projected", "exact"):
+            raise ValueError(f"past must be 'projected' or 'exact', got {self.past!r}")
+        return self.past == "exact"
+
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+        selection = Uniform(size=100) if self.selection is None else self.selection
+        if not isinstance(selection, Selection):
+            raise ValueError(f"selection must be KORS, Uniform, ALD or Given, got {selection!r}")
+        budget = None if self.budget is None else check_int(self.budget, "budget")
+        self.keeps_past()
+        scalar = kernel.scalar if isinstance(kernel, Separable) else kernel
+        return Dictionary.start(scalar, selection, p, 1 if isinstance(kernel, Separable) else d, budget)

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc, gammaln, xlogy
 
-from ovk.base import Array, Registered, check_int, dense_inputs, positive
-from ovk.kernels import Gaussian, Product, ScalarKernel, Scaled, Sum
+from ovk.base import Array, State, check_int, dense_inputs, positive
+from ovk.features.stream_features import FeaturePlan, StreamFeatures
+from ovk.kernels import Gaussian, Polynomial, Product, ScalarKernel, Scaled, Sum
 from ovk.ovkernels import (
     CurlFree,
     Diagonal,
@@ -32,50 +33,34 @@ from ovk.ovkernels import (
 
 
 @dataclass(frozen=True)
-class FourierMap(Registered):
+class FourierMap(StreamFeatures, kind="Fourier"):
     """phi(x) = sqrt(c / n) [cos(w_1 . x), ..., cos(w_n . x), sin(w_1 . x), ..., sin(w_n . x)], w_j drawn at random.
 
     <phi(x), phi(z)> is the mean of n independent draws of c cos(w . (x - z)): unbiased, with variance
     (c^2 + c k(2 (x - z)) - 2 k(x - z)^2) / (2 n), k written as a function of the difference; it is off by more than
     e with a chance of at most 2 exp(-n e^2 / (2 c^2)).
-
-    Attributes
-    ----------
-    kernel : stationary kernel
-    frequencies : (n, p) the draws themselves, so that a saved map is the same map
-    mass : c = k(x, x)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.features import FourierMap
-    >>> from ovk.kernels import Gaussian
-    >>> X = np.random.default_rng(0).standard_normal((5, 2))
-    >>> phi = FourierMap.from_kernel(Gaussian(1.0), n=2000, p=2, rng=0).transform(X)
-    >>> phi.shape, bool(np.abs(phi @ phi.T - Gaussian(1.0)(X)).max() < 0.1)
-    ((5, 4000), True)
     """
 
+    per = 1
+
     kernel: ScalarKernel
-    frequencies: Array
-    mass: float
+    frequencies: Array  # (n, p) the draws themselves, so that a saved map is the same map
+    mass: float  # c
 
     @classmethod
     def from_kernel(cls, kernel: ScalarKernel, n: int, p: int, rng: Any = None) -> Self:
-        """Draw n frequencies for inputs (., p); `rng` is a `numpy.random.Generator` or a seed."""
+        """Draw n frequencies for inputs (., p)."""
         n, p = check_int(n, "n"), check_int(p, "p")
         mass, frequencies = draw_frequencies(kernel, n, p, np.random.default_rng(rng))
         return cls(kernel, frequencies, mass)
 
     @property
-    def n_features(self) -> int:
-        """m = 2 n"""
+    def m(self) -> int:
         return 2 * len(self.frequencies)
 
     def transform(self, X: Any) -> Array:
-        """Features, (N, 2 n)."""
-        size = float(np.sqrt(self.mass / len(self.frequencies)))
-        return size * waves(dense_inputs(X, "FourierMap"), self.frequencies)
+        size = float(np.sqrt(self.mass / max(len(self.frequencies), 1)))
+        return size * waves(dense_inputs(X, "Fourier features"), self.frequencies)
 
 
 def waves(X: Array, frequencies: Array) -> Array:
@@ -116,34 +101,21 @@ def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> t
 
 
 @dataclass(frozen=True)
-class LinearFourierMap(Registered):
+class LinearFourierMap(FourierMap, kind="linear and Fourier"):
     """phi(x) = [sqrt(w), sqrt(w) x, psi(x)], so that <phi(x), phi(z)> approximates w (1 + <x, z>) + k(x, z).
 
-    Attributes
-    ----------
-    fourier : psi, random Fourier features of k, or None for linear functions alone
-    weight : w
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.features import LinearFourierMap
-    >>> phi = LinearFourierMap(None, 4.0).transform(np.array([[3.0]]))
-    >>> phi
-    array([[2., 6.]])
+    psi are the Fourier features of k, none where there are no frequencies; `kernel` is the sum.
     """
 
-    fourier: FourierMap | None
-    weight: float
+    weight: float  # w
 
-    def transform(self, X: Array) -> Array:
-        """Features, (n, 1 + p + 2 waves)."""
-        X = dense_inputs(X, "LinearFourierMap")
-        root = sqrt(self.weight)
-        parts = [np.full((len(X), 1), root), root * X]
-        if self.fourier is not None:
-            parts.append(self.fourier.transform(X))
-        return np.hstack(parts)
+    @property
+    def m(self) -> int:
+        return 1 + int(self.frequencies.shape[1]) + super().m
+
+    def transform(self, X: Any) -> Array:
+        psi, root = super().transform(X), sqrt(self.weight)
+        return np.hstack([np.full((len(psi), 1), root), root * dense_inputs(X, "Fourier features"), psi])
 
 
 # Random Fourier features of operator-valued kernels.
@@ -163,28 +135,12 @@ class LinearFourierMap(Registered):
 
 
 @dataclass(frozen=True)
-class FourierTerm(Registered):
-    """The waves of one term of a kernel.
-
-    Attributes
-    ----------
-    kernel : the operator-valued kernel that they stand for
-    frequencies : (n, q)
-    factors : (n, d, r) amplitudes B(w_j), or (1, d, r) if they do not depend on the frequency
-
-    Examples
-    --------
-    >>> from ovk.features import OperatorFourierMap
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.ovkernels import CurlFree
-    >>> (term,) = OperatorFourierMap.from_kernel(CurlFree(Gaussian(1.0)), n=10, p=2, rng=0).terms
-    >>> term.frequencies.shape, term.factors.shape
-    ((10, 2), (10, 2, 1))
-    """
+class FourierTerm(State):
+    """The waves of one term of a kernel."""
 
     kernel: OperatorKernel
-    frequencies: Array
-    factors: Array
+    frequencies: Array  # (n, q)
+    factors: Array  # (n, d, r) amplitudes B(w_j), or (1, d, r) if they do not depend on the frequency
 
     def transform(self, X: Array) -> Array:
         """Features, (N d, 2 n r)."""
@@ -201,36 +157,21 @@ class FourierTerm(Registered):
 
 
 @dataclass(frozen=True)
-class OperatorFourierMap(Registered):
+class OperatorFourierMap(StreamFeatures, kind="operator-valued Fourier"):
     """Features of an operator-valued kernel from random frequencies: Phi(x) Phi(z)' approximates K(x, z), unbiased.
 
     Each term of a sum has n frequencies of its own, and with them 2 n r features: r is the rank of T for a
     decomposable kernel, 1 for a curl-free one, d - 1 for a divergence-free one. The error falls like 1 / sqrt(n).
-
-    Attributes
-    ----------
-    kernel : operator-valued kernel
-    terms : tuple of `FourierTerm`, with the frequencies that were drawn
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.features import OperatorFourierMap
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.ovkernels import CurlFree, DivFree
-    >>> X = np.random.default_rng(0).standard_normal((5, 2))
-    >>> K = CurlFree(Gaussian(1.0)) + 0.5 * DivFree(Gaussian(2.0))
-    >>> phi = OperatorFourierMap.from_kernel(K, n=5000, p=2, rng=0).transform(X)
-    >>> phi.shape, bool(np.abs(phi @ phi.T - K.gram(X).dense()).max() < 0.2)
-    ((10, 20000), True)
     """
+
+    _state_classes = {"terms": FourierTerm}
 
     kernel: OperatorKernel
     terms: tuple[FourierTerm, ...]
 
     @classmethod
     def from_kernel(cls, kernel: Any, n: int, p: int, rng: Any = None) -> Self:
-        """Draw n frequencies for each term, for inputs (., p); `rng` is a `numpy.random.Generator` or a seed."""
+        """Draw n frequencies for each term, for inputs (., p)."""
         K = as_operator_kernel(kernel)
         terms = _terms(K, check_int(n, "n"), check_int(p, "p"), np.random.default_rng(rng))
         found = {term.factors.shape[1] for term in terms}
@@ -239,18 +180,15 @@ class OperatorFourierMap(Registered):
         return cls(K, tuple(terms))
 
     @property
-    def output_dim(self) -> int:
-        """Number of outputs d."""
+    def per(self) -> int:  # type: ignore[override]
         return int(self.terms[0].factors.shape[1])
 
     @property
-    def n_features(self) -> int:
-        """m, the sum of 2 n r over the terms."""
+    def m(self) -> int:
         return sum(2 * len(term.frequencies) * term.factors.shape[2] for term in self.terms)
 
     def transform(self, X: Any) -> Array:
-        """Features, (N d, m): row i d + q belongs to output q of input i."""
-        X = dense_inputs(X, "OperatorFourierMap")
+        X = dense_inputs(X, "Fourier features")
         return np.concatenate([term.transform(X) for term in self.terms], axis=1)
 
 
@@ -363,7 +301,7 @@ MAX_TAYLOR_FEATURES = 100_000
 
 
 @dataclass(frozen=True)
-class TaylorMap(Registered):
+class TaylorMap(StreamFeatures, kind="Taylor"):
     """phi_a(x) = exp(-|u|^2 / 2) u^a / sqrt(a!), |a| <= degree, u = (x - centre) / l, for the Gaussian kernel.
 
     What it leaves out of the kernel is again a kernel, so the error at two points is at most the geometric mean of
@@ -389,6 +327,8 @@ class TaylorMap(Registered):
     ((2, 45), True)
     """
 
+    per = 1
+
     kernel: ScalarKernel
     degree: int
     centre: Any
@@ -411,8 +351,8 @@ class TaylorMap(Registered):
         return cls(kernel, r, point)
 
     @property
-    def n_features(self) -> int:
-        """m"""
+    def m(self) -> int:
+        """Number of features."""
         return comb(len(self.centre) + self.degree, self.degree)
 
     @cached_property
@@ -439,7 +379,7 @@ class TaylorMap(Registered):
             steps = self._extensions(degrees)
             phi = np.concatenate([phi[rows] * psi[k] for k, rows in steps])
             degrees = np.concatenate([degrees[rows] + k for k, rows in steps])
-        return phi[np.argsort(degrees, kind="stable")].T
+        return np.ascontiguousarray(phi[np.argsort(degrees, kind="stable")].T)
 
     def residual(self, X: Any) -> Array:
         """k(x, x) - |phi(x)|^2, (n,): the chance that a Poisson variable of mean |u|^2 exceeds the degree."""
@@ -480,3 +420,130 @@ def _gaussian(kernel: ScalarKernel) -> tuple[Gaussian, float]:
             "for any kernel, or Fourier features for stationary ones"
         )
     return only, factor
+
+
+# Which features a learner is to use.
+
+
+@dataclass(eq=False, repr=False)
+class Taylor(FeaturePlan):
+    """Taylor features of the Gaussian kernel, (p + degree)! / (p! degree!) of them.
+
+    Parameters
+    ----------
+    degree : int
+    centre : (p,) array, optional
+        Point around which the kernel is expanded, the origin by default: inputs should lie around it.
+
+    Examples
+    --------
+    >>> from ovk import PKAWV
+    >>> from ovk.features import Taylor
+    >>> from ovk.kernels import Gaussian
+    >>> model = PKAWV(Gaussian(1.0), features=Taylor(3)).fit([[0.0, 0.1], [0.5, -0.2]], [1.0, 2.0])
+    >>> model.n_features_
+    10
+    """
+
+    degree: int = 3
+    centre: Any = None
+
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+        centre = np.zeros(p) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
+        if centre.shape != (p,):
+            raise ValueError(f"centre must have an entry for each of the {p} inputs, got shape {centre.shape}")
+        return TaylorMap.from_kernel(_scalar(kernel, "Taylor"), self.degree, centre)
+
+
+@dataclass(eq=False, repr=False)
+class Fourier(FeaturePlan):
+    """Random Fourier features of a stationary kernel: n frequencies, 2 n features.
+
+    Parameters
+    ----------
+    n : int
+
+    Examples
+    --------
+    >>> from ovk import PKAWV
+    >>> from ovk.features import Fourier
+    >>> from ovk.kernels import Gaussian
+    >>> PKAWV(Gaussian(1.0), features=Fourier(20), random_state=0).fit([[0.0], [0.5]], [1.0, 2.0]).n_features_
+    40
+    """
+
+    n: int = 100
+
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+        return FourierMap.from_kernel(_scalar(kernel, "Fourier"), self.n, p, rng)
+
+
+@dataclass(eq=False, repr=False)
+class LinearFourier(FeaturePlan):
+    """Linear functions and random Fourier features of a stationary kernel k, which stand in for w (1 + <x, z>) + k.
+
+    The features of a sum of kernels are those of its terms beside each other, and the linear ones are the inputs
+    themselves, without any error: a trend or a lag costs no waves.
+
+    Parameters
+    ----------
+    n : int >= 0
+        Frequencies: 2 n features beside the p + 1 linear ones.
+    weight : float > 0
+        w: with a large one, linear functions are hardly penalised.
+
+    Examples
+    --------
+    >>> from ovk import PKAWV
+    >>> from ovk.features import LinearFourier
+    >>> from ovk.kernels import Gaussian
+    >>> model = PKAWV(Gaussian(1.0), features=LinearFourier(20), random_state=0).fit([[0.0], [0.5]], [1.0, 2.0])
+    >>> model.n_features_
+    42
+    """
+
+    n: int = 50
+    weight: float = 10.0
+
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+        scalar = _scalar(kernel, "LinearFourier")
+        weight = positive(self.weight, "weight")
+        n, linear = check_int(self.n, "n", least=0), Polynomial(1, gamma=weight, coef0=weight)
+        if n == 0:
+            return LinearFourierMap(linear, np.empty((0, p)), 0.0, weight)
+        mass, frequencies = draw_frequencies(scalar, n, p, rng)
+        return LinearFourierMap(linear + scalar, frequencies, mass, weight)
+
+
+@dataclass(eq=False, repr=False)
+class OperatorFourier(FeaturePlan):
+    """Operator-valued random Fourier features, also for curl-free and divergence-free kernels.
+
+    Parameters
+    ----------
+    n : int
+        Frequencies for each term of the kernel.
+
+    Examples
+    --------
+    >>> from ovk import PKAWV
+    >>> from ovk.features import OperatorFourier
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.ovkernels import CurlFree
+    >>> model = PKAWV(CurlFree(Gaussian(1.0)), features=OperatorFourier(30), random_state=0)
+    >>> model.fit([[0.0, 1.0], [0.5, 0.0]], [[1.0, 2.0], [0.0, 1.0]]).n_features_
+    60
+    """
+
+    n: int = 100
+
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+        return OperatorFourierMap.from_kernel(kernel, self.n, p, rng)
+
+
+def _scalar(kernel: OperatorKernel, name: str) -> Any:
+    if isinstance(kernel, Separable):
+        return kernel.scalar
+    raise ValueError(
+        f"{name} features are for a scalar kernel or a product k * T, got {kernel!r}: use Nystrom or OperatorFourier"
+    )

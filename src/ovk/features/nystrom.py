@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 
-from ovk.base import Array, Parameters, Registered, SingularSystem, check_int, in_interval
+from ovk.base import Array, Parameters, SingularSystem, State, check_int, in_interval
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import random_pivots
@@ -20,30 +20,12 @@ DEPENDENT_PIVOT = 1e-8
 
 
 @dataclass(frozen=True)
-class NystromMap(Registered):
-    """phi(x) = L^-1 k_D(x), L L' = k(D, D): <phi(x), phi(z)> approximates k(x, z), exactly for x in D.
-
-    Attributes
-    ----------
-    kernel : scalar kernel
-    points : (m, p) the dictionary D
-    L : (m, m) lower triangle
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.features import NystromMap
-    >>> from ovk.kernels import Gaussian
-    >>> X = np.linspace(0.0, 1.0, 5)[:, None]
-    >>> features = NystromMap.from_points(Gaussian(1.0), X[:3])
-    >>> phi = features.transform(X[:3])
-    >>> np.allclose(phi @ phi.T, Gaussian(1.0)(X[:3]))
-    True
-    """
+class NystromMap(State):
+    """phi(x) = L^-1 k_D(x), L L' = k(D, D): <phi(x), phi(z)> approximates k(x, z), exactly for x in D."""
 
     kernel: ScalarKernel
-    points: Any
-    L: Array
+    points: Any  # (m, p) the dictionary D
+    L: Array  # (m, m)
 
     @classmethod
     def from_points(cls, kernel: ScalarKernel, points: Any) -> Self:
@@ -61,33 +43,13 @@ class NystromMap(Registered):
 
 
 @dataclass(frozen=True)
-class OperatorNystromMap(Registered):
-    """The same for an operator-valued kernel: Phi(x) = L^-1 K(D, x), with m d features for each of the d outputs.
-
-    Attributes
-    ----------
-    kernel : operator-valued kernel
-    points : (m, p) the dictionary D
-    keep : indices of the pairs (point, output), numbered i d + q, that are independent
-    L : lower triangle on those pairs
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.features import OperatorNystromMap
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.ovkernels import CurlFree
-    >>> X = np.array([[0.0, 0.0], [1.0, 0.5]])
-    >>> K = CurlFree(Gaussian(1.0))
-    >>> phi = OperatorNystromMap.from_points(K, X).transform(X)
-    >>> np.allclose(phi @ phi.T, K.gram(X).dense())
-    True
-    """
+class OperatorNystromMap(State):
+    """The same for an operator-valued kernel: Phi(x) = L^-1 K(D, x), with m d features for each of the d outputs."""
 
     kernel: OperatorKernel
-    points: Any
-    keep: Any
-    L: Array
+    points: Any  # (m, p) the dictionary D
+    keep: Any  # the pairs (point, output), numbered i d + q, that are independent
+    L: Array  # on those pairs
 
     @classmethod
     def from_points(cls, kernel: OperatorKernel, points: Any) -> Self:
@@ -97,7 +59,6 @@ class OperatorNystromMap(Registered):
 
     @cached_property
     def output_dim(self) -> int:
-        """Number of outputs d."""
         return self.kernel.gram(self.points[:1]).output_dim
 
     def transform(self, X: Any) -> Array:

@@ -208,21 +208,7 @@ Item = TypeVar("Item")
 
 
 class MergeTree(Generic[Item]):
-    """Merges items as they arrive, neighbours first.
-
-    Parameters
-    ----------
-    merge : makes one item of two neighbours, the earlier one first
-
-    Examples
-    --------
-    >>> from ovk.features import MergeTree
-    >>> tree = MergeTree(lambda a, b: f"({a} {b})")
-    >>> for i in range(7):
-    ...     tree.add(str(i))
-    >>> tree.result()
-    '(((0 1) (2 3)) ((4 5) 6))'
-    """
+    """Merges items as they arrive; `merge` makes one item of two neighbours, the earlier one first."""
 
     def __init__(self, merge: Callable[[Item, Item], Item]) -> None:
         self._merge = merge
@@ -230,14 +216,12 @@ class MergeTree(Generic[Item]):
         self._held: list[tuple[int, Item]] = []
 
     def add(self, item: Item) -> None:
-        """Add the next item."""
         size = 1
         while self._held and self._held[-1][0] == size:
             size, item = 2 * size, self._merge(self._held.pop()[1], item)
         self._held.append((size, item))
 
     def result(self) -> Item:
-        """All items merged."""
         if not self._held:
             raise ValueError("there is nothing to merge: add at least one item")
         _, result = self._held.pop()

@@ -110,16 +110,9 @@ def product_window(G: Array, W: Array, since: Indices | None) -> Array:
 
 
 def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
-    """Sum over j of the gradient of k(x_i, z_j) in x_i, times W_j.
+    """(n, q, p) derivatives of sum_j k(x_i, z_j) W_ja in the b-th coordinate of x_i, at the entry (i, a, b).
 
-    Parameters
-    ----------
-    X, Z : (n, p) and (m, p) arrays
-    W : (m, q) array of weights, or (n, m, q) with weights of its own for each x_i
-
-    Returns
-    -------
-    (n, q, p) array; entry (i, a, b) is the derivative of sum_j k(x_i, z_j) W_ja in the b-th coordinate of x_i
+    The weights W are (m, q), or (n, m, q) with weights of its own for each x_i.
     """
     X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
     if W.ndim == 3:
@@ -163,14 +156,7 @@ class OfTwo(ScalarKernel, saved=False):
 
 
 class Sum(OfTwo):
-    """k1(x, z) + k2(x, z), written ``k1 + k2``.
-
-    Examples
-    --------
-    >>> from ovk.kernels import Gaussian, Linear
-    >>> Gaussian(1.0) + Linear()
-    Gaussian(1.0) + Linear()
-    """
+    """k1(x, z) + k2(x, z), written ``k1 + k2``."""
 
     def _expression(self) -> tuple[str, int]:
         return f"{part(self.left, SUM)} + {part(self.right, PRODUCT)}", SUM
@@ -203,14 +189,7 @@ class Sum(OfTwo):
 
 
 class Product(OfTwo):
-    """k1(x, z) k2(x, z), written ``k1 * k2``.
-
-    Examples
-    --------
-    >>> from ovk.kernels import Gaussian, Linear
-    >>> Gaussian(1.0) * Linear()
-    Gaussian(1.0) * Linear()
-    """
+    """k1(x, z) k2(x, z), written ``k1 * k2``."""
 
     def _expression(self) -> tuple[str, int]:
         return f"{part(self.left, PRODUCT)} * {part(self.right, ATOM)}", PRODUCT
@@ -247,14 +226,7 @@ class Product(OfTwo):
 
 @dataclass(eq=False, repr=False)
 class Scaled(ScalarKernel):
-    """factor k(x, z), written ``factor * k``.
-
-    Examples
-    --------
-    >>> from ovk.kernels import Gaussian
-    >>> 2.0 * Gaussian(1.0)
-    2.0 * Gaussian(1.0)
-    """
+    """factor k(x, z), written ``factor * k``."""
 
     factor: float
     kernel: ScalarKernel

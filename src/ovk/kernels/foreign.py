@@ -178,14 +178,7 @@ _NAMES: dict[str, type[ScalarKernel]] = {
 
 
 def as_kernel(kernel: Any) -> ScalarKernel:
-    """Turn what a user may pass as a scalar kernel into one: an object of ours or scikit-learn's, a name, a function.
-
-    Examples
-    --------
-    >>> from ovk.kernels import as_kernel
-    >>> as_kernel("linear")
-    Linear()
-    """
+    """A scalar kernel from what a user may pass: an object of ours or scikit-learn's, a name, a function."""
     kernel = as_ours(kernel)
     if isinstance(kernel, ScalarKernel):
         return kernel

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, Indices, cached, check_int, positive
-from ovk.curves import Basis, Grid, as_grid
+from ovk.base import Array, Indices, check_int, positive
+from ovk.curves import Grid, as_grid
 from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
 
@@ -53,22 +53,7 @@ class OfCoordinates(ScalarKernel, saved=False):
 class Mapped(OfCoordinates):
     """k(M'x, M'z): a kernel in another metric of the inputs, such as one that `ovk.GradientMetric` learned.
 
-    Parameters
-    ----------
-    kernel : scalar kernel of the mapped inputs
-    components : (p, q) array, M
-
-    Examples
-    --------
-    Only the difference of the two inputs counts.
-
-    >>> import numpy as np
-    >>> from ovk.kernels import Gaussian, Mapped
-    >>> k = Mapped(Gaussian(1.0), np.array([[1.0], [-1.0]]))
-    >>> k(np.array([[0.0, 0.0], [5.0, 5.0], [1.0, 0.0]])).round(4)
-    array([[1.    , 1.    , 0.6065],
-           [1.    , 1.    , 0.6065],
-           [0.6065, 0.6065, 1.    ]])
+    M is `components`, (p, q).
     """
 
     kernel: ScalarKernel
@@ -179,8 +164,8 @@ class OnCurves(OfCoordinates):
     """A kernel of curves: inner products and distances are integrals, whatever the grid.
 
     Rows of X are curves, or functions of several variables, on a grid (or several channels on it, one behind the
-    other). The kernel sees coordinates whose Euclidean distance is the L2 distance of the curves, of their derivatives,
-    or of their fits in a basis.
+    other). The kernel sees coordinates whose Euclidean distance is the L2 distance of the curves, or of their
+    derivatives.
 
     Parameters
     ----------
@@ -188,8 +173,6 @@ class OnCurves(OfCoordinates):
     grid : `Grid`, `ProductGrid` or points; a regular grid on [0, 1] by default
     derivative : int
         How often curves are differentiated first; functions of several variables along each of them.
-    basis : a basis of `ovk.curves`, or None
-        Compare coefficients in this basis.
     channels : int
         Curves in each row.
 
@@ -206,7 +189,6 @@ class OnCurves(OfCoordinates):
     kernel: ScalarKernel
     grid: Any = None
     derivative: int = 0
-    basis: Basis | None = None
     channels: int = 1
 
     def _grid(self, p: int) -> Grid:
@@ -219,16 +201,6 @@ class OnCurves(OfCoordinates):
             raise ValueError(f"X has {d} columns for a curve but the grid of OnCurves has {len(grid)} points")
         return grid
 
-    @cached
-    def _projections(self) -> dict[int, Any]:
-        return {}
-
-    def _projection(self, p: int, grid: Grid, basis: Basis) -> Any:
-        found = self._projections()
-        if p not in found:
-            found[p] = basis.coordinates(grid)
-        return found[p]
-
     def coordinates(self, X: Any) -> Array:
         """The coordinates of curves, (n, q)."""
         X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
@@ -239,5 +211,4 @@ class OnCurves(OfCoordinates):
             # Of a function of several variables there is a channel for the slopes along each.
             slopes = grid.slopes(curves)
             curves = slopes.reshape(n, slopes.shape[1] * slopes.shape[2], len(grid))
-        after = curves * grid.roots() if self.basis is None else curves @ self._projection(p, grid, self.basis)
-        return np.ascontiguousarray(after.reshape(n, after.shape[1] * after.shape[2]))
+        return np.ascontiguousarray((curves * grid.roots()).reshape(n, curves.shape[1] * curves.shape[2]))

@@ -250,17 +250,7 @@ def spread_rows(X: Any) -> Array:
 def median_distance(X: Any, metric: str = "euclidean") -> float:
     """Median distance between different rows, a first guess of a kernel's width; 1 when all rows are the same.
 
-    Parameters
-    ----------
-    X : (n, p) inputs; of more than a thousand rows, a thousand spread evenly over them are compared
-    metric : the distance, as in `scipy.spatial.distance.pdist`; "cityblock" suits a Laplacian kernel
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.kernels import median_distance
-    >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
-    2.0
+    `metric` is one of `scipy.spatial.distance.pdist`.
     """
     rows = spread_rows(X)
     # Squares of very large or very small numbers would overflow or vanish.

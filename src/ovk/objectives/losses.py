@@ -64,8 +64,7 @@ def residuals(Y: Array, F: Array) -> Array:
 def change_at_kinks(distance: Array, Y: Array, radius: Array) -> Array:
     """Largest change within `radius` (n,) of a gradient whose entries jump by 1 at kinks `distance` (n, d) away."""
     crossed = (distance <= radius[:, None]) & ~np.isnan(Y)
-    result: Array = np.sqrt(crossed.sum(axis=1))
-    return result
+    return np.asarray(np.sqrt(crossed.sum(axis=1)))
 
 
 # Losses of signs: logistic and hinge, one for each output.
@@ -100,8 +99,7 @@ class Logistic(MarginLoss):
     smoothness = 0.25
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = np.where(np.isnan(Y), 0.0, np.logaddexp(0.0, -np.nan_to_num(Y) * F)).sum(axis=1)
-        return values
+        return np.asarray(np.where(np.isnan(Y), 0.0, np.logaddexp(0.0, -np.nan_to_num(Y) * F)).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         labels = np.nan_to_num(Y)
@@ -128,8 +126,7 @@ class Hinge(MarginLoss):
     margin: Any = 1.0
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = np.where(np.isnan(Y), 0.0, np.maximum(self.margin - np.nan_to_num(Y) * F, 0.0)).sum(axis=1)
-        return values
+        return np.asarray(np.where(np.isnan(Y), 0.0, np.maximum(self.margin - np.nan_to_num(Y) * F, 0.0)).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         labels = np.nan_to_num(Y)
@@ -149,16 +146,16 @@ class Hinge(MarginLoss):
 class SimplexHinge(Loss):
     """Multi-class hinge loss with simplex coding: sum over the wrong classes l of max(0, 1/(K-1) + <c_l, f>).
 
-    Targets are rows of `simplex_code(K)`, the corners of a regular simplex in K - 1 dimensions; the predicted class is
-    the corner nearest to f.
+    Targets are the corners of a regular simplex in K - 1 dimensions, unit vectors with <c_k, c_l> = -1/(K-1); the
+    predicted class is the corner nearest to f. `OLOKClassifier` codes labels in this way.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives import SimplexHinge, simplex_code
-    >>> code = simplex_code(3)
-    >>> SimplexHinge().value(code[:1], code[:1]).round(6)
-    array([0.])
+    >>> from ovk.objectives import SimplexHinge
+    >>> corner, f = np.array([[1.0, 0.0]]), np.array([[0.8, 0.3]])
+    >>> SimplexHinge().value(corner, f).round(3)
+    array([0.36])
     """
 
     def _wrong(self, Y: Array, F: Array) -> tuple[Array, Array]:
@@ -199,12 +196,7 @@ class SimplexHinge(Loss):
 
 @lru_cache(maxsize=64)
 def simplex_code(classes: int) -> Array:
-    """Corners of a regular simplex, (K, K-1): unit vectors with <c_k, c_l> = -1/(K-1).
-
-    >>> simplex_code(2)
-    array([[ 1.],
-           [-1.]])
-    """
+    """Corners of a regular simplex, (K, K-1): unit vectors with <c_k, c_l> = -1/(K-1)."""
     if classes < 2:
         raise ValueError(f"classes must be at least 2, got {classes}")
     code = np.zeros((classes, classes - 1))
@@ -235,8 +227,7 @@ class Squared(Loss):
     smoothness = 1.0
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = 0.5 * np.square(residuals(Y, F)).sum(axis=1)
-        return values
+        return np.asarray(0.5 * np.square(residuals(Y, F)).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         return residuals(Y, F)
@@ -267,8 +258,7 @@ class Huber(Loss):
 
     def value(self, Y: Array, F: Array) -> Array:
         delta, size = self._delta(), np.abs(residuals(Y, F))
-        values: Array = (0.5 * np.minimum(size, delta) ** 2 + delta * np.maximum(size - delta, 0.0)).sum(axis=1)
-        return values
+        return np.asarray((0.5 * np.minimum(size, delta) ** 2 + delta * np.maximum(size - delta, 0.0)).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         delta = self._delta()
@@ -305,8 +295,7 @@ class EpsilonInsensitive(Loss):
         residual = residuals(Y, F)
         size = np.hypot.reduce(residual, axis=1, keepdims=True) if self.joint else np.abs(residual)
         # A missing output has residual 0, and with it no loss.
-        values: Array = np.maximum(size - self._epsilon(), 0.0).sum(axis=1)
-        return values
+        return np.asarray(np.maximum(size - self._epsilon(), 0.0).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         residual = residuals(Y, F)
@@ -325,8 +314,7 @@ class EpsilonInsensitive(Loss):
             within = radius[:, None]
             near = (np.abs(residual - epsilon) <= within) & ~np.isnan(Y)
             far = near & (residual > epsilon) & (residual + epsilon <= within)
-            result: Array = np.sqrt((near + 3.0 * far).sum(axis=1))
-            return result
+            return np.asarray(np.sqrt((near + 3.0 * far).sum(axis=1)))
         size = np.hypot.reduce(residual, axis=1)
         # Inside the ball the gradient is zero; outside, a unit vector that turns by radius / (size - radius) at most.
         outside = size - radius > epsilon
@@ -365,8 +353,7 @@ class Pinball(Loss):
 
     def value(self, Y: Array, F: Array) -> Array:
         tau, residual = self._tau(F.shape[1]), -residuals(Y, F)
-        values: Array = np.maximum(tau * residual, (tau - 1.0) * residual).sum(axis=1)
-        return values
+        return np.asarray(np.maximum(tau * residual, (tau - 1.0) * residual).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         tau, residual = self._tau(F.shape[1]), -residuals(Y, F)
@@ -438,8 +425,7 @@ class Novelty(ThresholdLoss):
         return theta[:, None], self
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = (np.maximum(Y - F, 0.0) - self._nu() * Y).sum(axis=1)
-        return values
+        return np.asarray((np.maximum(Y - F, 0.0) - self._nu() * Y).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
         return np.where(F < Y, -1.0, 0.0)
@@ -487,8 +473,7 @@ class NuHinge(ThresholdLoss, Hinge):
         return Y, NuHinge(self.nu, theta[:, None])
 
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = super().value(Y, F) - np.where(np.isnan(Y), 0.0, self._nu() * self.margin).sum(axis=1)
-        return values
+        return np.asarray(super().value(Y, F) - np.where(np.isnan(Y), 0.0, self._nu() * self.margin).sum(axis=1))
 
     def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
         value, gradient = super().of_row(y, f)
@@ -540,8 +525,7 @@ class NuInsensitive(ThresholdLoss, EpsilonInsensitive):
 
     def value(self, Y: Array, F: Array) -> Array:
         widths = np.where(np.isnan(Y), 0.0, self._nu() * self.epsilon).sum(axis=1)
-        values: Array = super().value(Y, F) + widths
-        return values
+        return np.asarray(super().value(Y, F) + widths)
 
     def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
         outside = np.abs(residuals(np.asarray(y), np.asarray(f))) > theta
@@ -566,12 +550,6 @@ _NAMES: dict[str, type[Loss]] = {
 
 
 def as_loss(loss: Any) -> Loss:
-    """Turn what a user may pass as a loss, an object or a name, into a loss.
-
-    >>> from ovk.objectives import as_loss
-    >>> as_loss("huber")
-    Huber()
-    """
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str) and loss in _NAMES:

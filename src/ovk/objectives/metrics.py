@@ -12,19 +12,7 @@ from ovk.curves import Grid
 def r2_observed(Y: Array, F: Array, weight: Array | None = None) -> float:
     """Coefficient of determination R^2 over the observed entries, averaged over the outputs that were observed at all.
 
-    Parameters
-    ----------
-    Y : (n, d) outputs, nan where not observed
-    F : (n, d) predictions
-    weight : (n,) sample weights, optional
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.objectives import r2_observed
-    >>> Y = np.array([[0.0, np.nan], [1.0, np.nan], [2.0, np.nan]])
-    >>> r2_observed(Y, np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0]]))
-    1.0
+    Y (n, d) has nan where nothing was observed; F are predictions (n, d), weight (n,).
     """
     scores = []
     for q in range(Y.shape[1]):

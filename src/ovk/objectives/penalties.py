@@ -130,7 +130,7 @@ class PSDCone(Penalty):
         return np.asarray((kept * values[values > 0]) @ kept.T)
 
 
-class Spectral(WeightedPenalty):
+class Spectral(WeightedPenalty, saved=False):
     """A function of the eigenvalues of a symmetric positive semi-definite matrix, inf for all other matrices.
 
     A subclass says what happens to one eigenvalue: its price, its proximal step, and where the price balances s / t.

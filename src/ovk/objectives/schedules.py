@@ -13,7 +13,7 @@ import numpy as np
 from ovk.base import Array, Parameters, Times, check_int, positive
 
 
-class Schedule(Parameters, ABC):
+class Schedule(Parameters, ABC, saved=False):
     """Step size eta_t at step t = 1, 2, ..."""
 
     #: Whether learners divide eta_t by |K(x, x)| of its row, where that is above 1.
@@ -50,8 +50,7 @@ class InverseSqrt(Schedule):
     scaled: bool = False
 
     def rate(self, t: Times) -> Array:
-        rates: Array = positive(self.eta, "eta") / np.sqrt(t + (check_int(self.start, "start") - 1.0))
-        return rates
+        return np.asarray(positive(self.eta, "eta") / np.sqrt(t + (check_int(self.start, "start") - 1.0)))
 
 
 @dataclass(eq=False, repr=False)
@@ -131,13 +130,8 @@ _NAMES: dict[str, type[Schedule]] = {
 
 
 def as_schedule(schedule: Any) -> Schedule:
-    """Turn what a user may pass as a schedule into one: an object, a name, or a number for eta / sqrt(t).
-
-    None is 1 / sqrt(t) in the kernel's own scale.
-
-    >>> as_schedule(0.5)
-    InverseSqrt(eta=0.5)
-    """
+    """The schedule that a user means: an object, a name, a number for eta / sqrt(t), or None for 1 / sqrt(t) in the
+    kernel's own scale."""
     if isinstance(schedule, Schedule):
         return schedule
     if schedule is None:

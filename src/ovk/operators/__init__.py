@@ -1,13 +1,14 @@
 """Output operators T: which outputs go together, and how strongly."""
 
-from ovk.operators.base import Dense, Identity, LowRank, MixedEffect, OutputOperator, Spectrum
+from ovk.operators.base import Dense, Identity, LowRank, MixedEffect, OutputOperator
+from ovk.operators.base import Spectrum as Spectrum
 from ovk.operators.base import spectrum as spectrum
-from ovk.operators.curves import CurveOperator, Integral, Multiplication
+from ovk.operators.curves import CurveOperator as CurveOperator
+from ovk.operators.curves import Integral, Multiplication
 from ovk.operators.groups import Cluster, GraphLaplacian, MeanRegularised, TensorProduct, Tree
 
 __all__ = [
     "Cluster",
-    "CurveOperator",
     "Dense",
     "GraphLaplacian",
     "Identity",
@@ -17,7 +18,6 @@ __all__ = [
     "MixedEffect",
     "Multiplication",
     "OutputOperator",
-    "Spectrum",
     "TensorProduct",
     "Tree",
 ]

@@ -17,16 +17,10 @@ from ovk.curves import Grid
 
 @dataclass(frozen=True)
 class Spectrum:
-    """T = V diag(t) V', with equal eigenvalues grouped.
+    """T = V diag(t) V', with equal eigenvalues grouped."""
 
-    Attributes
-    ----------
-    values : (d,) eigenvalues in ascending order, exactly equal within a group and never negative
-    vectors : (d, d), a column for each eigenvalue; a `KroneckerMatrix` where it is a product that is never formed
-    """
-
-    values: Array
-    vectors: Array
+    values: Array  # (d,) ascending, exactly equal within a group and never negative
+    vectors: Array  # (d, d); a `KroneckerMatrix` where it is a product that is never formed
 
     @cached_property
     def groups(self) -> list[slice]:
@@ -41,13 +35,7 @@ class Spectrum:
         return self.values[[group.start for group in self.groups]]
 
     def root(self) -> Array:
-        """F, (d, rank), with T = F F'.
-
-        >>> from ovk.operators import MixedEffect
-        >>> F = MixedEffect(1.0, 3).eigh().root()
-        >>> F.shape, np.allclose(F @ F.T, 1.0)
-        ((3, 1), True)
-        """
+        """F, (d, rank), with T = F F'."""
         used = self.values > 0
         return self.vectors[:, used] * np.sqrt(self.values[used])
 
@@ -209,26 +197,6 @@ class LowRank(OutputOperator):
 
     W: Any
     diag: float | Array = 0.0
-
-    @classmethod
-    def approximating(cls, T: Any, rank: int) -> Self:
-        """The operator with `rank` common factors that are leading eigenvectors of a matrix T, (d, d).
-
-        It has the diagonal of T, and is T itself if `rank` is d, or if T is a multiple of the identity plus a matrix of
-        that rank. A learner of a stream with gaps is the faster the lower the rank.
-
-        >>> from ovk.operators import LowRank
-        >>> LowRank.approximating([[2.0, 1.0], [1.0, 2.0]], 1).dense().round(9)
-        array([[2., 1.],
-               [1., 2.]])
-        """
-        matrix = checked_symmetric(T, "T")
-        found = spectrum(matrix, "T")
-        some = slice(None, -check_int(rank, "rank") - 1, -1)
-        excess = found.values - found.values[0]
-        W = found.vectors[:, some] * np.sqrt(excess[some])
-        rest = np.diagonal(matrix) - np.einsum("ij,ij->i", W, W)
-        return cls(W, np.maximum(rest, 0.0))
 
     @property
     def output_dim(self) -> int:  # type: ignore[override]

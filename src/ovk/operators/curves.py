@@ -40,12 +40,10 @@ class Eigenfunctions(NamedTuple):
 def analytic_eigenfunctions(kernel: ScalarKernel, grid: Grid, count: int) -> Eigenfunctions:
     """The first eigenfunctions on the interval (or circle) of a grid; an error where they are not known."""
     points = grid.checked()
-    if grid.period is None:
-        if isinstance(kernel, Laplacian):
-            return exponential(kernel._scale(), float(points[0]), float(points[-1]), count)
-        if isinstance(kernel, Matern) and kernel.nu == 0.5:
-            return exponential(kernel.single_scale(), float(points[0]), float(points[-1]), count)
-    elif isinstance(kernel, Periodic) and isinstance(kernel.kernel, Gaussian) and kernel.period == grid.period:
+    length = exponential_length(kernel)
+    if grid.period is None and length is not None:
+        return exponential(length, float(points[0]), float(points[-1]), count)
+    if isinstance(kernel, Periodic) and isinstance(kernel.kernel, Gaussian) and kernel.period == grid.period:
         return gaussian_on_circle(kernel.kernel.single_scale(), float(grid.period), count)
     raise ValueError(
         f"the eigenfunctions of {kernel!r} on this grid are not known in closed form: use eigenfunctions='grid'. Known "
@@ -353,11 +351,10 @@ class Integral(CurveOperator):
 
 def exponential_length(kernel: ScalarKernel) -> float | None:
     """l when the kernel of time is exp(-|t - s| / l), else None."""
-    if isinstance(kernel, Laplacian) and not isinstance(kernel.length_scale, str):
-        return float(kernel.length_scale)
-    if isinstance(kernel, Matern) and kernel.nu == 0.5 and np.ndim(kernel.length_scale) == 0:
-        return None if isinstance(kernel.length_scale, str) else float(kernel.length_scale)
-    return None
+    if not isinstance(kernel, Laplacian) and not (isinstance(kernel, Matern) and kernel.nu == 0.5):
+        return None
+    length = kernel.length_scale
+    return None if isinstance(length, str) or np.ndim(length) else float(length)
 
 
 def exponential_sums(Y: Array, points: Array, length: float) -> Array:

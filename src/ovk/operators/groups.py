@@ -369,11 +369,6 @@ class TensorProduct(PartsMixin, OutputOperator):
     def output_dim(self) -> int:  # type: ignore[override]
         return int(np.prod([T.dim() for T in self._factors()]))
 
-    def resolve(self, d: int) -> Self:
-        if self.output_dim != d:
-            raise ValueError(f"TensorProduct is an operator on {self.output_dim} outputs but Y has {d}")
-        return self
-
     @cached
     def matrix(self) -> KroneckerMatrix:
         """T as a Kronecker product of matrices."""

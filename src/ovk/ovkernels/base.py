@@ -22,27 +22,12 @@ if TYPE_CHECKING:
 
 
 class Term(NamedTuple):
-    """weight k(x, z) T, one term of an operator-valued kernel.
-
-    Attributes
-    ----------
-    weight : float >= 0
-    kernel : scalar kernel k
-    operator : output operator T
-    kernel_name, operator_name : nested names of k and T in the parameters of the whole, None for what is no parameter
-        of its own, or depends on others too
-
-    Examples
-    --------
-    >>> from ovk.kernels import Gaussian, Linear
-    >>> from ovk.operators import Identity
-    >>> [(term.weight, term.kernel) for term in (Gaussian(1.0) * Identity() + Linear() * Identity()).terms()]
-    [(1.0, Gaussian(1.0)), (1.0, Linear())]
-    """
+    """weight k(x, z) T, one term of an operator-valued kernel."""
 
     weight: float
     kernel: ScalarKernel
     operator: OutputOperator
+    #: Nested names in the parameters of the whole; None for what is no parameter of its own, or depends on others too.
     kernel_name: str | None = None
     operator_name: str | None = None
 

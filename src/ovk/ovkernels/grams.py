@@ -66,27 +66,10 @@ class Gram(ABC):
 
     @abstractmethod
     def decouple(self) -> Decoupled | None:
-        """The gram as independent scalar problems, or None when its operators have no common eigenvectors.
-
-        >>> import numpy as np
-        >>> from ovk.ovkernels import Kronecker
-        >>> from ovk.operators import MixedEffect
-        >>> len(Kronecker(np.eye(4), MixedEffect(0.3, output_dim=5)).decouple().groups)
-        2
-        """
+        """The gram as independent scalar problems, or None when its operators have no common eigenvectors."""
 
     def rotation(self) -> Rotated | None:
-        """The gram in common eigenvectors of its operators, or None when there are none.
-
-        >>> import numpy as np
-        >>> from ovk.ovkernels import DenseBlocks, Kronecker
-        >>> from ovk.operators import MixedEffect
-        >>> Kronecker(np.eye(4), MixedEffect(0.5, output_dim=3)).rotation().weights
-        array([[0.5],
-               [2. ]])
-        >>> DenseBlocks(np.eye(4), output_dim=2).rotation() is None
-        True
-        """
+        """The gram in common eigenvectors of its operators, or None when there are none."""
         decoupled = self.decouple()
         return None if decoupled is None else decoupled.rotation()
 
@@ -153,25 +136,10 @@ class Decoupled(ABC):
 
 
 class DenseBlocks(Gram):
-    """The (n d, m d) matrix itself, for kernels that do not factorise (transformable, curl-free, ...).
-
-    Parameters
-    ----------
-    matrix : (n d, m d) array
-        The entry of output q at point i has the row i d + q.
-    output_dim : d
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import DenseBlocks
-    >>> DenseBlocks(np.eye(4), output_dim=2).matmat(np.ones((2, 2)))
-    array([[1., 1.],
-           [1., 1.]])
-    """
+    """The (n d, m d) matrix itself, for kernels that do not factorise (transformable, curl-free, ...)."""
 
     def __init__(self, matrix: Array, output_dim: int) -> None:
-        self.matrix = matrix
+        self.matrix = matrix  # the entry of output q at point i has the row i d + q
         self.output_dim = output_dim
         self.shape = (matrix.shape[0] // output_dim, matrix.shape[1] // output_dim)
 
@@ -217,31 +185,14 @@ class DenseBlocks(Gram):
 
 
 class Observed(Gram):
-    """The square gram `base` on the pairs (point, output) that were observed; each pair counts as a point.
-
-    Parameters
-    ----------
-    base : square gram of n points and d outputs
-    rows, outputs : (N,) integer arrays, the pairs
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker, Observed
-    >>> from ovk.operators import Dense
-    >>> base = Kronecker(np.eye(2), Dense([[2.0, 1.0], [1.0, 2.0]]))
-    >>> Observed(base, np.array([0, 0, 1]), np.array([0, 1, 1])).dense()
-    array([[2., 1., 0.],
-           [1., 2., 0.],
-           [0., 0., 2.]])
-    """
+    """The square gram `base` on the pairs (point, output) that were observed; each pair counts as a point."""
 
     output_dim = 1
 
     def __init__(self, base: Gram, rows: Indices, outputs: Indices) -> None:
         self.base = base
-        self.rows = rows
-        self.outputs = outputs
+        self.rows = rows  # (N,)
+        self.outputs = outputs  # (N,)
         self.shape = (len(rows), len(rows))
 
     def spread(self, c: Any) -> Array:
@@ -350,27 +301,8 @@ class ByOutput(Decoupled):
 class Kronecker(Gram):
     """sum_os weights_os G_s (x) T_o: the gram of a sum of separable kernels. A single product G (x) T has length one.
 
-    Parameters
-    ----------
-    grams : (n, m) array of scalar kernel values, or a sequence of them
-    operators : T, or a sequence of them
-    weights : (operators, grams) array, optional
-        By default the first gram belongs to the first operator, and so on; equal operators are added up.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.ovkernels import Kronecker
-    >>> from ovk.operators import Dense, Identity
-    >>> gram = Kronecker(np.array([[1.0, 0.5]]), Dense([[2.0, 1.0], [1.0, 2.0]]))
-    >>> gram.matmat(np.array([[1.0, 0.0], [0.0, 2.0]]))
-    array([[3., 3.]])
-
-    Two products with the same operator are one.
-
-    >>> G, H = np.eye(2), np.ones((2, 2))
-    >>> len(Kronecker([G, H], [Identity(2), Identity(2)]).terms())
-    1
+    Without weights, (operators, grams), the first gram belongs to the first operator, and so on; equal operators are
+    added up.
     """
 
     def __init__(
@@ -454,9 +386,6 @@ class Kronecker(Gram):
             return None
         values, vectors, groups = common
         return Rotated(grams, values[:, [g.start for g in groups]].T, vectors, groups)
-
-    def rotation(self) -> Rotated | None:
-        return self.decouple()
 
     def rescale(self, rows: Array | None, columns: Array | None, outputs: Array | None) -> Gram:
         grams = self.grams if rows is None else [G * rows[:, None] for G in self.grams]

@@ -106,14 +106,7 @@ class Direction(Dense, saved=False):
 
 
 def as_operator_kernel(kernel: Any) -> OperatorKernel:
-    """Turn what a user may pass as a kernel into an operator-valued one; a scalar kernel means independent outputs.
-
-    Examples
-    --------
-    >>> from ovk.ovkernels import as_operator_kernel
-    >>> as_operator_kernel("linear")
-    Linear() * Identity()
-    """
+    """An operator-valued kernel from what a user may pass; a scalar kernel means independent outputs."""
     if isinstance(kernel, ScalarKernel):
         return Separable(kernel, Identity())
     kernel = kernel if isinstance(kernel, OperatorKernel) else as_ours(kernel)

@@ -42,12 +42,9 @@ from ovk.persistence.tree import Reader, Writer
 
 __all__ = [
     "ChangedClass",
-    "Contents",
     "CorruptFile",
     "NewerFormat",
     "NotSavable",
-    "StoredArray",
-    "StoredObject",
     "UnknownClass",
     "inspect",
     "load",

@@ -1,7 +1,7 @@
 """Plots as scikit-learn-style displays: ``Display.from_estimator(model)``."""
 
 from ovk.plotting.display import BLUE as BLUE
-from ovk.plotting.display import Display
+from ovk.plotting.display import Display as Display
 from ovk.plotting.display import check_picture as check_picture
 from ovk.plotting.display import date_axis as date_axis
 from ovk.plotting.display import draw_band as draw_band
@@ -24,7 +24,6 @@ from ovk.plotting.structure import (
 __all__ = [
     "CalibrationDisplay",
     "ConfusionDisplay",
-    "Display",
     "DriftDisplay",
     "FunctionalPredictionDisplay",
     "IntervalDisplay",

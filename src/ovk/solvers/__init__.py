@@ -1,7 +1,9 @@
 """Solvers of (K + alpha I) C = Y that use the structure of the gram."""
 
 from ovk.base import SingularSystem
-from ovk.solvers.base import Solution, Solver, SolverInfo
+from ovk.solvers.base import Solution as Solution
+from ovk.solvers.base import Solver as Solver
+from ovk.solvers.base import SolverInfo as SolverInfo
 from ovk.solvers.cholesky import Cholesky
 from ovk.solvers.cholesky import CholeskyFactor as CholeskyFactor
 from ovk.solvers.cholesky import CholeskyState as CholeskyState
@@ -43,13 +45,17 @@ from ovk.solvers.output_kernel import learn_operator as learn_operator
 from ovk.solvers.preconditioners import LowRankPreconditioner as LowRankPreconditioner
 from ovk.solvers.preconditioners import preconditioner as preconditioner
 from ovk.solvers.preconditioners import random_pivots as random_pivots
-from ovk.solvers.proximal import Minimum, PenaltySum, ProximalInfo, proximal_gradient
+from ovk.solvers.proximal import Minimum as Minimum
+from ovk.solvers.proximal import PenaltySum as PenaltySum
+from ovk.solvers.proximal import ProximalInfo as ProximalInfo
+from ovk.solvers.proximal import proximal_gradient as proximal_gradient
 from ovk.solvers.solver_choice import DENSE_LIMIT as DENSE_LIMIT
 from ovk.solvers.solver_choice import MANY_EIGENVALUES as MANY_EIGENVALUES
-from ovk.solvers.solver_choice import as_solver, select
+from ovk.solvers.solver_choice import as_solver as as_solver
 from ovk.solvers.solver_choice import explained_by_pairs as explained_by_pairs
 from ovk.solvers.solver_choice import explained_covariance as explained_covariance
 from ovk.solvers.solver_choice import inner_blocks as inner_blocks
+from ovk.solvers.solver_choice import select as select
 from ovk.solvers.solver_choice import solve_with_intercept as solve_with_intercept
 from ovk.solvers.support_vectors import BoxDual as BoxDual
 from ovk.solvers.support_vectors import DualInfo as DualInfo
@@ -61,15 +67,6 @@ __all__ = [
     "ConjugateGradient",
     "Eigen",
     "GaussSeidel",
-    "Minimum",
     "MissingOutputs",
-    "PenaltySum",
-    "ProximalInfo",
     "SingularSystem",
-    "Solution",
-    "Solver",
-    "SolverInfo",
-    "as_solver",
-    "proximal_gradient",
-    "select",
 ]

@@ -34,13 +34,6 @@ class Criterion(NamedTuple):
     noise: Array  # (d,) in the noise variances
 
 
-class DenseCriterion(NamedTuple):
-    """A criterion and its derivative Omega, (N, N), in the covariance of the observed pairs."""
-
-    value: float
-    omega: Array
-
-
 def separable_evidence(G: Array, T: Array, Y: Array, noise: Array) -> Criterion:
     """Negative log evidence of complete outputs Y, (n, d), under G (x) T + I (x) diag(noise)."""
     n, d = Y.shape
@@ -72,8 +65,8 @@ def decomposed(T: Array, G: Array) -> tuple[Array, Array, Array, Array, Array]:
     return t, V, g, Q, 1.0 / (np.multiply.outer(g, t) + 1.0)
 
 
-def dense_evidence(A: Array, y: Array, E: Array | None = None) -> DenseCriterion:
-    """Negative log evidence of the pairs y, (N,), with covariance A, noise included.
+def dense_evidence(A: Array, y: Array, E: Array | None = None) -> tuple[float, Array]:
+    """Negative log evidence of the pairs y, (N,), with covariance A, noise included, and its derivative Omega in A.
 
     With columns E, (N, k), of constants that are not penalised: that of what they do not explain.
     """
@@ -82,7 +75,7 @@ def dense_evidence(A: Array, y: Array, E: Array | None = None) -> DenseCriterion
     value = 0.5 * (float(y @ c) + logdet + known * float(np.log(2.0 * np.pi)))
     P -= np.outer(c, c)
     P *= 0.5
-    return DenseCriterion(value, P)
+    return value, P
 
 
 def solved(A: Array, y: Array, E: Array | None) -> tuple[Array, Array, float]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ovk.base import Array, Map, ProgressBar, check_int, positive
+from ovk.operators import OutputOperator
 from ovk.ovkernels import Gram, Observed
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
@@ -146,13 +147,6 @@ class ConjugateGradient(Solver):
 # Block Gauss-Seidel over examples: the iteration of the multiple-kernel paper, as a route and a check.
 
 
-class SweepState(NamedTuple):
-    """A gram and its diagonal blocks."""
-
-    gram: Gram
-    blocks: Array  # (n, d, d)
-
-
 @dataclass(eq=False, repr=False)
 class GaussSeidel(Solver):
     """Solve for the coefficients of one example at a time, the others held fixed, until nothing moves:
@@ -185,10 +179,10 @@ class GaussSeidel(Solver):
     tol: float = 1e-10
     max_iter: int = 1000
 
-    def factor(self, gram: Gram) -> SweepState:
-        return SweepState(gram, gram.diagonal_blocks())
+    def factor(self, gram: Gram) -> tuple[Gram, Array]:
+        return gram, gram.diagonal_blocks()
 
-    def solve(self, state: SweepState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
+    def solve(self, state: tuple[Gram, Array], Y: Array, alpha: float, start: Array | None = None) -> Solution:
         tol, max_iter = _limits(self, alpha)
         gram, blocks = state
         # Stationary kernels have the same block everywhere: factor each different one once.
@@ -227,15 +221,6 @@ class GaussSeidel(Solver):
 # magnify what the primal iteration left over.
 
 
-class PrimalState(NamedTuple):
-    """The observed gram, the eigenpairs of its scalar gram, T = F F', and what was observed."""
-
-    gram: Observed
-    pairs: Eigenpairs
-    F: Array  # (d, s)
-    mask: Array  # (n, d) of 0 and 1
-
-
 @dataclass(eq=False, repr=False)
 class MissingOutputs(Solver):
     """Conjugate gradient for a separable kernel with missing outputs, preconditioned by the complete problem.
@@ -262,15 +247,18 @@ class MissingOutputs(Solver):
     tol: float = 1e-10
     max_iter: int = 1000
 
-    def factor(self, gram: Gram) -> PrimalState:
+    def factor(self, gram: Gram) -> tuple[Observed, Eigenpairs, OutputOperator]:
         if not isinstance(gram, Observed) or len(gram.base.terms() or []) != 1:
             raise ValueError("MissingOutputs solves separable kernels with missing outputs only; use solver='auto'")
         ((G, operator),) = gram.base.terms() or []
-        return PrimalState(gram, eigenpairs(G), operator.eigh().root(), gram.spread(np.ones(gram.shape[0])))
+        return gram, eigenpairs(G), operator
 
-    def solve(self, state: PrimalState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
+    def solve(
+        self, state: tuple[Observed, Eigenpairs, OutputOperator], Y: Array, alpha: float, start: Array | None = None
+    ) -> Solution:
         tol, max_iter = _limits(self, alpha)
-        gram, pairs, F, mask = state
+        gram, pairs, operator = state
+        F, mask = operator.eigh().root(), gram.spread(np.ones(gram.shape[0]))
         Phi = pairs.Q * np.sqrt(pairs.g)
         fractions = mask.mean(axis=0)
         e, U = np.linalg.eigh((F.T * fractions) @ F)

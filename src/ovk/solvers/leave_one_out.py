@@ -46,7 +46,7 @@ from ovk.operators import Spectrum, spectrum
 from ovk.ovkernels import Rotated
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
-from ovk.solvers.evidence import Criterion, DenseCriterion, decomposed, solved
+from ovk.solvers.evidence import Criterion, decomposed, solved
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.
 BATCH = 1 << 22
@@ -56,16 +56,11 @@ MAX_PRODUCT_ROWS = 30
 
 
 class Blocks:
-    """Rows that are left out together: those with the same of the numbers `together` (n,), by default each alone.
-
-    Attributes
-    ----------
-    block : (n,) the number of each row's block, from 0
-    sets : blocks of the same size as (blocks, size) rows: they are solved for at once
-    """
+    """Rows that are left out together: those with the same of the numbers `together` (n,), by default each alone."""
 
     def __init__(self, n: int, together: Indices | None = None) -> None:
-        self.block: Indices = np.arange(n)
+        self.block: Indices = np.arange(n)  # the number of each row's block
+        # Blocks of the same size, (blocks, size) rows, are solved for at once.
         self.sets, self._numbers = [self.block[:, None]], [self.block]
         self.count = n
         if together is not None:
@@ -169,28 +164,27 @@ class InverseBlocks:
             yield rows, result
 
 
+def _batches(alphas: Array, size: int) -> list[Array]:
+    """The alphas in batches whose products have at most `BATCH` numbers, where one alpha has `size`."""
+    step = max(1, BATCH // max(size, 1))
+    return [alphas[start : start + step] for start in range(0, len(alphas), step)]
+
+
 class RotatedSolution(NamedTuple):
-    """The separable form at one alpha, in the m distinct eigenvalues of the operator.
+    """The separable form at one alpha, in the m distinct eigenvalues of the operator."""
 
-    `C` (n, d) are the coefficients in its eigenvectors, `P` the blocks (blocks, size, size, m) of each set, `Z` (n, m)
-    the solutions A^-1 u of the intercept and `totals` (m,) its u'A^-1 u, both None without one.
-    """
-
-    C: Array
-    P: list[Array]
-    Z: Array | None
-    totals: Array | None
+    C: Array  # (n, d) coefficients in its eigenvectors
+    P: list[Array]  # blocks (blocks, size, size, m) of each set
+    Z: Array | None  # (n, m) solutions A^-1 u of the intercept
+    totals: Array | None  # (m,) u'A^-1 u
 
 
 class SeparablePath:
-    """Residuals of a separable kernel with complete outputs, for any alpha and any operator.
+    """Residuals of a separable kernel with complete outputs Y (n, d), for any alpha and any operator.
 
-    Parameters
-    ----------
-    pairs : eigenpairs of the scalar gram (weighted: of W^1/2 G W^1/2)
-    Y : (n, d) outputs (weighted: W^1/2 Y; the residuals then carry the factor W^1/2 as well)
-    u : (n,) the intercept's column, or None
-    together : (n,) numbers; rows with the same number are left out together. Each row alone by default
+    `pairs` are those of the scalar gram, `u` (n,) is the intercept's column. With weights, pass the eigenpairs of
+    W^1/2 G W^1/2 and W^1/2 Y; the residuals then have the factor W^1/2, too. Rows with the same number in `together`
+    are left out together.
     """
 
     def __init__(self, pairs: Eigenpairs, Y: Array, u: Array | None = None, together: Indices | None = None) -> None:
@@ -228,10 +222,8 @@ class SeparablePath:
 
         Products with Q cost the reading of Q, so many alphas share them.
         """
-        size = max(self._Y.size, self._inverses.size * len(operator.groups), 1)
-        step = max(1, BATCH // size)
-        for start in range(0, len(alphas), step):
-            yield from self._batch(operator, alphas[start : start + step])
+        for some in _batches(alphas, max(self._Y.size, self._inverses.size * len(operator.groups))):
+            yield from self._batch(operator, some)
 
     def _batch(self, operator: Spectrum, alphas: Array) -> Iterator[RotatedSolution]:
         pairs, V, sizes = self._pairs, operator.vectors, _sizes(operator)
@@ -316,14 +308,9 @@ def factored_leave_one_out(
 
 
 class PairwisePath:
-    """Residuals of any gram, as one scalar problem on N observed pairs.
+    """Residuals of any gram (N, N), as one scalar problem on N observed pairs with outputs y (N,).
 
-    Parameters
-    ----------
-    gram : (N, N) gram of the pairs, or its eigenpairs
-    y : (N,) their outputs
-    together : (N,) numbers; pairs with the same number are left out together
-    E : (N, k) unpenalised columns (an intercept for each output), or None
+    Pairs with the same number in `together` are left out together; E (N, k) has an intercept for each output.
     """
 
     def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
@@ -338,9 +325,8 @@ class PairwisePath:
 
     def path(self, alphas: Array) -> Iterator[Array]:
         """Residuals (N,) at each of `alphas` in turn; many of them share the products with the eigenvectors."""
-        step = max(1, BATCH // max(self._inverses.size + self._y.size + self._E.size, 1))
-        for start in range(0, len(alphas), step):
-            yield from self._batch(alphas[start : start + step])
+        for some in _batches(alphas, self._inverses.size + self._y.size + self._E.size):
+            yield from self._batch(some)
 
     def _batch(self, alphas: Array) -> Iterator[Array]:
         Q, g, full = self._pairs
@@ -379,28 +365,20 @@ COMMON_ROWS = 10.0
 
 
 class LeaveOneOut(ABC):
-    """A ridge regression with blocks of its rows left out in turn.
+    """A ridge regression with blocks of its rows left out in turn: those with the same of the numbers `together`.
 
     The new points of a method come as `cross`, their kernel values against the training data, and `prior`, their own.
-
-    Attributes
-    ----------
-    residuals : (n, d) y_i - f_-I(x_i), I the block of row i; nan where an output was not observed
-    variances : (n, d) s_ij^2, the variance of that residual up to `scale`; nan where an output was not observed
-    block : (n,) the number of each row's block, from 0
-    n_blocks : how many there are
-    alpha : (d,) ridge weights
-    noise : (d,) the noise variance of an observation of weight 1, up to `scale`: alpha, unless it was raised
-    alike : whether outputs are values of one curve, whose errors in units of their standard deviations have much the
-        same distribution at all times: where few curves were seen, the other times then tell it
     """
 
-    residuals: Array
-    variances: Array
+    residuals: Array  # (n, d) y_i - f_-I(x_i), I the block of row i; nan where an output was not observed
+    variances: Array  # (n, d) s_ij^2, the variance of that residual up to `scale`; nan likewise
+    #: Whether outputs are values of one curve. Their errors in units of standard deviations are distributed alike, so
+    #: that where few curves were seen, the other times help to estimate `scale`.
     alike: bool = False
 
     def __init__(self, alpha: float | Array, d: int, n: int, together: Indices | None) -> None:
         self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), d).copy()
+        # The noise variance of an observation of weight 1, up to `scale`, (d,).
         self.noise = self.alpha
         self._rows = Blocks(n, together)
         self.block, self.n_blocks = self._rows.block, self._rows.count
@@ -411,13 +389,7 @@ class LeaveOneOut(ABC):
             )
 
     def raise_noise(self, spread: Array, weight: Array | None = None) -> None:
-        """Raise the noise of outputs whose observations at the same inputs are further apart than it says.
-
-        Parameters
-        ----------
-        spread : (d,) variances of observations of weight 1 at the same inputs
-        weight : (n,) weights of the rows
-        """
+        """Raise the noise of outputs to `spread` (d,), the variances of observations of weight 1 at the same inputs."""
         shares = np.ones((len(self.residuals), 1)) if weight is None else 1.0 / weight[:, None]
         squares = self.residuals**2
 
@@ -435,10 +407,7 @@ class LeaveOneOut(ABC):
 
     @cached_property
     def scale(self) -> Array:
-        """(d,) sigma_j^2, the mean of r_ij^2 / s_ij^2: what the variances have to be multiplied by.
-
-        If the outputs are alike, the mean of all of them counts as `COMMON_ROWS` rows more of each.
-        """
+        """(d,) sigma_j^2, the factor of the variances; the mean of outputs that are alike counts as some more rows."""
         squares = self.residuals**2 / self.variances
         if not self.alike:
             return _column_means(squares)
@@ -478,24 +447,14 @@ def _column_means(values: Array) -> Array:
 
 
 class SeparableLeaveOneOut(LeaveOneOut):
-    """Complete outputs and a kernel k T, from the eigenvectors of the gram of k.
-
-    Parameters
-    ----------
-    pairs : eigenpairs of the scalar gram G, (n, n); with weights of W^1/2 G W^1/2
-    Y : (n, d) outputs as they are
-    T : (d, d) the output operator
-    alpha : float or (d,) > 0
-    weight : (n,) sample weights, optional
-    intercept : whether each output has an unpenalised constant
-    together : (n,) numbers; rows with the same number are left out together. Each row alone by default
+    """Complete outputs Y and a kernel k T, from the eigenvectors of the gram of k.
 
     For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
     """
 
     def __init__(
         self,
-        pairs: Eigenpairs,
+        pairs: Eigenpairs,  # of the scalar gram G, (n, n); with weights of W^1/2 G W^1/2
         Y: Array,
         T: Array,
         alpha: float | Array,
@@ -573,21 +532,13 @@ class PairwiseLeaveOneOut(LeaveOneOut):
     E has a column for the intercept of each output. Variances come from the factor of A: they are small differences,
     which the inverse would round.
 
-    Parameters
-    ----------
-    K : (N, N) gram of the observed pairs, as they are
-    pairs : what was observed, with its weights
-    alpha : float or (d,) > 0
-    intercept : whether each output has an unpenalised constant
-    together : (n,) numbers; rows with the same number are left out together. Each row alone by default
-
     For new points `cross` is the kernel between every output of x and the pairs, (m, d, N), and `prior` that of every
     output of x with itself, (m, d).
     """
 
     def __init__(
         self,
-        K: Array,
+        K: Array,  # (N, N) gram of the observed pairs, not scaled
         pairs: ObservedPairs,
         alpha: float | Array,
         *,
@@ -660,13 +611,7 @@ class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
 
     With a_jp = T_jq s_p for the pair p = (i, q) of scale s_p, and A_j the (n, N) matrix with a_jp at (i, p), k_j(x) is
     A_j'k(x). So k_j'A^-1 k_j = |R_j k(x)|^2, where A = L L' and L^-1 A_j' = Q_j R_j with orthonormal columns Q_j: R_j
-    is (n, n) however many outputs a point has.
-
-    Parameters
-    ----------
-    G : (n, n) gram of k
-    T : (d, d) the output operator
-    others : as in `PairwiseLeaveOneOut`
+    is (n, n) however many outputs a point has. G (n, n) is the gram of k.
 
     For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
     """
@@ -775,8 +720,8 @@ def separable_leave_one_out(G: Array, T: Array, Y: Array, noise: Array) -> Crite
     return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)
 
 
-def pairwise_leave_one_out(A: Array, y: Array, together: Indices, E: Array | None = None) -> DenseCriterion:
-    """Mean squared residual of the pairs y; those with the same number in `together` are left out together."""
+def pairwise_leave_one_out(A: Array, y: Array, together: Indices, E: Array | None = None) -> tuple[float, Array]:
+    """Mean squared residual of the pairs y, and Omega; those with the same number in `together` go together."""
     B, c, _ = solved(A, y, E)
     blocks = Blocks(len(y), together)
     inner = blocks.gather(B)
@@ -788,4 +733,4 @@ def pairwise_leave_one_out(A: Array, y: Array, together: Indices, E: Array | Non
     S = sparse.csr_array((0.5 * (r[rows] * p[columns] + p[rows] * r[columns]), (rows, columns)), shape=B.shape)
     after = B @ p
     omega = B @ (S @ B) - 0.5 * (np.outer(after, c) + np.outer(c, after))
-    return DenseCriterion(float(r @ r) / len(y), (2.0 / len(y)) * omega)
+    return float(r @ r) / len(y), (2.0 / len(y)) * omega

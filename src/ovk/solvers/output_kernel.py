@@ -17,7 +17,6 @@ With a `rank`, the same H is minimised in W, (d, rank): not convex, but never hi
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,25 +49,8 @@ class Evaluation(NamedTuple):
     moment: Array
 
 
-class Profile(ABC):
-    """h(T) for one data set."""
-
-    d: int
-
-    @abstractmethod
-    def evaluate(self, T: Array, alpha: float) -> Evaluation:
-        """h and M at a symmetric positive semi-definite T."""
-
-
-class CompleteProfile(Profile):
-    """Every output of every point was observed.
-
-    Parameters
-    ----------
-    pairs : eigenpairs of the scalar gram (weighted: of W^1/2 G W^1/2)
-    Y : (n, d) outputs (weighted: W^1/2 Y)
-    u : (n,) the intercept's column, or None
-    """
+class CompleteProfile:
+    """h(T) where every output of every point was observed; the arguments are those of `SeparablePath`."""
 
     def __init__(self, pairs: Eigenpairs, Y: Array, u: Array | None = None) -> None:
         self.d = Y.shape[1]
@@ -98,14 +80,10 @@ class CompleteProfile(Profile):
         return Evaluation(alpha * value, V @ ((C.T * self._g) @ C) @ V.T)
 
 
-class PairProfile(Profile):
-    """Some outputs of some points were observed; each evaluation factors the gram of the pairs.
+class PairProfile:
+    """h(T) where some outputs of some points were observed; each evaluation factors the gram of the pairs.
 
-    Parameters
-    ----------
-    G : (n, n) scalar gram
-    pairs : what was observed
-    intercept : a constant for each output is learned
+    G (n, n) is the scalar gram. With an `intercept`, a constant for each output is learned.
     """
 
     def __init__(self, G: Array, pairs: ObservedPairs, *, intercept: bool = False) -> None:
@@ -130,6 +108,8 @@ class PairProfile(Profile):
         return Evaluation(value, np.asarray(C.T @ (self._G @ C)))
 
 
+Profile = CompleteProfile | PairProfile
+
 #: Proximal steps between two attempts at longer ones, and how much longer: curvature falls as T grows.
 ROUND_STEPS, STEP_GROWTH = 20, 8.0
 #: A round that lowers the objective by less than this part of it has lowered nothing.
@@ -143,21 +123,15 @@ LIFT = 1e-2
 
 
 class Learned(NamedTuple):
-    """A learned operator.
-
-    It has `converged` where the gradient mapping (with a rank: the gradient) fell below the tolerance, or a round of
-    proximal steps no longer lowered the objective.
-    """
-
     T: Array  # (d, d)
     objective: list[float]  # H after each round, never rising
+    #: The gradient mapping (with a rank: the gradient) fell below the tolerance, or a round of proximal steps no longer
+    #: lowered the objective.
     converged: bool
 
 
 @dataclass(eq=False, repr=False)
 class Weighted(Penalty, saved=False):
-    """alpha times a penalty."""
-
     penalty: Penalty
     alpha: float
 
@@ -171,13 +145,10 @@ class Weighted(Penalty, saved=False):
 def learn_operator(
     profile: Profile, penalty: Penalty, alpha: float, start: Array, *, tol: float = 1e-4, max_iter: int = 1000
 ) -> Learned:
-    """Minimise h(T) + alpha Omega(T) over positive semi-definite T.
+    """Minimise h(T) + alpha Omega(T) over positive semi-definite T (d, d).
 
-    Parameters
-    ----------
-    start : (d, d) where to begin; along a path of alphas, the neighbour's solution
-    tol : the gradient mapping at which to stop, relative to the gradient of h
-    max_iter : rounds of block descent and proximal steps at most; 0 leaves T as it is
+    It stops at a gradient mapping of `tol` relative to the gradient of h, or after `max_iter` rounds of block descent
+    and proximal steps.
     """
     T, left = start, max_iter
     log: list[float] = []

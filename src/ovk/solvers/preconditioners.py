@@ -77,11 +77,9 @@ def dominant_operator(terms: list[tuple[Array, OutputOperator]], dominant: int) 
 def pencil(terms: list[tuple[Array, OutputOperator]], dominant: int) -> Callable[[float], Map]:
     """(A (x) T + B (x) I + alpha I)^-1: the dominant operator T as it is, the others as multiples of the identity.
 
-    For a main operator with many eigenvalues.
-
-    With T = V diag(e) V' and the others replaced by their means, B = sum_k (tr T_k / d) G_k, problem q is
-    (e_q A + B + alpha I). All d of them share one decomposition: with B + alpha I = L L', L^-1 A L'^-1 = U diag(a) U'
-    and Z = L'^-1 U,
+    For a dominant operator with many eigenvalues. With T = V diag(e) V' and the others replaced by their means,
+    B = sum_k (tr T_k / d) G_k, problem q is (e_q A + B + alpha I). All d of them share one decomposition: with
+    B + alpha I = L L', L^-1 A L'^-1 = U diag(a) U' and Z = L'^-1 U,
 
         (e_q A + B + alpha I)^-1 = Z diag(1 / (1 + e_q a)) Z'.
 
@@ -128,10 +126,7 @@ class LowRankPreconditioner:
 
 
 def pivoted_cholesky(gram: Gram, rank: int, tol: float = 1e-12) -> Array:
-    """F, (n d, r), with F F' close to the gram: columns chosen greedily by the largest remaining diagonal entry.
-
-    Only the columns that are used are computed.
-    """
+    """F, (n d, r), with F F' close to the gram: columns chosen greedily by the largest remaining diagonal entry."""
     n, d = gram.shape[0], gram.output_dim
     points, outputs = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
     left = np.einsum("iqq->iq", gram.diagonal_blocks()).reshape(-1).copy()
@@ -180,10 +175,7 @@ def random_pivots(
 ) -> PivotedFactor:
     """Choose up to `rank` columns, fewer where less than `tol` of the trace is left.
 
-    Parameters
-    ----------
-    entries : gives the matrix at rows (r,) and columns (c,), as (r, c)
-    diagonal : (n,)
+    `entries` gives the matrix at rows (r,) and columns (c,), as (r, c); `diagonal` is its diagonal (n,).
     """
     n = len(diagonal)
     d: Array = np.array(diagonal, dtype=np.float64)

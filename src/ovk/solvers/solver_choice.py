@@ -106,16 +106,9 @@ def as_solver(solver: Any, gram: Gram) -> Solver:
 def solve_with_intercept(
     solver: Solver, state: Any, Y: Array, alpha: float, columns: Array | None
 ) -> tuple[Solution, Array | None]:
-    """Coefficients and intercept, one for each output; without `columns` there is none.
+    """Coefficients and intercept (d,) for outputs Y, (n, d), or (N, 1) for observed pairs.
 
-    Parameters
-    ----------
-    Y : right-hand side in the solver's own shape, (n, d) or (N, 1) for observed pairs
-    columns : E as (n,) (the same column u for each of d outputs) or as (N, d), or None
-
-    Returns
-    -------
-    solution, (d,) intercept or None
+    `columns` is E, as (n,) (the same column u for each of d outputs) or as (N, d); None for no intercept.
     """
     solution = solver.solve(state, Y, alpha)
     if columns is None:

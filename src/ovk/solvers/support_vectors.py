@@ -29,6 +29,59 @@ from scipy.linalg import lapack
 
 from ovk.base import Array, Indices, Mask
 
+
+@dataclass(frozen=True)
+class DualInfo:
+    gap: float  # primal value minus dual value
+    primal: float  # 1/2 |f|^2 + sum of losses
+    iterations: int  # block steps
+    converged: bool  # the gap came below the tolerance times the primal value
+
+
+class Products(Protocol):
+    """What is asked of K, as a gram of one output has it."""
+
+    def matmat(self, C: Any) -> Array: ...
+    def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array: ...
+    def diagonal_blocks(self) -> Array: ...
+
+
+class BoxDual(NamedTuple):
+    """The problem: K on N pairs, q, bounds (N,), epsilon."""
+
+    gram: Products
+    q: Array
+    lower: Array
+    upper: Array
+    epsilon: float
+
+    def matrix(self, rows: Indices, columns: Indices | None = None) -> Array:
+        """K[rows, columns], or K[rows, rows]."""
+        columns = rows if columns is None else columns
+        return self.gram.entries(rows, np.zeros_like(rows), columns, np.zeros_like(columns))
+
+    def product(self, b: Array) -> Array:
+        """K b."""
+        return self.gram.matmat(b[:, None])[:, 0]
+
+    def mean_diagonal(self) -> float:
+        return max(float(self.gram.diagonal_blocks().mean()), 1e-300)
+
+    def losses(self, r: Array) -> Array:
+        """s_i(r_i), (N,)."""
+        return np.maximum(0.0, np.maximum(self.upper * (r - self.epsilon), self.lower * (r + self.epsilon)))
+
+    def gaps(self, b: Array, r: Array) -> Array:
+        """Each coordinate's part of the duality gap, (N,)."""
+        return self.losses(r) - r * b + self.epsilon * np.abs(b)
+
+    def info(self, b: Array, r: Array, values: Array, iterations: int, tol: float) -> DualInfo:
+        """The record of a solution with function values Kb."""
+        primal = 0.5 * float(b @ values) + float(self.losses(r).sum())
+        gap = float(self.gaps(b, r).sum())
+        return DualInfo(gap, primal, iterations, gap <= tol * primal)
+
+
 # A small quadratic programme in a box, by projected Newton steps.
 #
 #     minimise  1/2 d'Qd + g'd   subject to  low <= d <= high        (low <= 0 <= high)
@@ -122,14 +175,13 @@ def _straight(
 
 # The dual of support vector machines by an interior point method.
 #
-#     minimise  1/2 b'Kb - q'b + epsilon |b|_1   subject to  lower <= b <= upper,  E'b = e
+#     minimise  1/2 b'Kb - q'b + epsilon |b|_1   subject to  lower <= b <= upper,  E'b = 0
 #
 # Each coordinate is the difference of what is above zero and what is below, b = S x with 0 <= x <= u (the side that has
 # no room is left out), so that the value is smooth. With multipliers z of x >= 0, w of u - x >= 0 and beta of the sums,
 # and a target mu > 0 for every product x z and (u - x) w, a Newton step solves
 #
-#     (K + D) db + E dbeta = D S Theta^-1 rho,   E' db = e - E'b,    D = (S Theta^-1 S')^-1,  Theta = z / x + w / (u -
-#     x):
+#     (K + D) db + E dbeta = D S Theta^-1 rho,   E' db = -E'b,    D = (S Theta^-1 S')^-1,  Theta = z / x + w / (u - x):
 #
 # one Cholesky factorisation, for a step that predicts and one that corrects (Mehrotra 1992). The number of steps hardly
 # depends on C, epsilon or the condition of K, where methods that change a few coordinates at a time take ever longer.
@@ -141,7 +193,7 @@ JITTER, GROWTH = 1e-13, 100.0
 
 
 class BoxProgramme(NamedTuple):
-    """The problem on all its coordinates: dense K, (N, N), q, bounds and epsilon; E, (N, T), and e, (T,), or None."""
+    """The problem on all its coordinates, with a dense K, (N, N), and perhaps sums E'b = 0, E (N, T)."""
 
     K: Array
     q: Array
@@ -149,7 +201,6 @@ class BoxProgramme(NamedTuple):
     upper: Array
     epsilon: float
     E: Array | None = None
-    e: Array | None = None
 
 
 def interior_point(problem: BoxProgramme, *, tol: float = 1e-9, start: Array | None = None) -> tuple[Array, Array]:
@@ -179,9 +230,7 @@ class _Path:
         # As far inside as coefficients usually are; C can be far larger.
         inside = np.minimum(0.5 * u, max(0.1 * float(np.abs(q).mean()) / self._diagonal, 1e-300))
         self.x = np.minimum(np.maximum(np.maximum(sign * start[of], 0.0), inside), np.maximum(u - inside, 0.5 * u))
-        E = problem.E
-        self.E = np.zeros((len(q), 0)) if E is None else E
-        self.e = np.zeros(self.E.shape[1]) if problem.e is None else problem.e
+        self.E = np.zeros((len(q), 0)) if problem.E is None else problem.E
         self.beta = np.zeros(self.E.shape[1])
         self._renew()
         level = max(float(np.abs(self.g).mean()), 1e-300)
@@ -210,7 +259,7 @@ class _Path:
         solved_E = _solve(L, self.E)
         inner = self.E.T @ solved_E
         slack = -(self.g - self.z + self.w + self.sign * (self.E @ self.beta)[self.of])
-        sums = self.E.T @ self.b - self.e
+        sums = self.E.T @ self.b
 
         def direction(xz: Array, vw: Array) -> tuple[Array, Array, Array, Array]:
             """Moves of x, z, w and beta towards products x z + xz = 0 and v w + vw = 0."""
@@ -270,21 +319,19 @@ def _solve(L: Array, right: Array) -> Array:
 
 # The dual of support vector machines by Newton steps on a smoothed loss.
 #
-# With the ridge delta / 2 |b|^2 added to the dual, the primal loss has no kink: for the residuals r = q - f of f = K
-# beta
+# With the ridge delta / 2 |b|^2 added to the dual, the primal loss has no kink: for the residuals r = q - f of
+# f = K beta
 #
 #     b_i(r) = r_i / delta cut off at the bounds [lower_i, upper_i],
 #
 # the value to minimise is 1/2 beta'K beta plus a smooth loss of slope b_i at each r_i, and beta = b(r) at the minimum.
-# A
-# Newton step sets beta to b on the coordinates at their bounds and, on the others F, to the solution of
+# A Newton step sets beta to b on the coordinates at their bounds and, on the others F, to the solution of
 #
 #     (K_FF + delta I) beta_F = q_F - (K b_at the bounds)_F,
 #
 # of the size of F alone (Chapelle 2007, "Training a support vector machine in the primal"), followed by an exact search
 # along the line. The box grows to its size and delta falls, stage by stage, each from the end of the one before: a
-# large
-# box at once would have nearly every coordinate in F at first.
+# large box at once would have nearly every coordinate in F at first.
 
 #: The first delta in units of the mean diagonal of K, the factor between two stages, and stages at most.
 FIRST_SMOOTHING, FACTOR, STAGES = 0.1, 0.25, 40
@@ -293,37 +340,15 @@ MAX_NEWTON_STEPS, ENOUGH, HALVINGS = 100, 1e-7, 40
 #: Stages in a row that may fail to lower the gap.
 PATIENCE = 2
 
-Matrix = Callable[[Indices], Array]
-Product = Callable[[Array], Array]
 
-
-def smoothed_newton(
-    matrix: Matrix,
-    product: Product,
-    diagonal: float,
-    q: Array,
-    lower: Array,
-    upper: Array,
-    *,
-    tol: float = 1e-4,
-    work: float = np.inf,
-) -> Array | None:
-    """b, (N,), near the minimiser of 1/2 b'Kb - q'b between the bounds; None where the work did not suffice.
-
-    Parameters
-    ----------
-    matrix : K[rows, rows] of some coordinates
-    product : K b
-    diagonal : mean diagonal of K
-    q, lower, upper : (N,) with lower <= 0 <= upper
-    tol : part of the primal value at which the duality gap is small enough
-    work : multiplications in factorisations, at most
-    """
+def smoothed_newton(problem: BoxDual, *, tol: float = 1e-4, work: float = np.inf) -> Array | None:
+    """b, (N,), near the minimiser of a problem without epsilon; None where `work` multiplications did not suffice."""
+    q, lower, upper, diagonal = problem.q, problem.lower, problem.upper, problem.mean_diagonal()
     size = max(float(upper.max(initial=0.0)), -float(lower.min(initial=0.0)), 1e-300)
     # Up to about this size of the box hardly any coordinate lies between its bounds.
-    part = min(1.0, float(np.abs(q).mean()) / max(diagonal, 1e-300) / size)
-    delta = FIRST_SMOOTHING * max(diagonal, 1e-300)
-    state = _Smoothed(matrix, product, q, work)
+    part = min(1.0, float(np.abs(q).mean()) / diagonal / size)
+    delta = FIRST_SMOOTHING * diagonal
+    state = _Smoothed(problem, work)
     best, least, failures = None, np.inf, 0
     for _ in range(STAGES):
         state.low, state.high, state.delta = part * lower, part * upper, delta
@@ -331,22 +356,13 @@ def smoothed_newton(
             return best
         if part == 1.0:
             b = state.outer(q - state.f)
-            gap, primal = _gap(b, product(b), q, lower, upper)
-            if gap < least:
-                best, least, failures = b, gap, 0
-            else:
-                failures += 1
-            if gap <= tol * primal or failures == PATIENCE:
+            values = problem.product(b)
+            info = problem.info(b, q - values, values, 0, tol)
+            best, least, failures = (b, info.gap, 0) if info.gap < least else (best, least, failures + 1)
+            if info.converged or failures == PATIENCE:
                 break
         part, delta = min(1.0, part / FACTOR), delta * FACTOR
     return best
-
-
-def _gap(b: Array, values: Array, q: Array, lower: Array, upper: Array) -> tuple[float, float]:
-    """Duality gap and primal value."""
-    r = q - values
-    losses = np.maximum(0.0, np.maximum(upper * r, lower * r))
-    return float((losses - r * b).sum()), 0.5 * float(b @ values) + float(losses.sum())
 
 
 class _Smoothed:
@@ -356,9 +372,9 @@ class _Smoothed:
     high: Array
     delta: float
 
-    def __init__(self, matrix: Matrix, product: Product, q: Array, work: float) -> None:
-        self._matrix, self._product, self._q, self._work = matrix, product, q, work
-        self.beta, self.f = np.zeros_like(q), np.zeros_like(q)
+    def __init__(self, problem: BoxDual, work: float) -> None:
+        self._problem, self._work = problem, work
+        self.beta, self.f = np.zeros((2, len(problem.q)))
 
     def outer(self, r: Array) -> Array:
         """b(r), the slope of the smoothed loss."""
@@ -368,7 +384,7 @@ class _Smoothed:
         """Newton steps at the present delta and bounds; False where a system cannot be solved, or not in time."""
         first = None
         for _ in range(MAX_NEWTON_STEPS):
-            r = self._q - self.f
+            r = self._problem.q - self.f
             target = self.outer(r)
             free = np.flatnonzero((target > self.low) & (target < self.high))
             self._work -= len(free) ** 3 / 6
@@ -376,7 +392,7 @@ class _Smoothed:
                 return False
             if len(free) and not self._solve(free, target):
                 return False
-            move, change = target - self.beta, self._product(target) - self.f
+            move, change = target - self.beta, self._problem.product(target) - self.f
             # The slope along the move is linear but for the outer part.
             at_start, per_length = float(self.beta @ change), float(move @ change)
 
@@ -403,8 +419,8 @@ class _Smoothed:
         """Put the Newton step into the free entries of `target`."""
         fixed = target.copy()
         fixed[free] = 0.0
-        right = self._q[free] - self._product(fixed)[free]
-        A = self._matrix(free)
+        right = self._problem.q[free] - self._problem.product(fixed)[free]
+        A = self._problem.matrix(free)
         A[np.diag_indices_from(A)] += self.delta
         L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
         if failed:
@@ -436,58 +452,6 @@ SMOOTHED = 60
 CALLS, ENTRY = 1.5e7, 20
 #: The last digits are found by one more Newton step when that costs at most so many calls, or this part of the search.
 POLISH_CALLS, POLISH_SHARE = 3, 0.02
-
-
-@dataclass(frozen=True)
-class DualInfo:
-    """How a dual was solved."""
-
-    gap: float  # primal value minus dual value
-    primal: float  # 1/2 |f|^2 + sum of losses
-    iterations: int  # block steps
-    converged: bool  # the gap came below the tolerance times the primal value
-
-
-class Products(Protocol):
-    """What is asked of K: products, entries and its diagonal, as a gram of one output has them."""
-
-    def matmat(self, C: Any) -> Array:
-        """K C, (N, k)."""
-
-    def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
-        """K[rows, columns]; outputs and inputs are zero."""
-
-    def diagonal_blocks(self) -> Array:
-        """The diagonal, (N, 1, 1)."""
-
-
-class BoxDual(NamedTuple):
-    """The problem: K on N pairs, q, bounds (N,), epsilon."""
-
-    gram: Products
-    q: Array
-    lower: Array
-    upper: Array
-    epsilon: float
-
-    def matrix(self, rows: Indices, columns: Indices | None = None) -> Array:
-        """K[rows, columns], or K[rows, rows]."""
-        columns = rows if columns is None else columns
-        return self.gram.entries(rows, np.zeros_like(rows), columns, np.zeros_like(columns))
-
-    def losses(self, r: Array) -> Array:
-        """s_i(r_i), (N,)."""
-        return np.maximum(0.0, np.maximum(self.upper * (r - self.epsilon), self.lower * (r + self.epsilon)))
-
-    def gaps(self, b: Array, r: Array) -> Array:
-        """Each coordinate's part of the duality gap, (N,)."""
-        return self.losses(r) - r * b + self.epsilon * np.abs(b)
-
-    def info(self, b: Array, r: Array, values: Array, iterations: int, tol: float) -> DualInfo:
-        """The record of a solution with function values Kb."""
-        primal = 0.5 * float(b @ values) + float(self.losses(r).sum())
-        gap = float(self.gaps(b, r).sum())
-        return DualInfo(gap, primal, iterations, gap <= tol * primal)
 
 
 def dual_coordinate(
@@ -537,7 +501,7 @@ class _Search:
     def restore(self) -> None:
         """All coordinates active, r anew, free of what rounding has added up."""
         self.active: Indices = np.arange(len(self.b))
-        self.r: Array = self.problem.q - self.problem.gram.matmat(self.b[:, None])[:, 0]
+        self.r: Array = self.problem.q - self.problem.product(self.b)
         self.shrunk = False
 
     def gap(self) -> float:
@@ -612,24 +576,15 @@ class _Search:
             return False
         self.smoothed = True
         p = self.problem
-        new = smoothed_newton(
-            p.matrix,
-            lambda b: p.gram.matmat(b[:, None])[:, 0],
-            float(p.gram.diagonal_blocks().mean()),
-            p.q,
-            p.lower,
-            p.upper,
-            tol=tol,
-            # No more than an interior point method would take, on as many coordinates as it may have.
-            work=FACTORS * min(len(p.q), INTERIOR) ** 3 / 6,
-        )
+        # No more work than an interior point method would take, on as many coordinates as it may have.
+        new = smoothed_newton(p, tol=tol, work=FACTORS * min(len(p.q), INTERIOR) ** 3 / 6)
         if new is None:
             return False
         free = np.flatnonzero((new > p.lower) & (new < p.upper))
         self.spent += SMOOTHED * self._cost(free, 1)
         before = self.b
         self.restore()
-        values = p.gram.matmat(new[:, None])[:, 0]
+        values = p.product(new)
         if self._dual(new, values) >= self._dual(before, p.q - self.r):
             return False
         self.b, self.r = new, p.q - values

@@ -81,7 +81,7 @@ def _multipliers(
 ) -> tuple[Array, Array, DualInfo]:
     """The method of multipliers from b and biases."""
     T = len(bias)
-    rho = STIFFNESS * max(float(problem.gram.diagonal_blocks().mean()), 1e-300)
+    rho = STIFFNESS * problem.mean_diagonal()
     stiff = _SameTask(problem.gram, task, rho)
     iterations = 0
     best: tuple[Array, Array, DualInfo] | None = None
@@ -109,7 +109,7 @@ def _certified(
     for candidate in (_polished(problem, task, T, b, bias), b):
         if candidate is not None:
             even = balanced(candidate, task, T)
-            values = problem.gram.matmat(even[:, None])[:, 0]
+            values = problem.product(even)
             best = best_biases(problem, task, T, problem.q - values)
             info = problem.info(even, problem.q - values - best[task], values, iterations, tol)
             found.append((even, best, info))
@@ -124,7 +124,7 @@ def _polished(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array) ->
     free = np.flatnonzero((b > problem.lower) & (b < problem.upper) & (b != 0))
     if not 0 < len(free) <= POLISHED:
         return None
-    r = problem.q - problem.gram.matmat(b[:, None])[:, 0] - bias[task]
+    r = problem.q - problem.product(b) - bias[task]
     present = np.unique(task[free])
     E = (task[free][:, None] == present).astype(np.float64)
     K = problem.matrix(free)

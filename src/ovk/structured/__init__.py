@@ -1,19 +1,16 @@
 """Structured outputs: regression into the feature space of a kernel on the outputs, pre-images, link prediction."""
 
-from ovk.base import as_adjacency, laplacian
-from ovk.batch import neighbour_graph
 from ovk.structured.iokr import IOKR
-from ovk.structured.label_kernels import Delta, Hierarchy, Jaccard, Kendall, KSpectrum, MeanMap, Mismatch
-from ovk.structured.link_prediction import LinkPredictor, link_aucs
-from ovk.structured.nodes import Diffusion, NodeKernel, RandomWalk, RegularisedLaplacian
-from ovk.structured.outputs import Candidates, Generated, ObjectKernel, PerExample
-from ovk.structured.preimage import ClosedForm, Decoder, GaussianPreimage, LabelThresholds
+from ovk.structured.label_kernels import Delta, Hierarchy, Jaccard, Kendall, KSpectrum
+from ovk.structured.link_prediction import LinkPredictor
+from ovk.structured.link_prediction import link_aucs as link_aucs
+from ovk.structured.nodes import Diffusion, RegularisedLaplacian
+from ovk.structured.outputs import Candidates as Candidates
+from ovk.structured.outputs import Generated, PerExample
+from ovk.structured.preimage import GaussianPreimage, LabelThresholds
 
 __all__ = [
     "IOKR",
-    "Candidates",
-    "ClosedForm",
-    "Decoder",
     "Delta",
     "Diffusion",
     "GaussianPreimage",
@@ -24,15 +21,6 @@ __all__ = [
     "Kendall",
     "LabelThresholds",
     "LinkPredictor",
-    "MeanMap",
-    "Mismatch",
-    "NodeKernel",
-    "ObjectKernel",
     "PerExample",
-    "RandomWalk",
     "RegularisedLaplacian",
-    "as_adjacency",
-    "laplacian",
-    "link_aucs",
-    "neighbour_graph",
 ]

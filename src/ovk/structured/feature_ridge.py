@@ -88,6 +88,8 @@ class Vectors(Coordinates, kind="vectors"):
 class Sketch(Coordinates, kind="sketch"):
     """Orthonormal coordinates in the span of the features of landmarks, without those that depend on the others."""
 
+    _state_classes = {"features": NystromMap}
+
     features: NystromMap
 
     @classmethod

@@ -93,7 +93,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         feature space); one must be able to take the inputs that the others take.
     output_kernel : scalar kernel of the outputs; default ``Linear()`` (vectors, as in `OVKRidge`)
         Those of `ovk.kernels` for vectors, `Precomputed(matrix)` for known objects, and those of `ovk.structured`:
-        `Delta`, `Hierarchy`, `Jaccard`, `MeanMap`, `KSpectrum`, `Mismatch`, `Diffusion`, `Kendall`, ...
+        `Delta`, `Hierarchy`, `Jaccard`, `KSpectrum`, `Kendall`, `Diffusion`, `RegularisedLaplacian`.
     alpha : float, or a sequence of floats > 0 to choose from by leave-one-out in the output feature space
     fit_intercept : bool
         Learn a constant point of the feature space that is not penalised.

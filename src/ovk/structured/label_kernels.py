@@ -1,4 +1,4 @@
-"""Kernels of labels, label sets and rankings.
+"""Kernels of labels, label sets, rankings and strings.
 
 Sets, strings and labels in a hierarchy are made of parts that can be counted: an object is then a sparse vector of
 counts, and its kernel an inner product of such vectors.
@@ -10,16 +10,15 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
 from ovk.base import Array, check_int, in_interval
-from ovk.kernels import Gaussian, Linear, ScalarKernel, as_kernel
-from ovk.structured.outputs import ObjectKernel, as_outputs, distinct_outputs, takes_objects
+from ovk.kernels import Linear, ScalarKernel
+from ovk.structured.outputs import ObjectKernel, distinct_outputs
 
 
 class Delta(ObjectKernel):
@@ -221,18 +220,11 @@ def orders(X: Any) -> Array:
     return np.asarray(np.sign(rows[:, a] - rows[:, b]) / np.sqrt(len(a)))
 
 
-# Kernels of strings: alike are those with the same short pieces.
-
-
-def pieces(text: Any, k: int) -> Counter[Any]:
-    """How often each piece of k letters stands in a text (or in any other sequence of hashable letters)."""
-    letters = text if isinstance(text, str) else tuple(text)
-    return Counter(letters[i : i + k] for i in range(len(letters) - k + 1))
-
-
 @dataclass(eq=False, repr=False)
 class KSpectrum(CountedKernel):
-    """k(y, z) = sum over pieces a of k letters of (count of a in y) (count of a in z).
+    """k(y, z) = sum over pieces a of k letters of (count of a in y) (count of a in z), for strings.
+
+    Any other sequence of hashable letters counts as a string.
 
     Parameters
     ----------
@@ -252,123 +244,5 @@ class KSpectrum(CountedKernel):
     normalise: bool = False
 
     def parts(self, one: Any) -> Mapping[Hashable, float]:
-        return pieces(one, check_int(self.k, "k"))
-
-
-@dataclass(eq=False, repr=False)
-class Mismatch(CountedKernel):
-    """The k-spectrum kernel that forgives: a piece also counts for every piece that differs in at most m letters.
-
-    k(y, z) = sum over all words a of k letters of c_a(y) c_a(z), c_a(y) the pieces of y within m letters of a.
-
-    Parameters
-    ----------
-    k : int >= 1
-        Length of the pieces.
-    m : int >= 0
-        Letters that may differ. A piece has about (k (letters - 1))^m neighbours: keep m at 1 or 2.
-    alphabet : sequence of letters, optional
-        All letters that words are made of; those of the training outputs by default. A letter outside of it can stay
-        as it is or be replaced, but replaces no other.
-    normalise : bool
-        Divide by the norms.
-
-    Examples
-    --------
-    >>> from ovk.structured import KSpectrum, Mismatch
-    >>> Mismatch(3, 1, alphabet="ab")(["aaa"], ["aaa", "aab", "abb", "bbb"])
-    array([[4., 2., 2., 0.]])
-    """
-
-    k: int = 3
-    m: int = 1
-    alphabet: Any = None
-    normalise: bool = False
-
-    def resolve(self, X: Any) -> Self:
-        if self.alphabet is not None:
-            return self
-        return type(self)(self.k, self.m, sorted({letter for text in X for letter in text}), self.normalise)
-
-    def parts(self, one: Any) -> Mapping[Hashable, float]:
-        k, m = check_int(self.k, "k"), check_int(self.m, "m", least=0)
-        if self.alphabet is None:
-            raise ValueError("alphabet is not known yet: give it, or call resolve with the training outputs")
-        total: Counter[Hashable] = Counter()
-        for piece, number in pieces(one, k).items():
-            for word in neighbours(tuple(piece), min(m, k), tuple(self.alphabet)):
-                total[word] += number
-        return total
-
-
-def neighbours(piece: tuple[Any, ...], m: int, alphabet: tuple[Any, ...]) -> set[tuple[Any, ...]]:
-    """All words that differ from a piece in at most m letters."""
-    words = {piece}
-    for places in combinations(range(len(piece)), m):
-        for letters in product(alphabet, repeat=m):
-            word = list(piece)
-            for place, letter in zip(places, letters, strict=True):
-                word[place] = letter
-            words.add(tuple(word))
-    return words
-
-
-# Sets of points through the mean of their features.
-
-
-@dataclass(eq=False, repr=False)
-class MeanMap(ObjectKernel):
-    """k(y, z) = mean over a in y and b in z of k0(a, b): the inner product of the sets' mean features.
-
-    An empty set has the mean 0 and is alike to nothing.
-
-    Parameters
-    ----------
-    kernel : scalar kernel k0 of the elements, default ``Gaussian()``
-        Of vectors (an output is then a (size, p) array) or of objects such as `Delta` (an output is a list).
-
-    Examples
-    --------
-    >>> from ovk.structured import Delta, MeanMap
-    >>> MeanMap(Delta())([["a", "b"]], [["a"], ["a", "b"], ["c"]])
-    array([[0.5, 0.5, 0. ]])
-    """
-
-    kernel: Any = None
-
-    def _kernel(self) -> ScalarKernel:
-        return Gaussian() if self.kernel is None else as_kernel(self.kernel)
-
-    def resolve(self, X: Any) -> Self:
-        kernel = self._kernel()
-        elements, _ = _stacked(X, kernel)
-        resolved = kernel.resolve(elements)
-        return self if resolved is self.kernel else type(self)(resolved)
-
-    def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        kernel = self._kernel()
-        x, means = _stacked(X, kernel)
-        if Z is None:
-            return np.asarray(means @ (means @ kernel(x)).T)
-        z, others = _stacked(Z, kernel)
-        if not (means.shape[1] and others.shape[1]):
-            return np.zeros((means.shape[0], others.shape[0]))
-        return np.asarray(others @ (means @ kernel(x, z)).T).T
-
-    def diag(self, X: Any) -> Array:
-        return np.array([float(self([x])[0, 0]) if len(x) else 0.0 for x in X])
-
-    def norm_bound(self) -> float | None:
-        return self._kernel().norm_bound()
-
-
-def _stacked(sets: Any, kernel: ScalarKernel) -> tuple[Any, sparse.csr_array]:
-    """All elements one after the other, and the matrix (sets, elements) that takes means."""
-    sizes = np.array([len(one) for one in sets], dtype=np.intp)
-    weights = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    means = sparse.csr_array((weights, np.arange(len(weights)), starts), shape=(len(sizes), len(weights)))
-    if takes_objects(kernel):
-        return [element for one in sets for element in one], means
-    rows = [np.asarray(one, dtype=np.float64).reshape(len(one), -1) for one in sets if len(one)]
-    return as_outputs(np.concatenate(rows) if rows else np.zeros((0, 1)), kernel, "the elements of a set"), means
+        k, letters = check_int(self.k, "k"), one if isinstance(one, str) else tuple(one)
+        return Counter(letters[i : i + k] for i in range(len(letters) - k + 1))

@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import expm_multiply, splu
 
-from ovk.base import Array, Indices, as_adjacency, cached, check_int, laplacian, positive
+from ovk.base import Array, Indices, as_adjacency, cached, laplacian, positive
 from ovk.kernels import numbers_of_objects
 from ovk.structured.outputs import ObjectKernel
 
@@ -31,7 +31,8 @@ class GraphComponent(NamedTuple):
     eigenvectors: tuple[Array, Array] | None
 
 
-class NodeKernel(ObjectKernel):
+@dataclass(eq=False, repr=False)
+class NodeKernel(ObjectKernel, saved=False):
     """k = r(L) between nodes; r >= 0 on the spectrum of the Laplacian L, so k is positive semi-definite.
 
     The function of a Laplacian falls apart into those of the connected parts of the graph. Parts of up to
@@ -40,8 +41,9 @@ class NodeKernel(ObjectKernel):
     """
 
     graph: Any
-    normalised: bool
-    nodes: Any
+    beta: float = 1.0
+    normalised: bool = False
+    nodes: Any = None
 
     @abstractmethod
     def transfer(self, eigenvalues: Array) -> Array:
@@ -79,9 +81,7 @@ class NodeKernel(ObjectKernel):
 
     @cached
     def _names(self) -> dict[Hashable, int] | None:
-        names = self.nodes
-        if names is None:
-            names = as_adjacency(self.graph)[1]
+        names = as_adjacency(self.graph)[1] if self.nodes is None else self.nodes
         return None if names is None else {name: i for i, name in enumerate(names)}
 
     def _indices(self, X: Any) -> Indices:
@@ -133,15 +133,7 @@ class NodeKernel(ObjectKernel):
         return values
 
 
-@dataclass(eq=False, repr=False)
-class _KernelOfBeta(NodeKernel, saved=False):
-    graph: Any
-    beta: float = 1.0
-    normalised: bool = False
-    nodes: Any = None
-
-
-class Diffusion(_KernelOfBeta):
+class Diffusion(NodeKernel):
     """k = exp(-beta L): how much of what starts at one node has diffused to the other by the time beta.
 
     Parameters
@@ -172,7 +164,7 @@ class Diffusion(_KernelOfBeta):
         return np.asarray(expm_multiply(-positive(self.beta, "beta", zero=True) * L, E))
 
 
-class RegularisedLaplacian(_KernelOfBeta):
+class RegularisedLaplacian(NodeKernel):
     """k = (I + beta L)^-1: random walks of any length, the long ones damped.
 
     Parameters
@@ -197,59 +189,8 @@ class RegularisedLaplacian(_KernelOfBeta):
         return np.asarray(splu(sparse.csc_matrix(system)).solve(E))
 
 
-@dataclass(eq=False, repr=False)
-class RandomWalk(NodeKernel):
-    """k = (I - L / a)^steps: a lazy random walk of a few steps, so that nodes further apart have nothing in common.
-
-    Parameters
-    ----------
-    graph, normalised, nodes : as for `Diffusion`
-    steps : int >= 1
-    a : float, optional
-        At least the largest eigenvalue of L; by default a bound on it, 2 for the normalised Laplacian and twice the
-        largest degree for the other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.structured import RandomWalk
-    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    >>> RandomWalk(path, steps=1)([0, 1, 2]).round(3) + 0.0
-    array([[0.75, 0.25, 0.  ],
-           [0.25, 0.5 , 0.25],
-           [0.  , 0.25, 0.75]])
-    """
-
-    graph: Any
-    steps: int = 2
-    a: float | None = None
-    normalised: bool = False
-    nodes: Any = None
-
-    @cached
-    def _a(self) -> float:
-        bound = 2.0 if self.normalised else 2.0 * float(as_adjacency(self.graph)[0].sum(axis=1).max())
-        if self.a is None:
-            return max(bound, 1e-300)
-        a = positive(self.a, "a")
-        largest = max(
-            bound if part.eigenvectors is None else float(part.eigenvectors[0][-1]) for part in self._parts()[0]
-        )
-        if a < largest * (1 - 1e-12):
-            raise ValueError(f"a must be at least the largest eigenvalue of the Laplacian, {largest:.6g}, got {a:.6g}")
-        return a
-
-    def transfer(self, eigenvalues: Array) -> Array:
-        return np.asarray(np.maximum(1.0 - eigenvalues / self._a(), 0.0) ** check_int(self.steps, "steps"))
-
-    def columns(self, L: sparse.csr_array, E: Array) -> Array:
-        for _ in range(check_int(self.steps, "steps")):
-            E = E - (L @ E) / self._a()
-        return E
-
-
 #: Kernels of nodes that `LinkPredictor` knows by name.
-_NAMES: dict[str, type[_KernelOfBeta]] = {"diffusion": Diffusion, "regularised_laplacian": RegularisedLaplacian}
+_NAMES: dict[str, type[NodeKernel]] = {"diffusion": Diffusion, "regularised_laplacian": RegularisedLaplacian}
 
 
 def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normalised: bool, centre: bool) -> Array:

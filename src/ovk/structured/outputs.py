@@ -16,7 +16,7 @@ from ovk.batch import row_keys
 from ovk.kernels import Precomputed, ScalarKernel
 
 
-class ObjectKernel(ScalarKernel):
+class ObjectKernel(ScalarKernel, saved=False):
     """A kernel whose arguments are lists of objects rather than rows of numbers: labels, sets, strings, nodes."""
 
 

@@ -133,7 +133,7 @@ def nearest_per_example(
 # Every decoder turns predictions h = sum_j w_j phi(z_j), given by weights W (m, anchors) and anchors z_j, into outputs.
 
 
-class Decoder(Parameters, ABC):
+class Decoder(Parameters, ABC, saved=False):
     """Finds the output whose features are nearest to a prediction."""
 
     #: The output kernel that the decoder is for.
@@ -152,17 +152,8 @@ class Decoder(Parameters, ABC):
         """Outputs, (m, d)."""
 
 
-class ClosedForm(Decoder):
-    """With a linear output kernel the feature space is that of the outputs: y = h(x).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.kernels import Linear
-    >>> from ovk.structured import ClosedForm
-    >>> ClosedForm().decode(Linear(), np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.5, 0.5]]))
-    array([[0.5, 1. ]])
-    """
+class ClosedForm(Decoder, saved=False):
+    """With a linear output kernel the feature space is that of the outputs: y = h(x)."""
 
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
         return np.asarray(W @ anchors)

@@ -293,3 +293,10 @@ def test_futures_are_parts(client):
     futures = [client.submit(rows, *ends, pure=False) for ends in ((0, 300), (300, N))]
     estimator = OVKRidge(KERNEL, 0.1, landmarks=table()[0][:20])
     assert_array_equal(fit(estimator, futures, client).dual_coef_, fit(estimator, cut(rows, 2)).dual_coef_)
+
+
+@pytest.mark.parametrize("learner", [PKAWV(Gaussian(1.0)), OVKRidge(Gaussian(1.0), landmarks=10)])
+def test_the_estimator_that_was_given_stays_as_it_was(learner):
+    before = dict(vars(learner))
+    fit(learner, cut(rows, 3))
+    assert vars(learner) == before

@@ -115,6 +115,7 @@ def test_intervals_of_a_merged_session_come_from_the_last_rows_of_both():
     one.merge(two)
     assert_array_equal(np.sort(one.Y, axis=0), np.sort(last, axis=0))
     assert_array_equal(one.tested, before)
+    assert one.half.shape == one.Y.shape == one.F.shape == (400, 1)
     assert np.mean(np.abs(last) <= one.widths(0.9)) == pytest.approx(0.9, abs=0.01)
 
 

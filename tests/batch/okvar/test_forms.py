@@ -141,6 +141,10 @@ def test_a_penalty_that_empties_the_operator_says_so(made):
         ({"smoothing": np.nan}, "smoothing must be"),
         ({"learn_operator": True, "operator_weight": 0.0}, "operator_weight must be a finite number > 0"),
         ({"learn_operator": True, "kernel": Transformable(Gaussian(1.0))}, "learns the operator T of a kernel k"),
+        (
+            {"learn_operator": True, "kernel": Gaussian(1.0) * Identity() & Gaussian(2.0) * Identity()},
+            "learns the operator T of a kernel k",
+        ),
     ],
 )
 def test_bad_parameters_are_named_and_leave_the_model_alone(made, parameters, message):

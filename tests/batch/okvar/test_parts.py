@@ -11,7 +11,7 @@ from ovk.batch.okvar.alternate import ClosedFormCoefficients
 from ovk.batch.okvar.coupling import Decomposable, Entrywise
 from ovk.batch.okvar.dynamics import runge_kutta
 from ovk.batch.okvar.networks import choose, pooled_p_values
-from ovk.batch.okvar.regression import UnpenalisedTerms, trapezoidal, waves, windows
+from ovk.batch.okvar.regression import trapezoidal, waves, windows
 from ovk.batch.okvar.series import TimeSeries, low_passed, smoothed
 from ovk.kernels import Gaussian
 from reproduce.data import make_gene_network
@@ -111,7 +111,15 @@ def test_degrees_of_freedom_are_the_trace_of_the_smoother(make):
     rng = np.random.default_rng(0)
     B = np.cov(rng.standard_normal((3, 9)))
     coupling = Decomposable(G) if make == "decomposable" else Entrywise(G[:, None, :, None] * np.ones((1, 3, 1, 3)))
-    found = ClosedFormCoefficients(coupling, regression, UnpenalisedTerms(regression)).freedom(B, 0.5)
+    found = ClosedFormCoefficients(coupling, regression).freedom(B, 0.5)
     W = regression.W.toarray()
     K = np.kron(W @ G @ W.T, B)
     np.testing.assert_allclose(found, np.trace(K @ np.linalg.inv(K + 0.5 * np.eye(len(K)))), rtol=1e-8)
+
+
+def test_after_a_gap_the_low_pass_begins_with_what_is_seen():
+    times, x = np.arange(6.0), np.array([1.0, 3.0, np.nan, 2.0, 5.0, 4.0])
+    found = low_passed(TimeSeries(x[:, None], times), 2.0).values[:, 0]
+    after = low_passed(TimeSeries(x[3:, None], times[3:]), 2.0).values[:, 0]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(x))
+    np.testing.assert_allclose(found[3:], after)

@@ -273,3 +273,15 @@ def test_outputs_that_are_mostly_missing_are_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fill_gaps(np.where(hidden < 0.3, np.nan, Y))
+
+
+def test_variances_of_groups_of_coordinates_add_up():
+    model = OperatorRidge(input_grid=CIRCLE, kernel=Gaussian(1.5), decay=0.5, alpha=1e-3, groups=2).fit(X, bent(A, T))
+    (a, b), (c, d) = model.groups_
+    whole = model.predict(NEW @ waves(T), return_std=True)[1]
+    amplitudes, parts = model.amplitudes_, []
+    for start, stop in ((a, b), (c, d)):
+        model.amplitudes_ = np.where((np.arange(d) >= start) & (np.arange(d) < stop), amplitudes, 0.0)
+        parts.append(model.predict(NEW @ waves(T), return_std=True)[1])
+    assert all((part > 0).any() for part in parts)
+    np.testing.assert_allclose(whole**2, parts[0] ** 2 + parts[1] ** 2, rtol=1e-10)

@@ -94,3 +94,14 @@ def test_stacking_in_chunks_and_with_gaps():
     F[50:90, 2] = np.nan
     y[::9] = np.nan
     np.testing.assert_allclose(run(F, y, [1, 7, 40]), run(F, y, [400]), rtol=1e-10)
+
+
+def test_forgetting_without_news_does_not_grow_without_bound():
+    """Rows of zeros teach nothing; what is forgotten meanwhile never exceeds what was unknown at first."""
+    X, Y, _ = labelled(200)
+    model = OnlineLogistic(np.zeros((3, 2)), 0.1, discount=0.9)
+    model.predict_and_update(X, Y)
+    model.predict_and_update(np.zeros((2000, 3)), np.ones((2000, 2)))
+    traces = np.trace(model.inverse, axis1=1, axis2=2)
+    assert (traces >= 3 / 0.1).all()
+    assert (traces <= 3 / 0.1 / 0.9).all()

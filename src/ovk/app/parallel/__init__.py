@@ -11,6 +11,8 @@ from ovk.app.parallel.fit import PartsFit as PartsFit
 from ovk.app.parallel.fit import RidgeLearner as RidgeLearner
 from ovk.app.parallel.fit import fit
 from ovk.app.parallel.parts import CHUNK as CHUNK
-from ovk.app.parallel.parts import FilePart, Part, PartError
+from ovk.app.parallel.parts import FilePart as FilePart
+from ovk.app.parallel.parts import Part as Part
+from ovk.app.parallel.parts import PartError
 
-__all__ = ["FilePart", "Part", "PartError", "WorkersLost", "fit"]
+__all__ = ["PartError", "WorkersLost", "fit"]

@@ -292,10 +292,7 @@ class RidgeLearner(PartwiseLearner):
         ridge, rows = self._ridge(), 0
         observed = np.zeros(self.shape.d, dtype=bool)
         for X, targets in self._rows(part):
-            if targets.task is None:
-                ridge.add(X, targets.Y, targets.weight)
-            else:
-                ridge.add_pairs(X, targets.task, targets.Y[:, 0], targets.weight)
+            ridge.add(X, targets)
             observed |= targets.observed_outputs()
             rows += X.shape[0]
         return RidgeParts(ridge.sums, observed, rows, part.n_bad)

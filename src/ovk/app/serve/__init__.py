@@ -14,11 +14,12 @@ from typing import Any
 from ovk._extras import required
 from ovk.app.serve.access import Limits, LogDamaged, Tokens
 from ovk.app.serve.access import is_loopback as is_loopback
-from ovk.app.serve.checkpoint import Checkpoint, learn_log
+from ovk.app.serve.checkpoint import Checkpoint as Checkpoint
+from ovk.app.serve.checkpoint import learn_log as learn_log
 from ovk.app.serve.service import ModelService
 from ovk.base import PathLike
 
-__all__ = ["Checkpoint", "Limits", "LogDamaged", "Tokens", "create_app", "learn_log"]
+__all__ = ["Limits", "LogDamaged", "Tokens", "create_app"]
 
 #: Valid model names: they appear in addresses and name folders.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -2,9 +2,9 @@
 
 from ovk.app.sessions.file_predictions import FilePredictions as FilePredictions
 from ovk.app.sessions.forecasts import Forecast as Forecast
-from ovk.app.sessions.group_errors import GroupErrors
+from ovk.app.sessions.group_errors import GroupErrors as GroupErrors
 from ovk.app.sessions.merging import merge_sessions
-from ovk.app.sessions.predictions import OtherSession as OtherSession
+from ovk.app.sessions.predictions import OtherSession
 from ovk.app.sessions.predictions import PredictionColumns as PredictionColumns
 from ovk.app.sessions.session import Interrupted, Session, StopSignals, learn
 from ovk.app.sessions.session import LearnedTable as LearnedTable
@@ -25,8 +25,8 @@ from ovk.app.sessions.table_model import fit_files as fit_files
 from ovk.app.sessions.table_model import fit_table as fit_table
 
 __all__ = [
-    "GroupErrors",
     "Interrupted",
+    "OtherSession",
     "Session",
     "Settings",
     "StopSignals",

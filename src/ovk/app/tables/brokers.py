@@ -278,14 +278,7 @@ class Broker(ABC):
 
 
 class Gap(StreamLost):
-    """Messages between the last one that was learned and the first one that is still there are lost.
-
-    Examples
-    --------
-    >>> from ovk.app.tables import Gap
-    >>> print(Gap("nats://127.0.0.1:4222/S", 8, 12))
-    messages 8 to 11 of nats://127.0.0.1:4222/S are gone and could not be learned, for the server keeps only so much; to go on without, use --accept-gap (accept_gap=True in Python)
-    """  # noqa: E501
+    """Messages between the last one that was learned and the first one that is still there are lost."""
 
     def __init__(self, label: str, first: int, stop: int) -> None:
         self.first, self.stop = first, stop

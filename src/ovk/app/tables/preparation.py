@@ -151,25 +151,7 @@ def filled(A: Array) -> Array:
 class Lags(Parameters):
     """Each output as it was 1, 2, ... rows before; where it was missing then, its last value before that.
 
-    Parameters
-    ----------
-    lags : how many rows before, for instance (1, 2, 60)
-
-    Attributes
-    ----------
-    past_ : (longest lag, d) last rows, with missing values filled; nan where nothing was seen yet
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.tables import Lags
-    >>> lags = Lags((1, 2))
-    >>> lags.inputs_then_update(np.array([[1.0], [np.nan], [3.0]]))
-    array([[nan, nan],
-           [ 1., nan],
-           [ 1.,  1.]])
-    >>> lags.inputs_then_update(np.array([[4.0]]))
-    array([[3., 1.]])
+    `past_`, (longest lag, d), are the last rows, with missing values filled; nan where nothing was seen yet.
     """
 
     lags: Sequence[int]
@@ -206,20 +188,12 @@ UNUSED = "not used: "
 
 
 class Prepared(NamedTuple):
-    """Rows for a learner.
-
-    Attributes
-    ----------
-    chunk : inputs and outputs, nan where missing
-    rows : number of each row in its file
-    bad : number and fault of the rows that could not be read, or only in part: a cell that cannot be read is missing
-    instants : (n,) when each row was, in seconds since 1970, nan where not known; None for a table without times
-    """
+    """Rows for a learner."""
 
     chunk: Chunk
-    rows: list[int]
-    bad: list[tuple[int, str]]
-    instants: Array | None = None
+    rows: list[int]  # number of each row in its file
+    bad: list[tuple[int, str]]  # number and fault of rows that could not be read, or only in part
+    instants: Array | None = None  # (n,) seconds since 1970, nan where not known; None for a table without times
 
 
 @dataclass(eq=False, repr=False)
@@ -229,39 +203,10 @@ class Preparation(Parameters):
     What a column holds is told by the first rows (`fit`) and then stays. Words become indicators of the most frequent
     ones, dates their place in the day, the week and the year.
 
-    Parameters
-    ----------
-    targets : names of the output columns
-    features : names of the input columns; default all others
-    time : names of the columns that hold the time of a row, such as ``("Date", "Time")``: they become calendar inputs
-    lags : outputs of so many rows before become inputs
-    max_levels : most indicators of a column of words; beyond the 20 most frequent ones, only words of 5 rows or more
-        have one
-    classify : the one target holds class labels, words or whole numbers of few values, which become the numbers of the
-        classes; labels that come later are added
-    ignore : names of columns that are no inputs
-
-    Attributes
-    ----------
-    columns_ : how each input is made
-    outputs_ : how each output is read
-    lags_ : the last outputs
-    instants_ : (m,) when the last rows were, in seconds since 1970
-    left_out_ : columns that are no inputs, with the reason
-    class_like_ : outputs whose numbers look like classes, with these numbers
-    warnings_ : sentences about columns that may not be what they are read as, by their names
-    id_like_ : inputs that seem to number or name things such as patients, each in several rows, and how many of them
-    feature_names_ : names of the inputs
-
-    Examples
-    --------
-    >>> from ovk.app.tables import Batch, Preparation
-    >>> batch = Batch([["a", "b", "a", "b"], ["1", "2", "?", "4"]], [1, 2, 3, 4], [])
-    >>> preparation = Preparation(["y"], lags=[1]).bind(["word", "y"]).fit(batch)
-    >>> preparation.feature_names_
-    ['word=a', 'word=b', 'y lag 1']
-    >>> preparation.prepare(batch).chunk.X.tolist()
-    [[1.0, 0.0, nan], [0.0, 1.0, 1.0], [1.0, 0.0, 2.0], [0.0, 1.0, 2.0]]
+    The columns of `time`, such as ``("Date", "Time")``, become calendar inputs. Of a column of words, the `max_levels`
+    most frequent have an indicator; beyond the first 20, only words of 5 rows or more. With `classify` the one target
+    holds class labels, words or whole numbers of few values, which become the numbers of the classes; labels that come
+    later are added.
     """
 
     _state_classes = {"columns_": Column, "outputs_": Column}
@@ -319,6 +264,7 @@ class Preparation(Parameters):
     def fit(self, batch: Batch) -> Preparation:
         """Tell by the first rows what the columns hold."""
         most = check_int(self.max_levels, "max_levels")
+        #: Columns that are no inputs, with the reason.
         self.left_out_: dict[str, str] = {}
         self.columns_: list[Column] = []
         features = self.features
@@ -337,11 +283,13 @@ class Preparation(Parameters):
         self._read_columns(features, batch, most)
         if self.time:
             self.columns_.append(self._calendar(batch))
+        #: Outputs whose numbers look like classes, with these numbers.
         self.class_like_: dict[str, list[str]] = {}
         self.outputs_: list[Column] = [self._output(batch, name) for name in self.targets]
         self._agree_on_commas(batch)
         self.lags_ = Lags(tuple(self.lags))
         self.lags_.checked()
+        #: (m,) when the last rows were, in seconds since 1970.
         self.instants_ = np.empty(0)
         self.feature_names_ = [name for column in self.columns_ for name in column.names()]
         self.feature_names_ += self.lags_.names(list(self.targets))
@@ -356,6 +304,7 @@ class Preparation(Parameters):
     def _read_columns(self, features: Sequence[str], batch: Batch, most: int) -> None:
         """Tell what the columns of the features hold, and which of them may be something else."""
         self.warnings_: dict[str, str] = {}
+        #: Inputs that seem to number or name things such as patients, each in several rows, and how many of them.
         self.id_like_: dict[str, int] = {}
         for name in features:
             cells = self._cells(batch, name)

@@ -56,18 +56,11 @@ MAX_CELL = 1 << 17
 
 
 class Batch(NamedTuple):
-    """Rows as they stand in a file.
-
-    Attributes
-    ----------
-    columns : a sequence of cells for each column that was asked for
-    rows : number of each row, the first one below the header being 1
-    bad : number and fault of the rows that could not be read; they have no cells
-    """
+    """Rows as they stand in a file: cells by column, and the rows that could not be read, which have no cells."""
 
     columns: list[Sequence[Any]]
-    rows: list[int]
-    bad: list[tuple[int, str]]
+    rows: list[int]  # number of each row, the first one below the header being 1
+    bad: list[tuple[int, str]]  # number and fault
 
 
 def concatenate(batches: list[Batch], width: int) -> Batch:
@@ -82,25 +75,19 @@ def concatenate(batches: list[Batch], width: int) -> Batch:
 class Records(ABC):
     """A file, opened: names of its columns, then its rows, once.
 
-    Attributes
-    ----------
-    names : names of the columns
-    label : what to call the file in a message
-    n_rows : number of rows, None where only reading would tell
-    waits : whether rows may be yet to come, so that to read on may take any time
-    live : whether the rows of a pipe are passed on as soon as they have come, however few, because somebody waits for
-        an answer; by default batches are full, so that they do not depend on when the rows came
-    offset : rows read so far
-    strict : whether a row that cannot be read is an error, and Parquet's numbers come as arrays; then no digest is kept
-    columns : numbers of the columns to read, None for all
+    With `strict` a row that cannot be read is an error, Parquet's numbers come as arrays, and no digest is kept.
+    `columns` are the numbers of the columns to read, None for all.
     """
 
     names: tuple[str, ...]
-    label: str
-    n_rows: int | None = None
+    label: str  # what to call the file in a message
+    n_rows: int | None = None  # None where only reading would tell
+    #: Whether rows may be yet to come, so that to read on may take any time.
     waits: bool = False
+    #: Whether the rows of a pipe are passed on as soon as they have come, however few, because somebody waits for an
+    #: answer; by default batches are full, so that they do not depend on when the rows came.
     live: bool = False
-    offset: int = 0
+    offset: int = 0  # rows read so far
 
     def __init__(self, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         self.label, self.strict, self.columns = label, strict, columns
@@ -466,11 +453,7 @@ _NO_TEXT = {b"PK\x03\x04": "a spreadsheet or another zip file", b"\xd0\xcf\x11\x
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is the address of a broker, and not the path of a file.
-
-    >>> is_address("nats://127.0.0.1/STREAM"), is_address("data/t.csv")
-    (True, False)
-    """
+    """Whether a text is the address of a broker, and not the path of a file."""
     return any(text.startswith(f"{scheme}://") for scheme in PORTS)
 
 

@@ -44,17 +44,7 @@ def is_pipe(raw: Any) -> bool:
 
 
 class PipedText(io.TextIOBase):
-    """Text out of a pipe, line by line, which tells how many lines have come.
-
-    >>> end, beginning = os.pipe()
-    >>> _ = os.write(beginning, b"a,b\\n1,2\\n3,")
-    >>> text = PipedText(io.BufferedReader(io.FileIO(end)), "utf-8")
-    >>> text.ready(100), text.readline(), text.readline()
-    (2, 'a,b\\n', '1,2\\n')
-    >>> os.close(beginning)
-    >>> text.readline(), text.readline()
-    ('3,', '')
-    """
+    """Text out of a pipe, line by line, which tells how many lines have come."""
 
     def __init__(self, buffered: io.BufferedReader, encoding: str) -> None:
         self.buffer, self._encoding = buffered, encoding

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ovk.base import Array, check_int, positive
 from ovk.batch.okvar.coupling import Coupling, Decomposable
-from ovk.batch.okvar.regression import SeriesRegression, UnpenalisedTerms
+from ovk.batch.okvar.regression import SeriesRegression
 from ovk.objectives import L1, Penalty, PSDCone
 from ovk.operators import spectrum
 from ovk.ovkernels import Gram
@@ -134,10 +134,10 @@ class ClosedFormCoefficients:
     them C and the decays are solved for in turn.
     """
 
-    def __init__(self, coupling: Coupling, regression: SeriesRegression, unpenalised: UnpenalisedTerms) -> None:
-        self.coupling, self.regression, self.unpenalised = coupling, regression, unpenalised
-        self._separable = isinstance(coupling, Decomposable) and bool(unpenalised.seen.all())
-        self._small = int(unpenalised.seen.sum()) <= DENSE_LIMIT
+    def __init__(self, coupling: Coupling, regression: SeriesRegression) -> None:
+        self.coupling, self.regression = coupling, regression
+        self._separable = isinstance(coupling, Decomposable) and bool(regression.seen.all())
+        self._small = int(regression.seen.sum()) <= DENSE_LIMIT
         self._pairs: Eigenpairs | None = None
 
     @property
@@ -158,8 +158,7 @@ class ClosedFormCoefficients:
         for _ in range(turns):
             C = self._decoupled(B, alpha, decay)
             before = decay
-            values = self.coupling.values(self.coupling.features(C), B)
-            _, decay = self.unpenalised.coefficients(self.regression.left(values))
+            _, decay = self.regression.coefficients(self.regression.left(self.coupling.product(C, B)))
             if np.abs(decay - before).max() <= 1e-8 * max(float(decay.max()), 1e-300):
                 break
         return C
@@ -169,7 +168,7 @@ class ClosedFormCoefficients:
         if self._pairs is None:
             assert isinstance(self.coupling, Decomposable)
             # What is dropped of a gram of low rank changes the solution by a part of LOW_RANK_TOL.
-            G = self.regression.integrated(self.coupling.G)
+            G = self.regression.left(self.regression.left(self.coupling.G).T)
             self._pairs = eigenpairs(G, LOW_RANK_TOL * alpha if len(G) >= MIN_ROWS_LOW_RANK else 0.0)
         if _is_multiple_of_identity(B):
             return self._pairs, np.diagonal(B), np.eye(len(B))
@@ -229,12 +228,12 @@ class ClosedFormCoefficients:
         for _ in range(2):
             # One side, then the other: rows (point, output) become columns.
             K = self.regression.left(K).reshape(n * d, -1).T.reshape(-1, d * n * d)
-        seen = self.unpenalised.seen.reshape(-1)
+        seen = self.regression.seen.reshape(-1)
         return np.asarray(K.reshape(n * d, n * d)[np.ix_(seen, seen)])
 
     def _dense(self, B: Array, alpha: float) -> Array:
         """All observed entries in one system."""
-        regression, seen = self.regression, self.unpenalised.seen.reshape(-1)
+        regression, seen = self.regression, self.regression.seen.reshape(-1)
         n, d = regression.Y.shape
         A = self._observed(B)
         A[np.diag_indices_from(A)] += alpha
@@ -315,8 +314,7 @@ class AlternatingMinimiser:
             raise ValueError(f"penalty must be a penalty of ovk.objectives or None, got {self.penalty!r}")
         if self.alpha == 0 and self.penalty is None:
             raise ValueError("alpha must be > 0 without a penalty, got 0: the system would be singular")
-        self.unpenalised = UnpenalisedTerms(self.regression)
-        self.closed = ClosedFormCoefficients(self.coupling, self.regression, self.unpenalised)
+        self.closed = ClosedFormCoefficients(self.coupling, self.regression)
 
     def minimise(self, B: Array) -> OKVARSolution:
         """The coefficients for the operator B or, when it is learned, both from B."""
@@ -341,24 +339,23 @@ class AlternatingMinimiser:
 
     def objective(self, B: Array, C: Array) -> float:
         """L(B, C)."""
-        F = self.coupling.values(self.coupling.features(C), B)
-        value, _ = self._squares(C, F)
+        value, _ = self._squares(C, self.coupling.product(C, B))
         value += self.operator_weight * float(np.abs(B).sum())
         return value if self.penalty is None else value + self.penalty.value(C)
 
     def _squares(self, C: Array, F: Array) -> tuple[float, Array]:
         """|R|^2 + alpha |h|^2, and R."""
-        R = self.unpenalised.residual(self.regression.left(F))
+        R = self.regression.residual(self.regression.left(F))
         return float(np.vdot(R, R)) + self.alpha * float(np.vdot(C, F)), R
 
     def values(self, B: Array, C: Array) -> Array:
         """W F."""
-        return self.regression.left(self.coupling.values(self.coupling.features(C), B))
+        return self.regression.left(self.coupling.product(C, B))
 
     def learn_coefficients(self, fit: OKVARSolution, turns: int = 200) -> None:
         """Step 1: C, for the operator at hand."""
         if self.penalty is None and self.closed.possible:
-            _, decay = self.unpenalised.coefficients(self.values(fit.B, fit.C))
+            _, decay = self.regression.coefficients(self.values(fit.B, fit.C))
             fit.C = self.closed.solve(fit.B, self.alpha, decay, turns)
             fit.info = None
         else:
@@ -389,7 +386,7 @@ class AlternatingMinimiser:
             return fit.C
         best, lowest = fit.C, self.objective(fit.B, fit.C)
         for _ in range(1 if self.regression.decaying is None else DECAY_ROUNDS):
-            _, decay = self.unpenalised.coefficients(self.values(fit.B, best))
+            _, decay = self.regression.coefficients(self.values(fit.B, best))
             splitting = self.closed.splitting(fit.B, self.alpha, decay)
             if splitting is None:
                 break
@@ -425,8 +422,8 @@ class AlternatingMinimiser:
     def bic(self, fit: OKVARSolution) -> float:
         """n log(mean squared residual) of each variable, plus log(n) for each parameter."""
         V = self.values(fit.B, fit.C)
-        R, seen = self.unpenalised.residual(V), self.unpenalised.seen.sum(axis=0)
-        decays = int((self.unpenalised.coefficients(V)[1] > 0).sum())
+        R, seen = self.regression.residual(V), self.regression.seen.sum(axis=0)
+        decays = int((self.regression.coefficients(V)[1] > 0).sum())
         others = self.regression.E.shape[1] * len(seen) + decays
         squares = np.maximum((R**2).sum(axis=0), 1e-300)
         used = seen > 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
 
 import numpy as np
 
@@ -41,6 +40,10 @@ class Coupling(ABC):
     @abstractmethod
     def slope(self, A: Array, D: Array) -> Array:
         """Derivative of <D, F> in B, (d, d), symmetric."""
+
+    def product(self, C: Array, B: Array) -> Array:
+        """F of coefficients C."""
+        return self.values(self.features(C), B)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,30 +110,21 @@ class FixedKernel(Coupling):
         raise TypeError("this kernel has no operator to learn")
 
 
-@singledispatch
 def learnable_part(kernel: OperatorKernel) -> tuple[Separable, Callable[[OperatorKernel], OperatorKernel]]:
     """The part k * T of the kernel whose operator can be learned, and how the kernel is made of that part.
 
     An error where there is none.
     """
     part = kernel.as_separable()
-    if part is None:
-        raise _nothing_to_learn(kernel)
-    return part, lambda other: other
-
-
-@learnable_part.register
-def _(kernel: Hadamard) -> tuple[Separable, Callable[[OperatorKernel], OperatorKernel]]:
-    left, right = kernel.left.as_separable(), kernel.right.as_separable()
-    if left is not None and right is None:
-        return left, lambda other: Hadamard(other, kernel.right)
-    if right is not None and left is None:
-        return right, lambda other: Hadamard(kernel.left, other)
-    raise _nothing_to_learn(kernel)
-
-
-def _nothing_to_learn(kernel: OperatorKernel) -> ValueError:
-    return ValueError(
+    if part is not None:
+        return part, lambda other: other
+    if isinstance(kernel, Hadamard):
+        left, right = kernel.left.as_separable(), kernel.right.as_separable()
+        if left is not None and right is None:
+            return left, lambda other: Hadamard(other, kernel.right)
+        if right is not None and left is None:
+            return right, lambda other: Hadamard(kernel.left, other)
+    raise ValueError(
         "learn_operator=True learns the operator T of a kernel k * T, or of (k * T) & K, but the kernel is "
         f"{kernel!r}: give one of these, or learn_operator=False"
     )

@@ -170,7 +170,7 @@ class OKVAR(NamedOutputs, Parameters):
             raise ValueError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {self.target!r}")
         if self.target == "integral" and self.lag != 1:
             raise ValueError(f"target='integral' is about rates of change now: it needs lag=1, got {self.lag}")
-        cycles = None if self.periods is None else checked_periods(self.periods, units.step, self.target)
+        cycles = checked_periods(self.periods, units.step, self.target)
         width, inertia = positive(self.smoothing, "smoothing", zero=True), positive(self.memory, "memory", zero=True)
         observed = [smoothed(units.standardised(one), width) for one in series]
         seen = [low_passed(one, inertia) for one in observed]
@@ -184,8 +184,8 @@ class OKVAR(NamedOutputs, Parameters):
                     f"only {usual.sum()} of the {len(usual)} steps in time are the usual one, {units.step:g}, and "
                     "target='next' learns from those alone: use target='increment' or 'integral', which know of time"
                 )
-            how: dict[str, Any] = {"rates": rates, "constant": self.fit_intercept, "decay": self.decay}
-            found = transitions(observed, seen, self.lag, periods=cycles, **how)
+            columns: dict[str, Any] = {"constant": self.fit_intercept, "decay": self.decay, "periods": cycles}
+            found = transitions(observed, seen, self.lag, rates=rates, **columns)
         if len(found.Y) == 0:
             lengths = [len(one) for one in series]
             points = f"n_samples={lengths[0]}" if len(lengths) == 1 else f"series of lengths {lengths}"
@@ -207,7 +207,7 @@ class OKVAR(NamedOutputs, Parameters):
             coupling, regression, self.alpha, self.penalty, weight, self.tol, self.max_iter, self.max_rounds
         )
         solution = minimiser.minimise(B)
-        theta, self.decay_ = minimiser.unpenalised.coefficients(minimiser.values(solution.B, solution.C))
+        theta, self.decay_ = regression.coefficients(minimiser.values(solution.B, solution.C))
         self.__dict__.pop("season_", None)
         if self.periods is not None:
             self.season_ = theta[: 2 * len(np.atleast_1d(self.periods))]

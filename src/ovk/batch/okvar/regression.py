@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,15 @@ TARGETS = ("next", "increment", "integral")
 
 @dataclass(frozen=True, eq=False)
 class SeriesRegression:
-    """Y = W F + E theta - decay O, with F the values of h at Z."""
+    """Y = W F + E theta - decay O, with F the values of h at Z.
+
+    For given values V = W F the best of what is not penalised leaves the residual
+
+        R = argmin over theta, decay >= 0 of  |Y - V - E theta + decay O|^2
+
+    which is a projection for the columns E, and one more column, used where its coefficient is positive, for the
+    decay. The minimum over them is a smooth convex function of V with the gradient -2 R.
+    """
 
     Z: Array  # (m, q) inputs of h
     Y: Array  # (n, d), nan where not observed
@@ -47,14 +56,66 @@ class SeriesRegression:
         """W' R."""
         return R if self.W is None else np.asarray(self.W.T @ R)
 
-    def integrated(self, G: Array) -> Array:
-        """W G W' of a scalar gram."""
-        return G if self.W is None else np.asarray(self.W @ (self.W @ G).T)
-
     def with_targets(self, Y: Array) -> SeriesRegression:
         """Other targets on the same inputs; what decays moves with them in an integral."""
         moves = self.decaying is not None and self.W is not None
         return replace(self, Y=Y, decaying=self.left(np.nan_to_num(Y)) if moves else self.decaying)
+
+    @cached_property
+    def seen(self) -> Mask:
+        return ~np.isnan(self.Y)
+
+    @cached_property
+    def _bases(self) -> list[Array]:
+        """An orthonormal basis of E, or one for each output where outputs have gaps."""
+        if self.seen.all():
+            return [orthonormal(self.E)]
+        return [orthonormal(self.E * self.seen[:, q : q + 1]) for q in range(self.Y.shape[1])]
+
+    @cached_property
+    def _decay_columns(self) -> tuple[Array, Array]:
+        """-O without what E explains of it, its columns scaled to length one, and their lengths before."""
+        masked = (np.zeros_like(self.Y) if self.decaying is None else -self.decaying) * self.seen
+        rest = self._without_columns(masked)
+        lengths = np.linalg.norm(rest, axis=0)
+        # What the constants explain already (a constant variable) has no decay of its own.
+        real = lengths > 1e-9 * np.maximum(np.linalg.norm(masked, axis=0), 1e-300)
+        return np.where(real, rest / np.where(real, lengths, 1.0), 0.0), np.where(real, lengths, np.inf)
+
+    def _without_columns(self, R: Array) -> Array:
+        if len(self._bases) == 1:
+            Q = self._bases[0]
+            return np.asarray(R - Q @ (Q.T @ R))
+        return np.column_stack([R[:, q] - Q @ (Q.T @ R[:, q]) for q, Q in enumerate(self._bases)])
+
+    def residual(self, V: Array) -> Array:
+        """R, (n, d), zero where nothing was observed."""
+        R = self._without_columns(np.where(self.seen, self.Y - V, 0.0))
+        if self.decaying is not None:
+            own, _ = self._decay_columns
+            R -= own * np.maximum((own * R).sum(axis=0), 0.0)
+        return R
+
+    def coefficients(self, V: Array) -> tuple[Array, Array]:
+        """theta, (e, d), and the decay of each output, (d,)."""
+        d = self.Y.shape[1]
+        R, decay = np.where(self.seen, self.Y - V, 0.0), np.zeros(d)
+        if self.decaying is not None:
+            own, lengths = self._decay_columns
+            decay = np.maximum((own * self._without_columns(R)).sum(axis=0), 0.0) / lengths
+            R = R + decay * self.decaying * self.seen
+        theta = np.empty((self.E.shape[1], d))
+        for q in range(d):
+            seen = self.seen[:, q]
+            theta[:, q] = np.linalg.lstsq(self.E[seen], R[seen, q], rcond=None)[0]
+        return theta, decay
+
+
+def orthonormal(E: Array) -> Array:
+    if E.shape[1] == 0:
+        return E
+    U, s, _ = np.linalg.svd(E, full_matrices=False)
+    return np.asarray(U[:, s > 1e-10 * max(float(s[0]), 1e-300)])
 
 
 def checked_periods(periods: Any, step: float, target: str) -> Array:
@@ -104,7 +165,7 @@ def transitions(
     rates: bool,
     constant: bool,
     decay: bool,
-    periods: Array | None,
+    periods: Array,
 ) -> SeriesRegression:
     """Pairs of a window and what comes next, next states or, with `rates`, increments per unit of time.
 
@@ -132,9 +193,7 @@ def transitions(
         clock.append(series.times[1:][whole])
         groups.append(np.full(int(whole.sum()), number))
     targets = np.concatenate(Y)
-    E = np.ones((len(targets), 1 if constant else 0))
-    if periods is not None:
-        E = np.column_stack([waves(np.concatenate(clock), periods), E])
+    E = np.column_stack([waves(np.concatenate(clock), periods), np.ones((len(targets), 1 if constant else 0))])
     decaying = np.nan_to_num(np.concatenate(own)) if decay and rates else None
     return SeriesRegression(np.concatenate(Z), targets, None, E, decaying, np.concatenate(groups))
 
@@ -170,72 +229,3 @@ def trapezoidal(times: Array) -> Array:
         weights[k + 1 :, k] += half
         weights[k + 1 :, k + 1] += half
     return weights
-
-
-class UnpenalisedTerms:
-    """What is fitted beside h and not penalised: constants, starts, and a linear decay that cannot be negative.
-
-    For given values V = W F the best of them leaves the residual
-
-        R = argmin over theta, decay >= 0 of  |Y - V - E theta + decay O|^2
-
-    which is a projection for the columns E, and one more column, used where its coefficient is positive, for the
-    decay. The minimum over them is a smooth convex function of V with the gradient -2 R.
-    """
-
-    def __init__(self, regression: SeriesRegression) -> None:
-        self.regression = regression
-        self.seen = ~np.isnan(regression.Y)
-        self.Y = np.where(self.seen, regression.Y, 0.0)
-        d = self.Y.shape[1]
-        if self.seen.all():
-            self._bases = [orthonormal(regression.E)]
-        else:
-            self._bases = [orthonormal(regression.E * self.seen[:, q : q + 1]) for q in range(d)]
-        self._own, self._lengths = self._decay_columns()
-
-    def _decay_columns(self) -> tuple[Array | None, Array]:
-        decaying = self.regression.decaying
-        if decaying is None:
-            return None, np.ones(self.Y.shape[1])
-        masked = -decaying * self.seen
-        rest = self._without_columns(masked)
-        lengths = np.linalg.norm(rest, axis=0)
-        # What the constants explain already (a constant variable) has no decay of its own.
-        real = lengths > 1e-9 * np.maximum(np.linalg.norm(masked, axis=0), 1e-300)
-        return np.where(real, rest / np.where(real, lengths, 1.0), 0.0), np.where(real, lengths, np.inf)
-
-    def _without_columns(self, R: Array) -> Array:
-        if len(self._bases) == 1:
-            Q = self._bases[0]
-            return np.asarray(R - Q @ (Q.T @ R))
-        return np.column_stack([R[:, q] - Q @ (Q.T @ R[:, q]) for q, Q in enumerate(self._bases)])
-
-    def residual(self, V: Array) -> Array:
-        """R, (n, d), zero where nothing was observed."""
-        R = self._without_columns((self.Y - V) * self.seen)
-        if self._own is not None:
-            R -= self._own * np.maximum((self._own * R).sum(axis=0), 0.0)
-        return R
-
-    def coefficients(self, V: Array) -> tuple[Array, Array]:
-        """theta, (e, d), and the decay of each output, (d,)."""
-        d = self.Y.shape[1]
-        R = (self.Y - V) * self.seen
-        decay = np.zeros(d)
-        decaying = self.regression.decaying
-        if self._own is not None and decaying is not None:
-            decay = np.maximum((self._own * self._without_columns(R)).sum(axis=0), 0.0) / self._lengths
-            R = R + decay * decaying * self.seen
-        E = self.regression.E
-        theta = np.empty((E.shape[1], d))
-        for q in range(d):
-            theta[:, q] = np.linalg.lstsq(E[self.seen[:, q]], R[self.seen[:, q], q], rcond=None)[0]
-        return theta, decay
-
-
-def orthonormal(E: Array) -> Array:
-    if E.shape[1] == 0:
-        return E
-    U, s, _ = np.linalg.svd(E, full_matrices=False)
-    return np.asarray(U[:, s > 1e-10 * max(float(s[0]), 1e-300)])

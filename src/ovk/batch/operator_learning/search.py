@@ -92,16 +92,11 @@ def left_out(
 def search(
     Z: Array, scales: Array, T: Array, tried: list[KernelCandidate], alphas: Sequence[float], groups: int, refine: bool
 ) -> tuple[list[tuple[int, int]], list[ScoredCandidate]]:
-    """Groups of output coordinates (start, stop), and the best candidate and ridge for each.
+    """Groups of output coordinates (start, stop) of about the same left-out error, and the best of `tried` and `alphas`
+    for each; with `refine`, decays and length scales near the best are tried as well.
 
-    Parameters
-    ----------
-    Z : (m, J) whitened input coordinates of functions to leave out, in random order
-    scales : (J,) their scales before whitening
-    T : (m, r) output coordinates, by descending variance
-    tried, alphas : to choose from
-    groups : number of groups; each has about the same share of the left-out error
-    refine : whether decays and length scales near those of the best candidates are tried as well
+    Z, (m, J), are whitened input coordinates of functions in random order, `scales`, (J,), their scales before, and T,
+    (m, r), output coordinates by descending variance.
     """
     if len(tried) == 1 and len(alphas) == 1 and not refine:
         (only,) = left_out(tried[0], Z, scales, T, alphas)

@@ -37,16 +37,6 @@ def neighbour_graph(kernel: ScalarKernel, X: Any, n_neighbors: int) -> sparse.cs
 
     Near are inputs of which one is among the `n_neighbors` inputs most like the other; negative similarities count as
     none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.structured import neighbour_graph
-    >>> neighbour_graph(Gaussian(1.0), np.array([[0.0], [0.1], [3.0]]), 1).toarray().round(3)
-    array([[0.   , 0.995, 0.   ],
-           [0.995, 0.   , 0.015],
-           [0.   , 0.015, 0.   ]])
     """
     n = X.shape[0]
     count = min(check_int(n_neighbors, "n_neighbors"), n - 1)

@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, Indices, SingularSystem, State, Targets, check_int, equal, ridge_and_scales
+from ovk.base import Array, SingularSystem, State, Targets, check_int, equal, ridge_and_scales
 from ovk.batch.ridge.ridge_system import as_generator, new_generator
 from ovk.features import NystromMap, OperatorNystromMap, OutputSums, as_rpcholesky
 from ovk.operators import OutputOperator, spectrum
@@ -53,23 +53,13 @@ class LandmarkRidge(State, ABC):
 
     @property
     def d(self) -> int:
-        """Number of outputs."""
         return int(self.sums.common.B.shape[1])
 
     @abstractmethod
     def _transform(self, X: Any) -> Array:
         """Features and the constant: (n, m + 1), or (n, d, m + 1) where each output has its own."""
 
-    def add(self, X: Any, Y: Array, weight: Array | None) -> None:
-        """Add rows with outputs (n, d), nan where missing."""
-        self.sums.add(self._finite(X), Y, weight)
-
-    def add_pairs(self, X: Any, task: Indices, y: Array, weight: Array | None) -> None:
-        """Add observations in long form: y_i is output task_i at x_i."""
-        self.sums.add_pairs(self._finite(X), task, y, weight)
-
-    def _finite(self, X: Any) -> Array:
-        """Features and the constant of rows that are to be learned from."""
+    def add(self, X: Any, targets: Targets) -> None:
         phi = self._transform(X)
         bad = ~np.isfinite(phi).all(axis=tuple(range(1, phi.ndim)))
         if bad.any():
@@ -77,7 +67,10 @@ class LandmarkRidge(State, ABC):
                 f"the kernel between {int(bad.sum())} of {len(phi)} rows and the landmarks is not finite, first at row "
                 f"{int(bad.argmax())}: scale X, or check the kernel's parameters"
             )
-        return phi
+        if targets.task is None:
+            self.sums.add(phi, targets.Y, targets.weight)
+        else:
+            self.sums.add_pairs(phi, targets.task, targets.Y[:, 0], targets.weight)
 
     def add_penalty(self, X: Any, P: Any) -> None:
         """Add tr(F' P F) of the values F at X, (n, d), to what is minimised; P, (n, n), does not see constants."""
@@ -123,12 +116,8 @@ class LandmarkRidge(State, ABC):
     def left_out(self, X: Any, R: Array, weight: Array | None, alpha: float | Array, *, intercept: bool) -> Array:
         """Residuals (n, d) of rows among those of the sums, each predicted as if its row had not been learned.
 
-        With P_i the posterior covariance at row i within the features, the fitted values move by P_i w_i / alpha for
-        each unit by which the row's outputs move.
-
-        Parameters
-        ----------
-        R : (n, d) residuals with all rows learned, nan where an output was not observed
+        R (n, d) are the residuals with all rows learned. With P_i the posterior covariance at row i within the
+        features, the fitted values move by P_i w_i / alpha for each unit by which the row's outputs move.
         """
         w = np.ones(len(R)) if weight is None else weight
         moved = (w[:, None] / np.broadcast_to(alpha, (self.d,)))[:, None, :]
@@ -141,6 +130,8 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
 
     A ridge of its own for each output scales its rows, so each output keeps its own sums.
     """
+
+    _state_classes = {"features": OperatorNystromMap}
 
     features: OperatorNystromMap
 
@@ -253,6 +244,8 @@ RESIDUAL_TOLERANCE, MAX_ITERATIONS = 1e-12, 5000
 @dataclass
 class SeparableLandmarks(LandmarkRidge, kind="separable"):
     """Separable kernels k(x, z) T."""
+
+    _state_classes = {"features": NystromMap}
 
     features: NystromMap
     operator: OutputOperator

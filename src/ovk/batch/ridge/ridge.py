@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import chain
-from typing import Any, Literal, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from scipy import sparse
@@ -43,7 +43,15 @@ from ovk.batch.ridge.graph_penalty import (
     with_unlabelled,
 )
 from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks, landmark_ridge, rows_to_choose_from
-from ovk.batch.ridge.ridge_system import RidgeSolution, RidgeSystem, ridge_system, same_inputs, solve_ridge, takes_gram
+from ovk.batch.ridge.ridge_system import (
+    PairSystem,
+    RidgeSolution,
+    RidgeSystem,
+    ridge_system,
+    same_inputs,
+    solve_ridge,
+    takes_gram,
+)
 from ovk.batch.ridge.table_inputs import InputScaling
 from ovk.batch.ridge.training_data import LeaveOutPredictor, TrainingData
 from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackknife_plus
@@ -211,17 +219,13 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """Whether a constant for each output is learned that is not penalised."""
         return self.fit_intercept
 
-    def _learn(
-        self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any, points: Any
+    def _solve(
+        self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any, points: Any = None
     ) -> None:
         """Fit with a resolved kernel in all rows, or in the landmarks `points`, and keep the expansion."""
-        if points is None:
-            self._solve(kernel, alpha, X, targets, solver)
-        else:
+        if points is not None:
             self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
-
-    def _solve(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any) -> None:
-        """Fit with a resolved kernel in all rows and keep the expansion."""
+            return
         how: dict[str, Any] = {"intercept": self._free_intercept, "loss": self.loss}
         how["single"] = self._is_single(solver)
         self._store(kernel, alpha, solve_ridge(kernel, alpha, X, targets, solver=solver, **how))
@@ -276,10 +280,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         observed = np.zeros(shape.d, dtype=bool)
         with ProgressBar("learning") as bar:
             for X, targets in parts:
-                if targets.task is None:
-                    sums.add(X, targets.Y, targets.weight)
-                else:
-                    sums.add_pairs(X, targets.task, targets.Y[:, 0], targets.weight)
+                sums.add(X, targets)
                 observed |= targets.observed_outputs()
                 bar.update(X.shape[0])
         if penalty is not None:
@@ -325,15 +326,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         return X if self.inputs_ is None else self.inputs_(X)
 
     @overload
-    def predict(
-        self,
-        X: Any,
-        return_std: Literal[False] = False,
-        return_cov: Literal[False] = False,
-        *,
-        task: Any = None,
-        of: str = ...,
-    ) -> Array: ...
+    def predict(self, X: Any, *, task: Any = None, of: str = ...) -> Array: ...
     @overload
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, *, task: Any = None, of: str = ...
@@ -442,6 +435,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             chosen: Array = np.concatenate(diagonals)[np.arange(n), outputs]
             return np.maximum(chosen, 0.0)
         system, result = self._posterior(), np.empty(n)
+        assert isinstance(system, PairSystem)
         for rows in row_slices(n, 2 * m):
             new, q = X[rows], outputs[rows]
             # One row at a time: the diagonal blocks of all outputs would be (n, d, d).
@@ -572,14 +566,12 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _blocks(self, groups: Any) -> Indices | None:
         """(n,) numbers of rows that are left out together: groups, or rows with the same inputs."""
         fitted = self._training_data()
-        if groups is not None:
-            return check_groups(self._of_learned_rows(groups), fitted.X.shape[0])
-        return None if takes_gram(fitted.kernel) else same_inputs(fitted.X)
-
-    def _of_learned_rows(self, groups: Any) -> Any:
-        """Labels of the rows that were learned, out of those of all rows that were given."""
+        if groups is None:
+            return None if takes_gram(fitted.kernel) else same_inputs(fitted.X)
         labels, learned = np.asarray(groups), self.learned_rows_
-        return labels if learned is None or labels.shape != learned.shape else labels[learned]
+        if learned is not None and labels.shape == learned.shape:
+            labels = labels[learned]
+        return check_groups(labels, fitted.X.shape[0])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
         """Coefficient of determination R^2 over the observed outputs, averaged over outputs.
@@ -712,6 +704,7 @@ class OVKRidge(OVKRegressor):
             default.
         """
         with self._fitting(X, y), progress_shown(self.verbose):
+            self.learned_rows_ = None
             if positive(self.alpha_graph, "alpha_graph", zero=True) > 0:
                 self._fit_manifold(X, y, sample_weight, task, unlabelled, graph)
             elif y is None and is_stream(X):
@@ -721,7 +714,7 @@ class OVKRidge(OVKRegressor):
                 alpha = check_alpha(self.alpha, targets.d)
                 points = self._landmarks(X, targets.d, self.random_state)
                 kernel = self._resolved(X if points is None else points, targets.d)
-                self._learn(kernel, alpha, X, targets, self.solver, points)
+                self._solve(kernel, alpha, X, targets, self.solver, points)
         return self
 
     def merge(self, other: OVKRidge) -> Self:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -74,10 +74,6 @@ class RidgeSystem(ABC):
 
         K(x, X) A^-1 K(X, x), minus D (E' A^-1 E)^-1 D' with D = I - K(x, X) A^-1 E for an intercept that is not known.
         """
-
-    def reduction_at(self, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
-        """The diagonal entry of `reduction` for one output of each new point, (m,)."""
-        return self.reduction(X_new, intercept=intercept)[np.arange(len(outputs)), outputs, outputs]
 
     def solve(self, *, intercept: bool) -> tuple[Solution, Array | None]:
         """Solution with the coefficients of the expansion, and the intercept."""
@@ -168,6 +164,7 @@ class PairSystem(RidgeSystem):
         return self._reduction(X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept)
 
     def reduction_at(self, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
+        """The diagonal entry of `reduction` for one output of each new point, (m,)."""
         return self._reduction(X_new, outputs, 1, intercept)[:, 0, 0]
 
     def _reduction(self, X_new: Any, outputs: Indices, size: int, intercept: bool) -> Array:
@@ -473,21 +470,6 @@ def huber_weights(R: Array, spread: Array) -> Array:
     return np.asarray(np.minimum(1.0, most / np.maximum(length, 1e-300)))
 
 
-def reweighted(residuals: Callable[[Array], Array], n: int, spread: Array) -> Array:
-    """(n,) weights at which the weighted solution has the residuals that ask for these weights.
-
-    `residuals` gives those of the solution, (n, d), for weights (n,) of the rows.
-    """
-    weights = np.ones(n)
-    for _ in range(MAX_REWEIGHTINGS):
-        found = huber_weights(residuals(weights), spread)
-        change = float(np.abs(found - weights).max())
-        weights = found
-        if change < WEIGHT_TOLERANCE:
-            break
-    return weights
-
-
 def robust_targets(
     kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, *, intercept: bool
 ) -> Targets:
@@ -495,19 +477,21 @@ def robust_targets(
     if np.any(np.asarray(alpha) <= 0):
         raise ValueError("loss='huber' needs alpha > 0: a function without penalty has no residuals to judge by")
     given = np.ones(len(targets.Y)) if targets.weight is None else targets.weight
-    alphas = np.broadcast_to(alpha, (targets.d,))
-
-    def residuals(weights: Array) -> Array:
+    alphas, spread = np.broadcast_to(alpha, (targets.d,)), np.nanstd(targets.Y, axis=0)
+    weights = np.ones(len(given))
+    for _ in range(MAX_REWEIGHTINGS):
+        total = given * weights
+        C = ridge_system(kernel, X, replace(targets, weight=total), alpha).solve(intercept=intercept)[0].C
         # alpha_j c_ij = w_i r_ij
-        system = ridge_system(kernel, X, replace(targets, weight=given * weights), alpha)
-        C = system.solve(intercept=intercept)[0].C
-        if targets.task is not None:
+        if targets.task is None:
+            R = np.where(np.isnan(targets.Y), np.nan, C * alphas / total[:, None])
+        else:
             own = np.asarray(C[np.arange(len(given)), targets.task])
-            return np.asarray(own * alphas[targets.task] / (given * weights))[:, None]
-        R: Array = C * alphas / (given * weights)[:, None]
-        return R if targets.complete else np.where(np.isnan(targets.Y), np.nan, R)
-
-    return replace(targets, weight=given * reweighted(residuals, len(given), np.nanstd(targets.Y, axis=0)))
+            R = (own * alphas[targets.task] / total)[:, None]
+        before, weights = weights, huber_weights(R, spread)
+        if np.abs(weights - before).max() < WEIGHT_TOLERANCE:
+            break
+    return replace(targets, weight=given * weights)
 
 
 class RidgeSolution(NamedTuple):

@@ -32,18 +32,12 @@ CONSTANT_DEVIATION = 1e-12
 
 @dataclass
 class InputScaling(State):
-    """z = (x - centre) factor, column by column; 0 where x is missing, and a further column that says so.
+    """z = (x - centre) factor, column by column; 0 where x is missing, and a further column that says so."""
 
-    Attributes
-    ----------
-    centre : (p,) weighted means of what was not missing
-    factor : (p,) one over the weighted deviations; 0 for a column that was constant: it said nothing, and at new
-        points it must not count either
-    gaps : columns in which values were missing; each has an indicator behind the others, 1 where one is missing
-    """
-
-    centre: Array
+    centre: Array  # (p,) weighted means of what was not missing
+    #: (p,) one over the weighted deviations; 0 for a constant column, which must not count at new points either.
     factor: Array
+    #: Columns in which values were missing; each has an indicator behind the others, 1 where one is missing.
     gaps: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @classmethod
@@ -134,13 +128,9 @@ class FrameColumns(State):
     """Columns of a frame as numbers: those of numbers, then for each column of words one for each of its categories.
 
     A category that was not seen in training, or is rare among many, is zero in all of them.
-
-    Attributes
-    ----------
-    categories : for each column of the frame None, or its categories; "" stands for a missing one
     """
 
-    categories: list[Any]
+    categories: list[Any]  # for each column of the frame None, or its categories; "" stands for a missing one
 
     @classmethod
     def learn(cls, frame: Any) -> FrameColumns:

@@ -20,7 +20,8 @@ from scipy import sparse
 
 from ovk.base import Array, Indices, Targets
 from ovk.batch.ridge.ridge_system import PairSystem, same_inputs, takes_gram
-from ovk.ovkernels import Expansion, OperatorKernel, Separable
+from ovk.kernels import ScalarKernel
+from ovk.ovkernels import Expansion, OperatorKernel
 from ovk.solvers import (
     DENSE_LIMIT,
     LeaveOneOut,
@@ -78,11 +79,7 @@ class TrainingData:
 
         Outputs that are `alike` are values of one curve.
         """
-        separable = self.kernel.as_separable()
-        if self.targets.complete and separable is not None:
-            rows = self._by_rows(separable, together)
-        else:
-            rows = self._by_pairs(together)
+        rows = self._without_rows({"intercept": self.intercept, "together": together})
         rows.left_out.alike = alike
         if self.targets.task is None and not takes_gram(self.kernel):
             spread = repeated_spread(same_inputs(self.X), self.targets.Y, self.targets.weight)
@@ -90,33 +87,28 @@ class TrainingData:
                 rows.left_out.raise_noise(spread, self.targets.weight)
         return rows
 
-    def _by_rows(self, kernel: Separable, together: Indices | None) -> LeaveOutPredictor:
-        """Complete outputs and a kernel k T."""
-        X, targets, k = self.X, self.targets, kernel.scalar
-        G = k(X)
-        if targets.weight is not None:
-            G = G * np.sqrt(np.outer(targets.weight, targets.weight))
-        how: dict[str, Any] = {"intercept": self.intercept, "together": together}
-        T = kernel.operator.dense()
-        left_out = SeparableLeaveOneOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **how)
-        return LeaveOutPredictor(left_out, X.shape[0] * (targets.d + 2), lambda new: (k(new, X), k.diag(new)))
-
-    def _by_pairs(self, together: Indices | None) -> LeaveOutPredictor:
-        """Any kernel and any gaps, as one dense problem of the observed pairs."""
-        kernel, X, d, pairs = self.kernel, self.X, self.targets.d, self.targets.pairs()
+    def _without_rows(self, how: dict[str, Any]) -> LeaveOutPredictor:
+        kernel, X, targets, separable = self.kernel, self.X, self.targets, self.kernel.as_separable()
+        n, d = X.shape[0], targets.d
+        if targets.complete and separable is not None:
+            G = separable.scalar(X)
+            if targets.weight is not None:
+                G = G * np.sqrt(np.outer(targets.weight, targets.weight))
+            T = separable.operator.dense()
+            rows = SeparableLeaveOneOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **how)
+            return _of_scalar_kernel(rows, separable.scalar, X, d)
+        pairs = targets.pairs()
         if len(pairs) > DENSE_LIMIT:
             raise ValueError(
                 f"leaving rows out takes a dense matrix of all {len(pairs)} observed values, more than "
                 f"{DENSE_LIMIT}: fit fewer rows, or ask for predict(of='posterior') without intervals"
             )
-        how: dict[str, Any] = {"intercept": self.intercept, "together": together}
-        n, separable = X.shape[0], kernel.as_separable()
         # Its matrices, one of (n, n) for each output, must take no more memory than that of the pairs.
-        if separable is not None and self.targets.task is None and d * n**2 <= len(pairs) ** 2:
-            k = separable.scalar
-            left_out: LeaveOneOut = ScalarPairsLeaveOneOut(k(X), separable.operator.dense(), pairs, self.alpha, **how)
-            return LeaveOutPredictor(left_out, n * (d + 2), lambda new: (k(new, X), k.diag(new)))
-        K = PairSystem(kernel, X, replace(self.targets, weight=None), 1.0).gram.dense()
+        if separable is not None and targets.task is None and d * n**2 <= len(pairs) ** 2:
+            T = separable.operator.dense()
+            scalar = ScalarPairsLeaveOneOut(separable.scalar(X), T, pairs, self.alpha, **how)
+            return _of_scalar_kernel(scalar, separable.scalar, X, d)
+        K = PairSystem(kernel, X, replace(targets, weight=None), 1.0).gram.dense()
 
         def kernels(new: Any) -> tuple[Array, Array]:
             m = new.shape[0]
@@ -124,19 +116,18 @@ class TrainingData:
             cross = kernel.pairs(repeated, outputs, X[pairs.points], pairs.outputs).reshape(m, d, -1)
             return cross, np.einsum("nqq->nq", kernel.diagonal_blocks(new))
 
-        left_out = PairwiseLeaveOneOut(K, pairs, self.alpha, **how)
-        return LeaveOutPredictor(left_out, len(pairs) * d, kernels)
+        return LeaveOutPredictor(PairwiseLeaveOneOut(K, pairs, self.alpha, **how), len(pairs) * d, kernels)
+
+
+def _of_scalar_kernel(left_out: LeaveOneOut, k: ScalarKernel, X: Any, d: int) -> LeaveOutPredictor:
+    return LeaveOutPredictor(left_out, X.shape[0] * (d + 2), lambda new: (k(new, X), k.diag(new)))
 
 
 def repeated_spread(same: Indices, Y: Array, weight: Array | None) -> Array | None:
-    """(d,) variances of outputs at the same inputs, of rows of weight 1; None where too few are repeated.
+    """(d,) variances of outputs Y at the same inputs, of rows of weight 1; None where too few are repeated.
 
     sum_i w_i (y_i - mean of its group)^2 / sum over groups of (rows - 1); 0 for an output that is repeated too rarely.
-
-    Parameters
-    ----------
-    same : (n,) rows with the same inputs have the same number
-    Y : (n, d) outputs, nan where one was not observed
+    Rows with the same inputs have the same number in `same` (n,).
     """
     count = int(same.max()) + 1
     if len(same) - count < MIN_REPEATED:

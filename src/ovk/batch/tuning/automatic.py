@@ -22,7 +22,7 @@ What wins is one kernel, with widths chosen by at most 400 random rows and alpha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -48,47 +48,8 @@ from ovk.solvers import Eigenpairs, KnownEigen, PairwisePath, SeparablePath, eig
 TIME_PARTS = 6
 
 
-def residual_path(
-    G: Array,
-    Y: Array,
-    alphas: Array,
-    weight: Array | None = None,
-    *,
-    groups: Indices | None = None,
-    time_order: bool = False,
-    intercept: bool = True,
-) -> Array:
-    """(alphas, n, d) residuals of outputs without coupling; nan where an output was not observed or is never predicted.
-
-    Parameters
-    ----------
-    G : (n, n) gram
-    Y : (n, d) outputs, nan where one was not observed; outputs seen in the same rows share a decomposition
-    groups : (n,) numbers; rows of a group are left out together. Each row alone by default
-    time_order : rows are in the order of time, and later ones are predicted from earlier ones
-    """
-    result = np.full((len(alphas), *Y.shape), np.nan)
-    v = np.ones(len(Y)) if weight is None else np.sqrt(weight)
-    patterns, number = np.unique(~np.isnan(Y), axis=1, return_inverse=True)
-    for p in range(patterns.shape[1]):
-        rows, columns = np.flatnonzero(patterns[:, p]), np.flatnonzero(number.reshape(-1) == p)
-        together = None if groups is None else groups[rows]
-        if len(rows) <= 2 or (together is not None and len(np.unique(together)) < 2):
-            continue
-        own = G if len(rows) == len(Y) else G[np.ix_(rows, rows)]
-        s, d = v[rows], len(columns)
-        own = own if weight is None else own * s[:, None] * s
-        scaled, u = Y[np.ix_(rows, columns)] * s[:, None], s if intercept else None
-        if time_order:
-            found = _forward(own, scaled, u, alphas)
-        else:
-            path = SeparablePath(eigenpairs(own), scaled, u, together)
-            found = np.array(list(path.path(Spectrum(np.ones(d), np.eye(d)), alphas)))
-        result[:, rows[:, None], columns] = found / s[:, None]
-    return result
-
-
 def _forward(G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
+    """Residuals (alphas, n, d) of later rows predicted from earlier ones, nan for the first rows."""
     n = len(Y)
     result = np.full((len(alphas), *Y.shape), np.nan)
     edges = np.linspace(0, n, TIME_PARTS + 1).round().astype(int)
@@ -171,9 +132,13 @@ class Comparison(NamedTuple):
 
     def attributes(self) -> dict[str, Any]:
         """What an estimator keeps of it."""
-        errors = self.mean
-        smallest = {"alphas_": self.alphas, "errors_": errors, "best_error_": float(errors.min())}
-        return smallest | {"output_errors_": self.errors}
+        mean = self.mean
+        return {
+            "alphas_": self.alphas,
+            "errors_": mean,
+            "best_error_": float(mean.min()),
+            "output_errors_": self.errors,
+        }
 
 
 # Whether outputs with gaps should learn from each other: operators (1 - w) I + w C, C their shrunk correlation.
@@ -277,40 +242,22 @@ class AutomaticChoice(Registered):
 
 
 def automatic_choice(
-    X: Any,
-    Y: Array,
-    rng: np.random.Generator,
-    *,
-    weight: Array | None = None,
-    groups: Indices | None = None,
-    time_order: bool = False,
-    intercept: bool = True,
-    metric: bool = False,
-    n_jobs: int | None = None,
+    X: Any, Y: Array, rng: np.random.Generator, *, metric: bool = False, **how: Any
 ) -> AutomaticChoice:
-    """Choose kernels, alphas and coupling from standardised data.
+    """Choose kernels, alphas and coupling from standardised data; `how` has further fields of `Rows`.
 
-    Parameters
-    ----------
-    X : (n, p) inputs of comparable scales, no row twice (merge repetitions into weights)
-    Y : (n, d) outputs, nan where one was not observed
-    rng : draws the rows by which widths and alphas are chosen
-    weight : (n,) sample weights > 0, optional
-    groups : (n,) numbers; rows of a group are left out together
-    time_order : rows are in the order of time, and what comes later is predicted from what came before
-    intercept : each output has an unpenalised constant
-    metric : kernels in learned metrics of the inputs are candidates as well
-    n_jobs : threads that candidates are shared among, see `map_threads`
+    `rng` draws the rows by which widths and alphas are chosen. With `metric`, kernels in learned metrics of the inputs
+    are candidates as well.
     """
     n, d = Y.shape
-    if groups is not None and time_order:
+    data = Rows(X, Y, **how)
+    if data.groups is not None and data.time_order:
         raise ValueError("give groups or time_order=True, not both: rows of a group have no order in time among them")
-    variance = np.nanvar(Y, axis=0) if intercept else np.nanmean(Y**2, axis=0)
-    variance = np.where(variance > 0, variance, 1.0)
+    variance = np.nanvar(Y, axis=0) if data.intercept else np.nanmean(Y**2, axis=0)
     order = rng.permutation(n)
     rows = np.sort(order[: _affordable(Y[order], WIDTH_ROWS)])
-    half = halves(order, groups, time_order=time_order) if metric else np.zeros(n, dtype=np.intp)
-    data = _Rows(X, Y, weight, groups, time_order, variance, intercept, half, n_jobs)
+    half = halves(order, data.groups, time_order=data.time_order) if metric else np.zeros(n, dtype=np.intp)
+    data = replace(data, variance=np.where(variance > 0, variance, 1.0), half=half)
     some = data.some(rows)
     plain = kernel_candidates(X)
     candidates = some.scored({name: (kernel,) for name, kernel in plain.items()})
@@ -384,20 +331,20 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Some rows, and how they are left out."""
+class Rows:
+    """Rows that candidates are compared by, and how they are left out."""
 
-    X: Any
-    Y: Array
-    weight: Array | None
-    groups: Indices | None
-    time_order: bool
-    variance: Array
-    intercept: bool
-    half: Indices
-    n_jobs: int | None
+    X: Any  # (n, p) of comparable scales, no row twice (merge repetitions into weights)
+    Y: Array  # (n, d) nan where an output was not observed
+    weight: Array | None = None  # (n,) > 0
+    groups: Indices | None = None  # (n,) numbers; rows of a group are left out together
+    time_order: bool = False  # rows are in the order of time, and later ones are predicted from earlier ones
+    intercept: bool = True  # each output has an unpenalised constant
+    n_jobs: int | None = None  # threads that candidates are shared among, see `map_threads`
+    variance: Array = field(default_factory=lambda: np.ones(1))  # (d,) of all rows' outputs
+    half: Indices = field(default_factory=lambda: np.zeros(1, dtype=np.intp))  # (n,) the half of a learned metric
 
-    def some(self, chosen: Indices) -> _Rows:
+    def some(self, chosen: Indices) -> Rows:
         if len(chosen) == len(self.Y):
             return self
         weight = None if self.weight is None else self.weight[chosen]
@@ -461,23 +408,38 @@ class _Rows:
         error = float(errors[best, np.arange(len(best))].mean())
         return Candidate(name, kernels, {name: 1.0}, errors, ALPHAS[best], error, threshold)
 
+    def residuals(self, G: Array, alphas: Array) -> Array:
+        """(alphas, n, d) residuals of outputs without coupling; nan where one was not observed or is never predicted.
+
+        G is the gram of all rows. Outputs seen in the same rows share a decomposition.
+        """
+        Y = self.Y
+        result = np.full((len(alphas), *Y.shape), np.nan)
+        v = np.ones(len(Y)) if self.weight is None else np.sqrt(self.weight)
+        patterns, number = np.unique(~np.isnan(Y), axis=1, return_inverse=True)
+        for p in range(patterns.shape[1]):
+            rows, columns = np.flatnonzero(patterns[:, p]), np.flatnonzero(number.reshape(-1) == p)
+            together = None if self.groups is None else self.groups[rows]
+            if len(rows) <= 2 or (together is not None and len(np.unique(together)) < 2):
+                continue
+            own = G if len(rows) == len(Y) else G[np.ix_(rows, rows)]
+            s, d = v[rows], len(columns)
+            own = own if self.weight is None else own * s[:, None] * s
+            scaled, u = Y[np.ix_(rows, columns)] * s[:, None], s if self.intercept else None
+            if self.time_order:
+                found = _forward(own, scaled, u, alphas)
+            else:
+                path = SeparablePath(eigenpairs(own), scaled, u, together)
+                found = np.array(list(path.path(Spectrum(np.ones(d), np.eye(d)), alphas)))
+            result[:, rows[:, None], columns] = found / s[:, None]
+        return result
+
     def errors(self, kernels: tuple[ScalarKernel, ...], threshold: Array | None) -> tuple[Array, Array]:
         """Residuals (alphas, n, d) and robust errors (alphas, d) of a kernel.
 
         Of two kernels with metrics from either half, a row is judged by the one whose metric has not seen it.
         """
-        paths = [
-            residual_path(
-                kernel(self.X),
-                self.Y,
-                ALPHAS,
-                self.weight,
-                groups=self.groups,
-                time_order=self.time_order,
-                intercept=self.intercept,
-            )
-            for kernel in kernels
-        ]
+        paths = [self.residuals(kernel(self.X), ALPHAS) for kernel in kernels]
         R = paths[0] if len(paths) == 1 else np.where((self.half == 1)[:, None], *paths)
         return R, self._robust(R, np.full(R.shape[2], np.inf) if threshold is None else threshold)
 

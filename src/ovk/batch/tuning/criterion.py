@@ -23,9 +23,8 @@ from ovk.solvers import (
 # The continuous parameters of an operator-valued kernel as one vector.
 #
 # What is positive is tuned as its logarithm; what lies in an interval, and the factor W of a low-rank operator, as it
-# is.
-# A positive parameter that is zero stays zero: there is no way to leave it on a logarithmic scale. A matrix B that was
-# given is not tuned.
+# is. A positive parameter that is zero stays zero: there is no way to leave it on a logarithmic scale. A matrix B that
+# was given is not tuned.
 
 #: Parameters in [0, 1]; the end is left out where an operator becomes singular.
 INTERVALS = {"omega", "within", "between"}
@@ -38,15 +37,12 @@ REACH = {"weights": (1e-6, 1e4), "length_scale": (1e-2, 1e2), "": (1e-4, 1e4)}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its nested name, the shape of its value, and whether its logarithm is tuned."""
-
-    name: str
+    name: str  # nested
     shape: tuple[int, ...]
-    logarithm: bool
+    logarithm: bool  # its logarithm is tuned
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
         return int(np.prod(self.shape))
 
 
@@ -75,15 +71,11 @@ def gradient_names(kernel: OperatorKernel, X: Any) -> list[str]:
     terms = named_terms(kernel)
     if terms is None:
         return list(dict.fromkeys(re.sub(r"\[[\d,]+\]$", "", name) for name in kernel.gradient(few)))
-    sides = [
-        side
-        for term in terms
-        for side in (
-            (term.kernel_name, term.kernel.gradient(few)),
-            (term.operator_name, term.operator.gradient() if term.operator_name else {}),
-        )
-    ]
-    return [f"{side}__{name}" for side, gradient in sides for name in gradient]
+    names = []
+    for term in terms:
+        names += [f"{term.kernel_name}__{name}" for name in term.kernel.gradient(few)]
+        names += [f"{term.operator_name}__{name}" for name in (term.operator.gradient() if term.operator_name else ())]
+    return names
 
 
 def read(kernel: OperatorKernel, tuned: list[Parameter]) -> Array:
@@ -117,9 +109,9 @@ def _parts(tuned: list[Parameter], vector: Array) -> list[Array]:
     return np.split(vector, np.cumsum([p.size for p in tuned])[:-1]) if tuned else []
 
 
-def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> list[tuple[float | None, float | None]]:
-    """Lower and upper bound of each number of the vector, None where there is none."""
-    limits: list[tuple[float | None, float | None]] = []
+def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> list[tuple[float, float]]:
+    """Lower and upper bound of each number of the vector."""
+    limits: list[tuple[float, float]] = []
     params = kernel.get_params()
     for one, part in zip(tuned, _parts(tuned, vector), strict=True):
         owner, _, last = one.name.rpartition("__")
@@ -132,7 +124,7 @@ def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> lis
                 middle = 0.5 * sum(float(params[f"{owner}__{side}"]) for side in ("within", "between"))
                 limits.append((middle, 1.0 - 1e-6) if last == "within" else (0.0, middle))
             else:
-                limits.append((0.0, 1.0 - 1e-6) if last in INTERVALS else (None, None))
+                limits.append((0.0, 1.0 - 1e-6) if last in INTERVALS else (-np.inf, np.inf))
     return limits
 
 
@@ -145,37 +137,21 @@ LEAVE_OUT_LIMIT = 4000
 class TuningCriterion:
     """How well a kernel and noise levels suit the observed pairs: evidence or leave-one-out, with derivatives.
 
-    Weights of rows are scaled in, A = R K R + noise; a weight says how often the row stands there.
-
-    Parameters
-    ----------
-    X, targets : checked inputs and outputs
-    criterion : "evidence" or "loo"
-    leave_out : "row" or "entry", what "loo" leaves out
-    groups : (n,) rows of the same number are left out together; by default those with the same inputs
-    centred : outputs are taken less their means, in the place of an intercept that is not known
-    constants : a constant for each output is learned with the rest; not with `centred`
-    repeats, within : observations of each output beyond one for each row, and their scatter (d,) about their means,
-        where complete rows with the same inputs were taken together; they have their part in the evidence of the noise
-
-    Attributes
-    ----------
-    name : "evidence" or "loo"
-    pairs : what was observed
-    y : (N,) observed values, scaled by the roots of their weights
-    variance : (d,) of the outputs; where an output does not vary, that of the others
+    Weights of rows are scaled in, A = R K R + noise; a weight says how often the row stands there. Where complete rows
+    with the same inputs were merged, `repeats` observations of each output beyond one for each row, with the scatter
+    `within` (d,) about their means, have their part in the evidence of the noise.
     """
 
     def __init__(
         self,
         X: Any,
         targets: Targets,
-        criterion: str,
-        leave_out: str = "row",
+        criterion: str,  # "evidence" or "loo"
+        leave_out: str = "row",  # or "entry", for "loo"
         *,
-        groups: Indices | None = None,
-        centred: bool = False,
-        constants: bool = False,
+        groups: Indices | None = None,  # rows of the same number are left out together; by default the same inputs
+        centred: bool = False,  # take outputs less their means, in the place of an intercept that is not known
+        constants: bool = False,  # learn a constant for each output with the rest; not with `centred`
         repeats: float = 0.0,
         within: Array | float = 0.0,
     ) -> None:
@@ -193,6 +169,7 @@ class TuningCriterion:
         self.y = roots * (self._centred if centred else values)
         self._E = (np.eye(self.d)[self.pairs.outputs] * roots[:, None])[:, count > 0] if constants else None
         variance = self.pairs.sum_by_output(self._centred**2) / np.maximum(count, 1.0)
+        # Where an output does not vary, the variance of the others.
         typical = float(variance[variance > 0].mean()) if (variance > 0).any() else 1.0
         self.variance = np.where(variance > 0, variance, typical)
         self._scale = None if targets.weight is None else np.outer(roots, roots)

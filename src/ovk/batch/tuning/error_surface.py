@@ -20,20 +20,10 @@ from ovk.solvers import Eigenpairs, PairwisePath, SeparablePath, decoupled_path,
 
 
 class SeparableErrors:
-    """Complete outputs and a scalar kernel, for any operator and alpha; rows with the same inputs taken together.
+    """Complete outputs and the scalar kernel of k * T, for any operator and alpha.
 
-    Parameters
-    ----------
-    kernel : k * T, of which k counts
-    groups : (n,) rows with the same number are left out together
-    tol : what may be left out of the scalar gram (its trace)
-
-    Attributes
-    ----------
-    Y : outputs of rows with the same inputs as one, scaled by the square roots of their weights
-    pairs : eigenpairs of the scalar gram of these rows
-    u : (n,) the intercept's column, or None
-    every : the eigenpairs when they are those of the gram of all rows, else None
+    Rows with the same of the numbers `groups` (n,) are merged. `Y`, `pairs` and `u` are the weighted outputs, the
+    eigenpairs and the intercept's column of these rows. A trace of `tol` may be left out of the scalar gram.
     """
 
     def __init__(
@@ -47,8 +37,8 @@ class SeparableErrors:
         self.pairs = eigenpairs(G, tol)
         self.u = roots if intercept else None
         self._path = SeparablePath(self.pairs, self.Y, self.u)
-        same = len(self.Y) == len(targets.Y)
-        self.every: Eigenpairs | None = self.pairs if same and self.pairs.full else None
+        # The eigenpairs where they are those of the gram of all rows.
+        self.every = self.pairs if len(self.Y) == len(targets.Y) and self.pairs.full else None
 
     def path(self, operator: Spectrum, alphas: Array, *, entry: bool) -> Iterator[Array]:
         """The error of each output, (d,), at each of `alphas` in turn."""
@@ -102,11 +92,7 @@ def pairwise_errors(
 ) -> Iterator[Array]:
     """The error of each output, (d,), at each of `alphas` in turn; 0 where nothing was observed.
 
-    Parameters
-    ----------
-    K : (N, N) gram of the pairs, scaled by the roots of their weights on both sides, or its eigenpairs
-    intercept : a constant for each output is learned
-    entry : leave out one output of a row at a time instead of all
+    K (N, N) is the gram of the pairs, scaled by the roots of their weights on both sides, or its eigenpairs.
     """
     E = pairs.columns() if intercept else None
     total = pairs.sum_by_output(pairs.weights)
@@ -129,13 +115,8 @@ def error_surface(
 ) -> tuple[Array, Eigenpairs | None]:
     """Mean squared leave-one-out error of each output, (operators, alphas, d), and eigenvectors of the whole gram.
 
-    Parameters
-    ----------
-    operators : in the place of the kernel's own; None keeps it
-    same : (n,) rows of the same number are left out together
-    intercept : a constant for each output is learned
-    entry : leave out one output of a row at a time instead of all
-    tol : relative error that the solutions may have
+    Each of `operators` replaces the kernel's own; None keeps it. Rows of the same number in `same` are left out
+    together; by `entry`, one output of a row at a time instead of all. Solutions may have the relative error `tol`.
     """
     surface = np.empty((len(operators), len(alphas), targets.d))
     every = None
@@ -241,9 +222,9 @@ def candidate_operators(operators: Any, omegas: Any, kernels: list[OperatorKerne
         return [None]
     if omegas is not None and operators is not None:
         raise ValueError("give omegas or operators, not both")
-    candidates: list[Any] = list(operators) if omegas is None else []
-    for omega in [] if omegas is None else omegas:
-        candidates.append(MixedEffect(in_interval(omega, "each of omegas", 0, 1)))
+    if operators is None:
+        operators = [MixedEffect(in_interval(omega, "each of omegas", 0, 1)) for omega in omegas]
+    candidates: list[OutputOperator | None] = list(operators)
     if not candidates:
         raise ValueError("omegas or operators must hold at least one candidate, got none")
     wrong = [kernel for kernel in kernels if kernel.as_separable() is None]

@@ -126,8 +126,7 @@ def _root(A: Array, power: float) -> Array:
 #
 # A metric knows the outputs of the rows that it was learned from: their left-out errors can be too small by a factor of
 # four. So it is learned from one half of the rows and judged by the other half's, each of them left out of the
-# regression
-# on all rows, and the other way round; then learned from all of them.
+# regression on all rows, and the other way round; then learned from all of them.
 
 #: Rows, or groups, from which a metric is learned.
 MIN_ROWS = 50
@@ -138,9 +137,7 @@ WIDTHS = (0.5, 1.0, 2.0, 4.0)
 def halves(order: Indices, groups: Indices | None, *, time_order: bool = False) -> Indices:
     """(n,) 0 or 1: the half of each row, whole groups in one; the earlier and the later rows where they are in time.
 
-    Parameters
-    ----------
-    order : (n,) the rows in random order
+    `order` (n,) has the rows in random order.
     """
     n = len(order)
     if time_order:
@@ -155,11 +152,8 @@ def halves(order: Indices, groups: Indices | None, *, time_order: bool = False) 
 def metric_kernels(X: Array, Y: Array, ridge: float) -> dict[str, ScalarKernel]:
     """Materns in a metric of all directions, and Laplacians in metrics of the axes, by their names.
 
-    Parameters
-    ----------
-    X : (n, p) inputs of comparable scales
-    Y : (n, d) outputs in units of their deviations about 0, nan where one was not observed
-    ridge : the alpha of the regression whose gradients are followed
+    Inputs X (n, p) are of comparable scales, outputs Y (n, d) in units of their deviations about 0, nan where one was
+    not observed. `ridge` is the alpha of the regression whose gradients are followed.
     """
     # One that is missing is taken as the mean: it flattens the gradients and leaves their directions.
     Y = np.where(np.isnan(Y), 0.0, Y)

@@ -188,7 +188,7 @@ class OVKRidgeCV(OVKRegressor):
         with self._fitting(X, y), progress_shown(self.verbose):
             X, inputs, targets, groups = self._read(X, y, sample_weight, task, groups)
             kernel, alpha, solver = self._choose(X, targets, groups)
-            self._learn(kernel, alpha, X, targets, solver, self._landmark_points(X, kernel))
+            self._solve(kernel, alpha, X, targets, solver, self._landmark_points(X, kernel))
             self.inputs_ = inputs
         return self
 

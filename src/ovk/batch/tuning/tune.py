@@ -184,13 +184,8 @@ def left_out_errors(model: OVKRegressor) -> Array:
 class Search:
     """The vector that is searched over: the kernel's parameters, then the logarithms of the noise variances.
 
-    Parameters
-    ----------
-    criterion : what is minimised
-    kernel : resolved kernel to begin with
-    alpha : noise variance to begin with, a number or one for each output
-    shared : one noise level for all outputs
-    fixed : `alpha` is known, and not searched for
+    It begins with a resolved kernel and the noise variance `alpha`, a number or one for each output. One that is
+    `shared` is the same for all outputs; one that is `fixed` is not searched for.
     """
 
     def __init__(
@@ -220,7 +215,7 @@ class Search:
             place = self._kernel_size + number
             low, high = self.bounds[place]
             floor = min(float(np.log(max(least[number], 1e-300))), float(self.start[place]))
-            self.bounds[place] = (floor if low is None else max(low, floor), high)
+            self.bounds[place] = max(low, floor), high
 
     def parameters_at(self, vector: Array) -> dict[str, Any]:
         """`kernel` and `alpha` of a vector of the search."""
@@ -293,9 +288,8 @@ class Search:
 
     def inside(self, vector: Array) -> Array:
         """The nearest vector within the bounds."""
-        low, high = (np.array([np.inf * sign if b is None else b for b in side]) for sign, side in
-                     zip((-1, 1), zip(*self.bounds, strict=True), strict=True))  # fmt: skip
-        return np.clip(vector, low, high)
+        low, high = np.reshape(self.bounds, (-1, 2)).T
+        return np.asarray(np.clip(vector, low, high))
 
     def _drawn(self, rng: np.random.Generator) -> Array:
         drawn = self.start + RESTART_SPREAD * rng.standard_normal(len(self.start))

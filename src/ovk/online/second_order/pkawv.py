@@ -123,7 +123,12 @@ class PKAWV(SecondOrder):
     """
 
     _saved_state = ("_left",)
-    _state_classes = {"ridges_": ProgressiveRidge, "past_": LearnedRows, "limits_": ResidualLimits}
+    _state_classes = {
+        "features_": StreamFeatures,
+        "ridges_": ProgressiveRidge,
+        "past_": LearnedRows,
+        "limits_": ResidualLimits,
+    }
 
     kernel: Any = None
     alpha: float = 1.0
