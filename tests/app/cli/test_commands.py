@@ -285,7 +285,7 @@ def test_columns_that_never_vary_are_named(ovk, tmp_path, command):
     assert code == 0
     assert "Column 'stuck' is 7.5 in every row, so that it says nothing about the outputs." in err
     assert "Column 'z' is 3 in every row, so that it leaves nothing to learn." in err
-    assert re.search(r"^  z .* -( |$)", out, re.MULTILINE), "R2 of a constant is unknown"
+    assert re.search(r"^z .* -( |$)", out, re.MULTILINE), "R2 of a constant is unknown"
     cells = re.search(r"<td[^>]*>stuck</td>(.*?)</tr>", page.read_text(encoding="utf-8"))[1]
     assert re.findall(r">([^<]+)</td>", cells)[-1] == "0"
 

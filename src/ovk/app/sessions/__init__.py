@@ -1,9 +1,9 @@
 """Tables and streams learned from files, also across interruptions: sessions, checkpoints, predictions, summaries."""
 
-from ovk.app.sessions.file_predictions import FilePredictions as FilePredictions
 from ovk.app.sessions.forecasts import Forecast as Forecast
 from ovk.app.sessions.group_errors import GroupErrors as GroupErrors
 from ovk.app.sessions.merging import merge_sessions
+from ovk.app.sessions.predictions import FilePredictions as FilePredictions
 from ovk.app.sessions.predictions import OtherSession
 from ovk.app.sessions.predictions import PredictionColumns as PredictionColumns
 from ovk.app.sessions.session import Interrupted, Session, StopSignals, learn

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.app.sessions.file_predictions import FilePredictions
 from ovk.app.sessions.forecasts import Forecast, HorizonErrors, forecast
 from ovk.app.sessions.predictions import (
     MAX_BAD_ROWS_KEPT,
+    FilePredictions,
     PredictionColumns,
     PredictionFolder,
     Predictions,
@@ -286,7 +286,7 @@ class Session(LearnedTable, State, Registered):
                 + "; ".join(f"row {row}: {fault}" for row, fault in rows.bad[:3])
             )
         session = cls.from_warm_up(settings, preparation, rows)
-        session.id, session.head = _identity(settings, records.digest()), known
+        session.id, session.head = identity(repr(settings.get_params(deep=False)), records.digest()), known
         return StreamRun(session, records, chain([rest], batches))
 
     @classmethod
@@ -442,9 +442,9 @@ class Session(LearnedTable, State, Registered):
             self.moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
 
 
-def _identity(settings: Settings, digest: str) -> str:
+def identity(*of: str) -> str:
     """The id of a session. Not a random number: two runs that learned the same rows make the same file."""
-    return hashlib.sha256(f"{settings.get_params(deep=False)!r} {digest}".encode()).hexdigest()[:32]
+    return hashlib.sha256(" ".join(of).encode()).hexdigest()[:32]
 
 
 def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:

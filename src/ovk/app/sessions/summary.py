@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ovk.app.sessions.predictions import RowPredictor
 from ovk.app.tables import UNUSED, Preparation
 from ovk.base import Array, Category, Instant, as_instants
 from ovk.evaluation import LEVEL, REGRESSION, ProgressiveResult, RecentErrors, RunningMoments, ScoreTable, Task
+
+if TYPE_CHECKING:
+    from ovk.app.sessions.predictions import RowPredictor
 
 #: Most names of columns in one line, and most classes in a table of text.
 MAX_COLUMNS_LISTED, MAX_CLASSES_SHOWN = 50, 12
@@ -107,11 +109,7 @@ class Summary:
 
 
 def model_heading(name: str) -> str:
-    """The heading of a model's column.
-
-    >>> model_heading("PKAWV"), model_heading("coupled (PKAWV)"), model_heading("model")
-    ('model (PKAWV)', 'coupled (PKAWV)', 'model')
-    """
+    """The heading of a model's column."""
     return name if "(" in name or name == "model" else f"model ({name})"
 
 
@@ -264,15 +262,7 @@ MAX_FAULTS_TOLD, MAX_ROWS_NAMED = 5, 3
 
 
 def bad_row_kinds(bad: int, faults: Sequence[BadRow]) -> list[str]:
-    """A line for each kind of fault with how often it was met, the most frequent first, and one for all others.
-
-    >>> error = "'ERR' in column 'x' is treated as missing"
-    >>> for line in bad_row_kinds(250, [*((row, error) for row in range(7, 57)), (90, "1 fields instead of 2")]):
-    ...     print(line)
-    'ERR' in column 'x' is treated as missing: 50 rows (7, 8, 9, ...)
-    1 fields instead of 2: row 90
-    199 more rows
-    """
+    """A line for each kind of fault with how often it was met, the most frequent first, and one for all others."""
     rows: dict[str, list[int]] = {}
     for row, fault in faults:
         rows.setdefault(fault, []).append(row)
@@ -287,11 +277,7 @@ def bad_row_kinds(bad: int, faults: Sequence[BadRow]) -> list[str]:
 
 
 def bad_rows_note(bad: int, faults: Sequence[BadRow]) -> str:
-    """The same as one sentence.
-
-    >>> bad_rows_note(1, [(3, "'ERR' in column 'x' is treated as missing")])
-    "1 row had unreadable cells ('ERR' in column 'x' is treated as missing: row 3)."
-    """
+    """The same as one sentence."""
     return f"{bad:,} row{'s' if bad > 1 else ''} had unreadable cells ({'; '.join(bad_row_kinds(bad, faults))})."
 
 
@@ -338,18 +324,7 @@ MIN_CORRELATION = 0.005
 
 
 def kernel_in_words(kernel: Any, outputs: Sequence[str]) -> str:
-    """Which scalar kernels a fitted kernel consists of, and how strongly it couples the outputs.
-
-    >>> from ovk.kernels import Gaussian, Linear
-    >>> from ovk.operators import Dense, Identity
-    >>> kernel_in_words(Gaussian(2.0) * Dense([[1.0, 0.8], [0.8, 1.0]]), ["zinc", "lead"])
-    'Gaussian kernel, outputs coupled (most: zinc and lead, 0.80)'
-    >>> kernel_in_words((Gaussian(2.0) + 0.5 * Gaussian(1.0) + Linear()) * Identity(2), ["zinc", "lead"])
-    'sum of 3 kernels (Gaussian, Linear), outputs not coupled'
-    >>> from ovk.kernels import Mapped
-    >>> kernel_in_words(Mapped(Gaussian(2.0), [[1.0]]) * Identity(1), ["zinc"])
-    'Gaussian kernel in a learned metric'
-    """
+    """Which scalar kernels a fitted kernel consists of, and how strongly it couples the outputs."""
     terms = kernel.terms()
     found = [name for term in terms for name in re.findall(r"\b([A-Z]\w+)\(", repr(term.kernel))]
     names = [name for name in found if name != "Mapped"]
