@@ -64,9 +64,6 @@ class TableModel(LearnedTable, State, Registered):
 
     Attributes
     ----------
-    settings : `Settings`
-    preparation : how rows are made inputs and outputs
-    scaling : how they are scaled
     estimator : `OVKRidge`, of classes `OVKClassifier` or `OVKClassifierCV`, learned from all rows
     recent : errors of the rows that were left out of a first fit, for intervals; `GroupErrors` with groups, empty for
         classes
@@ -258,13 +255,6 @@ def valid_for(settings: Settings) -> str:
     return f"errors and intervals are those of further rows like these; {cure}"
 
 
-def rows_learned(known: int, total: int) -> str:
-    """How many rows are learned, and why they are not all of the table."""
-    if known == total:
-        return f"{known:,} rows"
-    return f"{known:,} of {total:,} rows ({total - known:,} {'has' if total - known == 1 else 'have'} no known target)"
-
-
 def fit_table(records: Records, settings: Settings, on_progress: Callable[[str], None] | None = None) -> TableModel:
     """Learn a table: kernel ridge regression, or classification, with everything chosen by the data.
 
@@ -298,7 +288,11 @@ def fit_table(records: Records, settings: Settings, on_progress: Callable[[str],
 
 def _announcement(table: WholeTable, settings: Settings) -> str:
     """What takes seconds."""
-    rows = rows_learned(len(table.X), table.n_rows)
+    known, total = len(table.X), table.n_rows
+    rows = f"{known:,} rows"
+    if known < total:
+        missing = f"{total - known:,} {'has' if total - known == 1 else 'have'} no known target"
+        rows = f"{known:,} of {total:,} rows ({missing})"
     if settings.classify:
         return f"choosing kernel and alpha on {rows}"
     metrics = table.X.shape[1] <= MAX_METRIC_INPUTS and settings.coupling is None
