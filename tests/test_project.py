@@ -38,8 +38,9 @@ PUBLIC = [(name, thing) for name, thing in public_names() if inspect.isclass(thi
 
 #: Contracts and records: there is nothing to run before somebody implements or returns one.
 WITHOUT_EXAMPLE = {
-    "ChangedClass", "ErrorBound", "NewerFormat", "NotDifferentiable", "OperatorKernel", "OutputOperator",
-    "ScalarKernel", "SingularSystem", "TableModel", "TruncationWarning", "UnknownClass", "kernel_eigenvalues",
+    "ChangedClass", "ErrorBound", "NewerFormat", "NotDifferentiable", "OperatorKernel", "OtherSession",
+    "OutputOperator", "ScalarKernel", "SingularSystem", "TableModel", "TruncationWarning", "UnknownClass",
+    "kernel_eigenvalues",
 }  # fmt: skip
 
 

@@ -31,6 +31,8 @@ from ovk.evaluation.task import REGRESSION as REGRESSION
 from ovk.evaluation.task import Scores as Scores
 from ovk.evaluation.task import ScoreTable as ScoreTable
 from ovk.evaluation.task import Task as Task
+from ovk.evaluation.task import is_share as is_share
+from ovk.evaluation.task import printable as printable
 from ovk.intervals import Regions
 from ovk.intervals import rows_needed as rows_needed
 

@@ -453,17 +453,19 @@ def progressive(
     100 rows before them learned, not tested
     1,000 support points
     <BLANKLINE>
-    mean squared error             OLOK  last value  running mean
-    ------------------------  ---------  ----------  ------------
-    y0                            5.252       208.1         105.2
-    y1                           0.3911       3.739         1.903
-    relative to running mean     0.1013       1.971             1
+    mean squared error
+                                 OLOK   last value   running mean
+    -------------------------------------------------------------
+    y0                          5.252        208.1          105.2
+    y1                         0.3911        3.739          1.903
+    relative to running mean   0.1013        1.971              1
     <BLANKLINE>
-    mean absolute error            OLOK  last value  running mean
-    ------------------------  ---------  ----------  ------------
-    y0                             1.35       11.47         8.239
-    y1                           0.4388       1.396         1.087
-    relative to running mean     0.2572       1.337             1
+    mean absolute error
+                                 OLOK   last value   running mean
+    -------------------------------------------------------------
+    y0                           1.35        11.47          8.239
+    y1                         0.4388        1.396          1.087
+    relative to running mean   0.2572        1.337              1
 
     Classes:
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -121,7 +121,7 @@ def interval_counts(regions: Regions, Y: Array) -> tuple[Array, Array, Array, Ar
     return seen, np.where(seen, regions.covered, 0.0), finite, np.where(finite, width, 0.0)
 
 
-#: Outputs shown in a table; of more, only the first and the last ones.
+#: Outputs or classes shown in a table.
 MAX_ROWS_SHOWN = 12
 
 
@@ -331,7 +331,7 @@ class ProgressiveResult:
             yield f"{int(self.support_sizes[-1]):,} support points"
         for table in self.task.tables(self.learners, self.names):
             yield ""
-            yield from _table(table)
+            yield from table.lines(MAX_ROWS_SHOWN)
         if self.intervals is not None:
             yield ""
             yield from self._interval_lines(self.intervals)
@@ -342,13 +342,16 @@ class ProgressiveResult:
         if found.n_unbounded:
             yield f"{self._unbounded(found)} had no bounds: too few errors were known"
         if joint:
-            yield from _table(ScoreTable("intervals", self.outputs, ("mean width",), found.width[:, None]))
+            yield from ScoreTable("intervals", self.outputs, ("mean width",), found.width[:, None]).lines(
+                MAX_ROWS_SHOWN
+            )
             return
         both, last = np.column_stack([found.coverage, found.width]), np.array([np.nan, np.nan])
         if np.isfinite(found.coverage).any():
             last[0] = np.nanmean(found.coverage)
         mean = ("mean of outputs", last) if len(self.outputs) > 1 else None
-        yield from _table(ScoreTable("intervals", self.outputs, ("coverage", "mean width"), both, relative=mean))
+        table = ScoreTable("intervals", self.outputs, ("coverage", "mean width"), both, relative=mean)
+        yield from table.lines(MAX_ROWS_SHOWN)
 
     def _unbounded(self, found: IntervalResult) -> str:
         """How many outcomes of which outputs had infinite intervals."""
@@ -362,28 +365,3 @@ class ProgressiveResult:
         shown = [f"{count} outcomes of {name}" for name, count in list(counts.items())[:MAX_NAMES]]
         more = len(counts) - MAX_NAMES
         return ", ".join(shown) + (f" and some of {more} more outputs" if more > 0 else "")
-
-
-def _table(table: ScoreTable) -> Iterator[str]:
-    """A line for each row of a table, and a column for each learner."""
-    last = [] if table.relative is None else [table.relative[0]]
-    first = max(len(name) for name in (*table.rows, "mean absolute error", *last))
-    widths = [max(len(name), 9) for name in table.columns]
-
-    def line(head: str, cells: Sequence[str]) -> str:
-        return "  ".join([head.ljust(first), *(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))])
-
-    yield line(table.title, table.columns)
-    yield line("-" * first, ["-" * width for width in widths])
-    d = len(table.rows)
-    for q, row in enumerate(table.rows):
-        if d <= MAX_ROWS_SHOWN or q < MAX_ROWS_SHOWN - 2 or q == d - 1:
-            yield line(row, [_number(value) for value in table.values[q]])
-        elif q == MAX_ROWS_SHOWN - 2:
-            yield f"... {d - MAX_ROWS_SHOWN + 1} more"
-    if table.relative is not None:
-        yield line(table.relative[0], [_number(value) for value in table.relative[1]])
-
-
-def _number(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.4g}"

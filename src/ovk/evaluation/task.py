@@ -252,6 +252,53 @@ class ScoreTable(NamedTuple):
     largest: tuple[bool, ...] = ()
     relative: tuple[str, Array] | None = None
 
+    def lines(self, max_rows: int | None = None) -> list[str]:
+        """The table as lines of text, of at most `max_rows` rows; of classes these are the most frequent ones.
+
+        >>> values = np.array([[0.25, 1.0], [3.0, np.nan], [0.5, 2.0]])
+        >>> print("\\n".join(ScoreTable("errors", ("y", "z", "u"), ("model", "mean"), values).lines(2)))
+        errors
+            model   mean
+        ----------------
+        y    0.25      1
+        z       3      -
+        ... 1 more
+        """
+        rows = list(zip(self.rows, self.values.tolist(), strict=True))
+        if max_rows is not None and len(rows) > max_rows and self.columns[0] == "rows":
+            rows.sort(key=lambda row: -row[1][0])
+        hidden = len(rows) - len(rows[:max_rows])
+        rows = rows[:max_rows] + ([] if self.relative is None else [(self.relative[0], self.relative[1].tolist())])
+        names = ["", *(printable(name) for name, _ in rows)]
+        lines = [name.ljust(max(map(len, names))) for name in names]
+        for k, heading in enumerate(self.columns):
+            cells = [printable(heading), *(_cell(heading, values[k]) for _, values in rows)]
+            width = max(map(len, cells))
+            lines = [f"{line}   {cell:>{width}}" for line, cell in zip(lines, cells, strict=True)]
+        more = [f"... {hidden:,} more"] if hidden else []
+        return [self.title, lines[0], "-" * len(lines[0]), *lines[1:], *more]
+
+
+def is_share(heading: str) -> bool:
+    """Whether a column of a table holds shares."""
+    return heading == "share" or heading.endswith("interval")
+
+
+def _cell(heading: str, value: float) -> str:
+    """A number with four digits, or a percentage."""
+    if np.isnan(value):
+        return "-"
+    return f"{value:.0%}" if is_share(heading) else f"{int(value):,}" if heading == "rows" else f"{value:.4g}"
+
+
+def printable(text: str) -> str:
+    """A name without control characters.
+
+    >>> printable("y [kg]\\x1b[2J")
+    'y [kg][2J'
+    """
+    return "".join(letter for letter in text if letter.isprintable())
+
 
 # Tasks.
 

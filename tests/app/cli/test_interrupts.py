@@ -13,7 +13,7 @@ import pytest
 
 from household import series
 from ovk.app.cli import main
-from ovk.app.sessions.learning import load_session
+from ovk.app.sessions import load_session
 from processes import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
@@ -97,15 +97,15 @@ TELLING = """
 import sys
 from pathlib import Path
 from ovk.app.cli import main
-from ovk.app.sessions.session import BlockReader
+from ovk.app.sessions.session import StreamRun
 
-signs, read = Path(sys.argv.pop(1)), BlockReader.read
+signs, read = Path(sys.argv.pop(1)), StreamRun.read
 
 def telling(self):
     (signs / str(self.session.offset)).touch()
     return read(self)
 
-BlockReader.read = telling
+StreamRun.read = telling
 main(sys.argv[1:])
 """
 

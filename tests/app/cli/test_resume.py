@@ -5,8 +5,7 @@ import json
 import pytest
 
 from household import series
-from ovk.app.sessions import Session, Settings
-from ovk.app.sessions.learning import load_session
+from ovk.app.sessions import Session, Settings, load_session
 from ovk.app.tables import open_records
 
 ASK = [
@@ -76,13 +75,15 @@ def test_an_older_copy_of_a_model_does_not_remove_what_the_later_one_wrote(ovk, 
     assert contents(parts) == before
     # A folder of its own is as good as ever.
     assert ovk("stream", path, "--resume", tmp_path / "old.ovk", "--predictions", tmp_path / "new")[0] == 0
-    assert (tmp_path / "old.ovk").read_bytes() == model.read_bytes() or load_session(tmp_path / "old.ovk").lines == 0
+    assert (tmp_path / "old.ovk").read_bytes() == model.read_bytes() or load_session(
+        tmp_path / "old.ovk"
+    ).prediction_lines == 0
 
 
 def test_an_unfinished_part_that_is_gone(ovk, tmp_path):
     path, model, parts = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk", tmp_path / "parts"
     assert ovk("stream", path, *ASK, "--resume", model, "--predictions", parts)[0] == 0
-    assert load_session(model).lines == 100
+    assert load_session(model).prediction_lines == 100
     part = parts / "part-000002.csv"
     text = part.read_text(encoding="utf-8")
     part.write_text(text[: len(text) // 2], encoding="utf-8")
@@ -239,8 +240,9 @@ def test_blocks_of_a_further_file_begin_at_multiples_of_their_size(tmp_path):
     """Where the first file was shorter than a block, too."""
     short, long = series(tmp_path / "short.csv", 60), series(tmp_path / "long.csv", 300, seed=1)
     with open_records(short) as records:
-        session, learning = Session.start(records, Settings(["a", "b"], lags=[1], warm_up=20, block=100))
-        assert [len(found.rows) for found in learning] == [40]
+        run = Session.start(records, Settings(["a", "b"], lags=[1], warm_up=20, block=100))
+        assert [len(found.rows) for found in run] == [40]
+    session = run.session
     with open_records(long) as records:
         assert [len(found.rows) for found in session.continue_with(records)] == [100, 100, 100]
     assert session.head[0] == 100

@@ -34,7 +34,9 @@ def test_a_stream_is_learned_and_told(ovk, tmp_path):
     assert isinstance(session, Session)
     assert session.offset == 1500
     assert {"word=red", "word=blue", "word=green", "x", "a lag 3"} < set(session.preparation.feature_names_)
-    assert sorted(p.name for p in parts.glob("part-*")) == [f"part-{k:06d}.csv" for k in range(session.parts)]
+    assert sorted(p.name for p in parts.glob("part-*")) == [
+        f"part-{k:06d}.csv" for k in range(session.prediction_files)
+    ]
     assert sorted(p.name for p in parts.iterdir() if not p.name.startswith("part-")) == ["manifest.json"]
     rows = [row for p in sorted(parts.glob("part-*")) for row in csv.DictReader(p.read_text().splitlines())]
     assert [int(row["row"]) for row in rows] == list(range(201, 1501))

@@ -10,6 +10,9 @@ from typer.testing import CliRunner
 import ovk
 from ovk.app.cli.app import app
 from ovk.app.sessions import TableModel
+from ovk.app.sessions.summary import bad_row_kinds, bad_rows_note, kernel_in_words
+from ovk.kernels import Gaussian, Linear, Mapped
+from ovk.operators import Dense, Identity
 
 
 @pytest.fixture
@@ -44,7 +47,7 @@ def test_says_what_was_left_out_and_what_was_chosen(table):
     assert "120 rows were read" in text
     assert "errors on rows left out of a first fit: every fifth row" in text
     assert re.search(r"^ +RMSE +RMSE of the mean +R2 +in 90% interval$", text, re.MULTILINE)
-    assert re.search(r"^  zinc( +[\d.e-]+){3} +(\d+%|-)$", text, re.MULTILINE)
+    assert re.search(r"^zinc( +[\d.e-]+){3} +(\d+%|-)$", text, re.MULTILINE)
     assert re.search(r"^chosen: .*, alpha ", text, re.MULTILINE)
 
 
@@ -52,7 +55,7 @@ def test_classes(table):
     model = ovk.fit_file(table, "rock", classify=True)
     assert model.settings.classify
     assert re.search(r"^ +model +majority$", text := str(model.summary()), re.MULTILINE)
-    assert re.search(r"^  accuracy +[\d.]+ +0\.5", text, re.MULTILINE)
+    assert re.search(r"^accuracy +[\d.]+ +0\.5", text, re.MULTILINE)
 
 
 def test_cells_that_cannot_be_read_are_named(table):
@@ -107,3 +110,29 @@ def test_no_metric_of_many_inputs(tmp_path, monkeypatch):
     assert "metric" not in ovk.fit_file(path, "y").chosen()
     monkeypatch.setattr("ovk.app.sessions.table_model.MAX_METRIC_INPUTS", 6)
     assert "metric" in ovk.fit_file(path, "y").chosen()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "outputs", "words"),
+    [
+        (Gaussian(2.0) * Dense([[1.0, 0.8], [0.8, 1.0]]), 2, "Gaussian kernel, outputs coupled (most: a and b, 0.80)"),
+        (
+            (Gaussian(2.0) + 0.5 * Gaussian(1.0) + Linear()) * Identity(2),
+            2,
+            "sum of 3 kernels (Gaussian, Linear), outputs not coupled",
+        ),
+        (Mapped(Gaussian(2.0), [[1.0]]) * Identity(1), 1, "Gaussian kernel in a learned metric"),
+    ],
+)
+def test_kernels_are_told_in_words(kernel, outputs, words):
+    assert kernel_in_words(kernel, ["a", "b"][:outputs]) == words
+
+
+def test_bad_rows_are_told_by_kind():
+    error = "'ERR' in column 'x' is treated as missing"
+    assert bad_row_kinds(250, [*((row, error) for row in range(7, 57)), (90, "1 fields instead of 2")]) == [
+        f"{error}: 50 rows (7, 8, 9, ...)",
+        "1 fields instead of 2: row 90",
+        "199 more rows",
+    ]
+    assert bad_rows_note(1, [(3, error)]) == f"1 row had unreadable cells ({error}: row 3)."

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ovk.app.sessions import Session, Settings, fit_table, learn
+from ovk.app.sessions import Settings, fit_table, learn
 from ovk.app.sessions.forecasts import horizon_errors, quantiles, roll_forward
 from ovk.app.tables import open_records
 from ovk.base import as_dates, following
@@ -214,10 +214,7 @@ def test_inputs_of_the_future(tmp_path, start):
 def test_a_model_that_nothing_leads_on(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(100)), encoding="utf-8")
-    with open_records(path) as records:
-        session, rows = Session.start(records, Settings(["y"], features=["x"]))
-        for _ in rows:
-            pass
+    session = learn(path, Settings(["y"], features=["x"]))
     with pytest.raises(ValueError, match="future is not known"):
         session.forecast(3)
     with pytest.raises(ValueError, match="steps must"):

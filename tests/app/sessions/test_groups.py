@@ -79,7 +79,7 @@ def test_the_command_does_the_same(known, grouped, tmp_path):
     np.testing.assert_allclose(found["left_out_mse"], grouped.scores[0].mse, rtol=1e-9)
     assert found["columns"]["patient"] == "not used: its groups are left out together"
     assert found["groups"] == "patient"
-    assert found["remarks"] == []
+    assert found["warnings"] == []
 
 
 def test_a_group_has_one_vote():

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import ovk
 from ovk.app.cli.app import app
-from ovk.app.sessions import Session, Settings, fit_table
+from ovk.app.sessions import Settings, fit_table, learn
 from ovk.app.tables import Batch, open_records
 
 
@@ -53,10 +53,7 @@ def test_predicts_what_the_command_writes(learned, new, tmp_path):
 
 def test_sessions_and_classes_predict_files_too(tmp_path):
     path = _write(tmp_path / "t.csv", [f"{i % 7},{i % 7}" for i in range(300)], "x,y")
-    with open_records(path) as records:
-        session, batches = Session.start(records, Settings(["y"], warm_up=100))
-        for _ in batches:
-            pass
+    session = learn(path, Settings(["y"], warm_up=100))
     found = session.predict_file(path, 0.5)
     assert list(found) == ["row", "y", "y low", "y high", "y outcome"]
     np.testing.assert_array_equal(found["y outcome"], np.arange(300) % 7)

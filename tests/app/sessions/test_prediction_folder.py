@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ovk.app.sessions import OtherSession, PredictionColumns, PredictionFolder, Predictions
+from ovk.app.sessions import OtherSession, PredictionColumns
+from ovk.app.sessions.predictions import PredictionFolder, Predictions
 
 
 def some(first, last):
@@ -29,17 +30,17 @@ def test_an_unfinished_part_is_replaced_unless_it_begins_with_the_same_rows(parq
     three, five = written("three", some(0, 3)), written("five", some(0, 3), some(3, 5))
     assert three != five
     # A run that was killed had come further than the state of the session, which knows of two rows.
-    assert written("five", some(2, 3), done=1, lines=2) == five
-    assert written("five", some(2, 3), done=1, lines=2, finished=True) == three
+    assert written("five", some(2, 3), files=1, lines=2) == five
+    assert written("five", some(2, 3), files=1, lines=2, finished=True) == three
     # Other rows, and what is no table, are replaced.
-    session = opened("three", done=1, lines=2)
+    session = opened("three", files=1, lines=2)
     session.add(some(7, 9))
     session.commit(finished=False)
     assert (tmp_path / "three" / name).read_bytes() == written("other", some(0, 2), some(7, 9))
-    session = opened("five", done=1, lines=3)
+    session = opened("five", files=1, lines=3)
     (tmp_path / "five" / name).write_bytes(b"no table")
     session.commit(finished=False)
     assert (tmp_path / "five" / name).read_bytes() == three
     (tmp_path / "five" / name).write_bytes(b"no table")
     with pytest.raises(OtherSession, match="does not hold the 3 predictions"):
-        opened("five", done=1, lines=3)
+        opened("five", files=1, lines=3)

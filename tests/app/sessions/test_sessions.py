@@ -12,9 +12,9 @@ from ovk.app.tables import open_records
 
 def run(path, **settings):
     with open_records(path) as records:
-        session, learning = Session.start(records, Settings(["a", "b"], **settings))
-        found = list(learning)
-    return session, np.concatenate([predictions.F for predictions in found])
+        run = Session.start(records, Settings(["a", "b"], **settings))
+        found = list(run)
+    return run.session, np.concatenate([predictions.F for predictions in found])
 
 
 @pytest.mark.parametrize("model", [*MODELS, "auto"])

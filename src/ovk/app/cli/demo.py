@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from scipy.signal import lfilter
 from ovk import OLOK, PKAWV, load, progressive, save
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import Bar, Exit, err, exit_code_on_error, print_json, show
-from ovk.app.sessions import result_summary, table_lines
+from ovk.app.sessions import result_summary
 from ovk.base import one_blas_thread
 from ovk.datasets import make_stream
 from ovk.evaluation import ProgressiveResult, RefittedRidge, ScoreTable
@@ -41,12 +40,7 @@ COMMANDS = (
 
 
 def write_demo_table(path: Path) -> None:
-    """Write hourly readings of four stations as CSV: a day and a week in them, the weather, and gaps.
-
-    Parameters
-    ----------
-    path : the file to write, with a column for the time and one for each station
-    """
+    """Write hourly readings of four stations as CSV: a day and a week in them, the weather, and gaps."""
     rng = np.random.default_rng(0)
     hours = np.arange(24 * 7 * WEEKS)
     day, week = 2 * np.pi * hours / 24, 2 * np.pi * hours / 168
@@ -113,22 +107,20 @@ def command(
         show("")
     with one_blas_thread(tiles=1):
         results, models = _evaluate(stream)
-    found = _together(results, stream.target_names)
     seconds = time.perf_counter() - start
     model_file, page, file = folder / "demo.ovk", folder / "report.html", folder / "demo.csv"
     write_demo_table(file)
-    best = models[next(iter(results))]
+    best, X = models[FORGETS], stream.data[-5:]
     save(best, model_file)
-    again = load(model_file)
-    X = stream.data[-5:]
-    same = bool(np.array_equal(again.predict(X), best.predict(X)))
+    same = bool(np.array_equal(load(model_file).predict(X), best.predict(X)))
+    found = _together(results, stream.target_names)
     errors = _errors(found, rows)
     drawn = _report(found, page, seconds, rows, missing, _conclusion(errors))
     if as_json:
         print_json(
             {
                 "rows": rows,
-                "mse": {learner.name: learner.mse for learner in (found.model, *found.baselines)},
+                "mse": {learner.name: learner.mse for learner in found.learners},
                 "seconds": seconds,
                 "report": page if drawn else None,
                 "model_file": model_file,
@@ -139,7 +131,7 @@ def command(
         return
     periods = ("before the drift", "during", "after", "all rows")
     table = ScoreTable("mean squared error", tuple(errors), periods, np.array(list(errors.values())))
-    for line in [*table_lines(table), *_conclusion(errors).splitlines(), ""]:
+    for line in [*table.lines(), "", *_conclusion(errors).splitlines(), ""]:
         show(line)
     if drawn:
         show(f"report: {page} (open it in a browser)")
@@ -174,11 +166,15 @@ def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]
 
 def _together(results: dict[str, ProgressiveResult], outputs: list[str]) -> ProgressiveResult:
     """All learners in one result, the first of them as its model."""
-    named = {name: result.model._replace(name=name) for name, result in results.items()}
-    first, *others = named
-    result = results[first]
-    beside = (*(named[name] for name in others), *result.baselines)
-    return replace(result, model=named[first], baselines=beside, outputs=tuple(outputs))
+    first, *others = results.values()
+    model, *beside = (result.model._replace(name=name) for name, result in results.items())
+    return replace(
+        first,
+        model=model,
+        baselines=(*beside, *first.baselines),
+        baseline_predictions=(*(one.predictions for one in others), *(first.baseline_predictions or ())),
+        outputs=tuple(outputs),
+    )
 
 
 def _report(found: ProgressiveResult, page: Path, seconds: float, rows: int, missing: float, conclusion: str) -> bool:
@@ -202,16 +198,8 @@ def _report(found: ProgressiveResult, page: Path, seconds: float, rows: int, mis
 
 def _errors(found: ProgressiveResult, rows: int) -> dict[str, list[float]]:
     """Mean squared errors of each learner: before, during and after the drift, and of all rows."""
-    thirds = [int(np.searchsorted(found.rows, rows * k // 3)) for k in (1, 2)]
-    errors = {}
-    for learner in (found.model, *found.baselines):
-        sums = np.nansum(learner.mse_curve * found.counts, axis=1), found.counts.sum(axis=1)
-        at = [0, *thirds, len(found.rows) - 1]
-        parts = [
-            (sums[0][b] - (sums[0][a] if a else 0)) / (sums[1][b] - (sums[1][a] if a else 0)) for a, b in pairwise(at)
-        ]
-        errors[learner.name] = [*map(float, parts), float(np.mean(learner.mse))]
-    return errors
+    parts = [*(found.part(slice(rows * k // 3, rows * (k + 1) // 3)) for k in range(3)), found]
+    return {one.name: [float(np.mean(part.learners[k].mse)) for part in parts] for k, one in enumerate(found.learners)}
 
 
 def _conclusion(errors: dict[str, list[float]]) -> str:

@@ -22,9 +22,10 @@ from ovk.persistence import save as save_model
 SCHEDULER_TIMEOUT = 30
 
 
-@takes_settings("fit")
+@takes_settings(Settings, "fit")
 def command(
     file: File,
+    settings: Settings,
     save: Annotated[Path, typer.Option(help="File for the model.")],
     report: Report = None,
     landmarks: Annotated[
@@ -36,9 +37,6 @@ def command(
     warn_bad: WarnBad = 0.01,
     form: Format = "",
     as_json: Json = False,
-    *,
-    settings: Settings,
-    given: set[str],
 ) -> None:
     """Learn a table that fits in memory: ridge regression with kernel, alpha and coupling chosen by leave-one-out.
 

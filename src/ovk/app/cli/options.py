@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ovk.app.cli.output import Exit, Failure, exit_code_on_error
-from ovk.app.sessions import Settings, option_of
+from ovk.app.sessions import Settings, declared, option_of
 from ovk.app.tables import FORMATS as ENDINGS
 from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass
 from ovk.persistence import inspect as inspect_file
@@ -71,34 +71,34 @@ LevelOfModel = Annotated[
 ]
 
 
-# An option for each setting, as `Settings` declares it.
+# An option for each setting, as a class declares it.
 
 
-def takes_settings(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for each of its settings.
+def takes_settings(cls: type, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give the command of that name an option for each setting that a class such as `Settings` declares.
 
-    The command is called with `settings`, and `given`, the names of the parameters that stand on the command line.
+    The options stand in the place of its parameter `settings`. A parameter `given` has the names of the parameters that
+    stand on the command line.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        declared = Settings.declared(name)
+        options = declared(cls, name)
+        own = inspect.signature(command, eval_str=True).parameters
 
         def run(context: typer.Context, **values: Any) -> None:
-            given = {one for one in values if context.get_parameter_source(one).name == "COMMANDLINE"}  # type: ignore[union-attr]
-            settings = Settings(**{one.name: _parsed(one, values.pop(one.name)) for one in declared})
-            with exit_code_on_error(Exit.USAGE):
-                settings.check(options=True)
-            command(**values, settings=settings, given=given)
+            if "given" in own:
+                sources = {one: context.get_parameter_source(one) for one in values}
+                values["given"] = {one for one, source in sources.items() if source and source.name == "COMMANDLINE"}
+            settings = cls(**{one.name: _parsed(one, values.pop(one.name)) for one in options})
+            if isinstance(settings, Settings):
+                with exit_code_on_error(Exit.USAGE):
+                    settings.check(options=True)
+            command(**values, settings=settings)
 
-        own = inspect.signature(command, eval_str=True).parameters.values()
-        first, *others = [one for one in own if one.name not in ("settings", "given")]
-        context = inspect.Parameter("context", first.kind, annotation=typer.Context)
-        options = [setting_option(one, name) for one in declared]
-        every = [
-            context,
-            first,
-            *sorted([*options, *others], key=lambda one: one.default is not inspect.Parameter.empty),
-        ]
+        every = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+        for one in own.values():
+            every += [setting_option(field, name) for field in options] if one.name == "settings" else [one]
+        every = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in every if one.name != "given"]
         run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in every}
         run.__doc__ = command.__doc__

@@ -30,8 +30,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ovk.app.sessions import OtherSession, SessionProgress, Summary, printable
+from ovk.app.sessions import OtherSession, SessionProgress, Summary
 from ovk.app.tables import BrokerError, Records, StreamLost
+from ovk.evaluation import printable
 from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass
 
 #: Results. (No emoji: `:b:` may be part of a column's name.)

@@ -15,7 +15,7 @@ import typer
 
 from ovk.app.cli.options import File, Format, Json, LevelOfModel, Out, check_output_path, listed
 from ovk.app.cli.output import Exit, Failure, err, exit_code_on_error, plain, show
-from ovk.app.sessions import MAX_BAD, FilePredictions, LearnedTable, PredictionColumns
+from ovk.app.sessions import FilePredictions, LearnedTable, PredictionColumns, Settings
 from ovk.app.tables import open_records
 from ovk.persistence import load, replacing
 
@@ -87,7 +87,7 @@ def command(
     max_bad: Annotated[
         float,
         typer.Option(help="Stop with an error if more than this share of the rows has unreadable cells.", min=0, max=1),
-    ] = MAX_BAD,
+    ] = Settings.max_bad,
     form: Format = "",
     as_json: Json = False,
 ) -> None:

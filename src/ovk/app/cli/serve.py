@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
+from ovk.app.cli.options import takes_settings
 from ovk.app.cli.output import Exit, Failure, exit_code_on_error
 from ovk.app.serve import Limits, create_app, is_loopback
 from ovk.app.sessions import Interrupted, StopSignals
 
-_DEFAULT = Limits()
 
-
+@takes_settings(Limits, "serve")
 def command(
     models: Annotated[list[Path], typer.Argument(help="Model files, served under their names.")],
     host: Annotated[
@@ -32,19 +32,10 @@ def command(
     tokens: Annotated[
         Path | None, typer.Option(help="File of bearer tokens, lines such as: predict,learn TOKEN")
     ] = None,
-    max_body: Annotated[int, typer.Option(help="Largest request in bytes.", min=1024)] = _DEFAULT.body,
-    max_rows: Annotated[int, typer.Option(help="Most rows per request.", min=1)] = _DEFAULT.rows,
-    queue: Annotated[int, typer.Option(help="Most requests that may wait to be learned.", min=1)] = _DEFAULT.queue,
-    timeout: Annotated[float, typer.Option(help="Most seconds that a request may take.", min=0.1)] = _DEFAULT.seconds,
-    checkpoint: Annotated[int, typer.Option(help="Rows between two checkpoints.", min=1)] = _DEFAULT.checkpoint_rows,
-    checkpoint_seconds: Annotated[
-        float, typer.Option(help="Most seconds between two checkpoints.", min=0.1)
-    ] = _DEFAULT.checkpoint_seconds,
-    label_seconds: Annotated[
-        float, typer.Option(help="How many seconds a prediction waits for its label.", min=0)
-    ] = _DEFAULT.label_seconds,
     keep_log: Annotated[bool, typer.Option(help="Keep the log of learned rows after checkpoints.")] = False,
     access_log: Annotated[bool, typer.Option(help="Log every request.")] = False,
+    *,
+    settings: Limits,
 ) -> None:
     """Serve models over HTTP: predictions, learning that survives a kill, metrics, and a page at /.
 
@@ -66,17 +57,8 @@ def command(
             if len(models) > 1:
                 raise Failure(f"with several models say whose shadow it is: --shadow {name}={one}", Exit.USAGE)
         shadows.setdefault(name, []).append(Path(file))
-    limits = Limits(
-        body=max_body,
-        rows=max_rows,
-        queue=queue,
-        seconds=timeout,
-        checkpoint_rows=checkpoint,
-        checkpoint_seconds=checkpoint_seconds,
-        label_seconds=label_seconds,
-    )
     with exit_code_on_error(Exit.MODEL):
-        app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=limits, keep_log=keep_log)
+        app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=settings, keep_log=keep_log)
         from ovk.app.serve import log_as_json, serve
 
         log_as_json()

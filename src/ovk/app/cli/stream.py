@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,9 +32,11 @@ from ovk.app.tables import Records, is_address, open_broker, open_records
 MIN_SECONDS_FOR_TIP = 60.0
 
 
-@takes_settings("stream")
+@takes_settings(Settings, "stream")
 def command(
     file: Source,
+    settings: Settings,
+    given: set[str],
     save: Annotated[Path | None, typer.Option(help="File for the model, written at every checkpoint.")] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Continue this model after the rows of the file that it has learned.")
@@ -63,9 +66,6 @@ def command(
     warn_bad: WarnBad = 0.01,
     form: Format = "",
     as_json: Json = False,
-    *,
-    settings: Settings,
-    given: set[str],
 ) -> None:
     """Learn a file of any length, in bounded memory: every row is predicted before the model learns from it.
 
@@ -182,7 +182,7 @@ def _settings_to_start_with(
         # What was not asked for is as the model has it.
         differing = [name for name in differing if name in given]
     if differing:
-        options = {one.name: option_of(one) for one in Settings.declared()}
+        options = {one.name: option_of(one) for one in fields(Settings)}
         found = ", ".join(f"{options[name]} {_shown(getattr(kept, name))}" for name in differing)
         # Who names the targets describes a whole model.
         leave = [option for name, option in options.items() if name in given and name in (*differing, "targets")]

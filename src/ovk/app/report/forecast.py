@@ -19,28 +19,9 @@ PANELS = 12
 
 @dataclass(eq=False, repr=False)
 class ForecastDisplay(Display):
-    """The last outcomes of each output, followed by its forecasts with their intervals.
+    """The last outcomes `past` (m, d), followed by forecasts F (steps, d) with their intervals.
 
-    Parameters
-    ----------
-    past : (m, d) last outcomes
-    F, widths : (steps, d) forecasts, and half widths of their intervals
-    names : names of the outputs
-    before, after : (m,) and (steps,) when the rows are: dates, or numbers of rows from the last one on
-    level : of the intervals; None if it is not known
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import RecentErrors
-    >>> from ovk.app.report import ForecastDisplay
-    >>> from ovk.app.sessions import Forecast
-    >>> recent = RecentErrors.empty(1)
-    >>> _ = recent.update(np.zeros((300, 1)), np.ones((300, 1)))
-    >>> forecast = Forecast(["y"], np.ones((24, 1)), np.ones((24, 1)), None)
-    >>> display = ForecastDisplay.from_forecast(forecast, recent, plot=False)
-    >>> display.past.shape, display.after[[0, -1]]
-    ((72, 1), array([ 1, 24]))
+    `before` (m,) and `after` (steps,) tell when the rows are: dates, or numbers of rows from the last one on.
     """
 
     past: Array

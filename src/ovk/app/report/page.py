@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.app.sessions import is_share
-from ovk.evaluation import ScoreTable
+from ovk.evaluation import ScoreTable, is_share
 from ovk.persistence import replacing
 from ovk.plotting import Display, pyplot
 

@@ -116,12 +116,8 @@ def _intervals(recent: RecentErrors, outputs: Sequence[str], measured: str) -> s
         f"<p>{escape(_verdict(recent, outputs, stream=not measured))}</p>"
     )
     residuals = ResidualDisplay.from_recent(recent, names=list(outputs))
-    return text + grid(
-        [
-            figure(display, "Coverage of intervals against their level"),
-            figure(residuals, "Residuals of each output"),
-        ]
-    )
+    coverage = figure(display, "Coverage of intervals against their level")
+    return text + grid([coverage, figure(residuals, "Residuals of each output")])
 
 
 def _verdict(recent: RecentErrors, outputs: Sequence[str], *, stream: bool) -> str:
@@ -157,22 +153,18 @@ def _structure(recent: RecentErrors, outputs: Sequence[str]) -> str:
             f"<p>The correlation of {escape(names[0])} and {escape(names[1])} is {outcomes[0, 1]:.2f}, that of their "
             f"errors {errors[0, 1]:.2f}: what is left in the errors is information that the model has not used.</p>"
         )
+    figures = []
+    for what, correlations in (("outcomes", outcomes), ("errors", errors)):
+        display = OutputStructureDisplay(correlations, names).plot()
+        display.ax_.set_title(f"Correlation of the {what}", fontsize=10)
+        figures.append(figure(display, f"Correlation matrix of the {what}"))
     few = outcomes[:MAX_NODES, :MAX_NODES]
-    heat = OutputStructureDisplay(outcomes, names).plot()
-    heat.ax_.set_title("Correlation of the outcomes", fontsize=10)
-    left = OutputStructureDisplay(errors, names).plot()
-    left.ax_.set_title("Correlation of the errors", fontsize=10)
+    figures.append(figure(OutputGraphDisplay(few, names[:MAX_NODES]).plot(), "Graph of the outputs"))
     text = (
         "<p>Outputs whose outcomes are correlated can help to predict each other. Correlation that is left in the "
         "errors is information that the model has not used.</p>"
     )
-    return text + grid(
-        [
-            figure(heat, "Correlation matrix of the outcomes"),
-            figure(left, "Correlation matrix of the errors"),
-            figure(OutputGraphDisplay(few, names[:MAX_NODES]).plot(), "Graph of the outputs"),
-        ]
-    )
+    return text + grid(figures)
 
 
 def _correlation(A: Array) -> Array:
@@ -251,14 +243,10 @@ def _shrunk(drift: DriftResult, outputs: Sequence[str]) -> str:
     told: list[str] = []
     for one in found[:MAX_OUTPUTS_NAMED]:
         name = f" of {outputs[one.output]}" if drift.windows.shape[1] > 1 and one.output < len(outputs) else ""
-        subject = "that" if told else "the effective window"
-        shrank = "" if told else " shrank"
-        told.append(f"{subject}{name}{shrank} from {one.before:,.0f} to {one.after:,.0f} rows by row {one.row:,}")
-    more = (
-        f", and those of {len(found) - MAX_OUTPUTS_NAMED} more outputs as well"
-        if len(found) > MAX_OUTPUTS_NAMED
-        else ""
-    )
+        subject = f"that{name}" if told else f"the effective window{name} shrank"
+        told.append(f"{subject} from {one.before:,.0f} to {one.after:,.0f} rows by row {one.row:,}")
+    rest = len(found) - MAX_OUTPUTS_NAMED
+    more = f", and those of {rest} more outputs as well" if rest > 0 else ""
     return (
         f"{', '.join(told)}{more}: experts that forget had become better, which is the learner's own sign that the "
         "data changed."

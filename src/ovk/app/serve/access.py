@@ -19,6 +19,8 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ovk.app.sessions import setting
+
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
@@ -113,16 +115,7 @@ def is_local_name(host: bytes | None) -> bool:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a service.
-
-    Parameters
-    ----------
-    body : maximum bytes of a request
-    rows : maximum rows of a request
-    queue : maximum number of queued learning requests
-    seconds : maximum time of a request
-    checkpoint_rows, checkpoint_seconds : rows learned, or seconds, after which a checkpoint is written
-    label_seconds, label_bytes : how long, and in how much memory, rows wait for their labels
+    """Limits of a service; those of its command line are options.
 
     Examples
     --------
@@ -131,13 +124,14 @@ class Limits:
     100
     """
 
-    body: int = 8 << 20
-    rows: int = 10_000
-    queue: int = 256
-    seconds: float = 30.0
-    checkpoint_rows: int = 10_000
-    checkpoint_seconds: float = 60.0
-    label_seconds: float = 3600.0
+    body: int = setting("Largest request in bytes.", 8 << 20, option="--max-body", low=1024)
+    rows: int = setting("Most rows per request.", 10_000, option="--max-rows", low=1)
+    queue: int = setting("Most requests that may wait to be learned.", 256, low=1)
+    seconds: float = setting("Most seconds that a request may take.", 30.0, option="--timeout", low=0.1)
+    checkpoint_rows: int = setting("Rows between two checkpoints.", 10_000, option="--checkpoint", low=1)
+    checkpoint_seconds: float = setting("Most seconds between two checkpoints.", 60.0, low=0.1)
+    label_seconds: float = setting("How many seconds a prediction waits for its label.", 3600.0, low=0)
+    #: How much memory rows that wait for their labels may take.
     label_bytes: int = 64 << 20
 
 

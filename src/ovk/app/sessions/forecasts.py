@@ -96,15 +96,10 @@ class HorizonErrors(State):
 
     The model is kept for an eighth of the rows that it has learned, so that it is little worse than the one of today,
     for twice the horizon at least and for 512 rows at most. In long streams rows are left out between two such tests,
-    which then cost little compared with learning.
+    which then cost little compared with learning: `pause` rows are to go until the next test begins.
 
-    Attributes
-    ----------
-    horizon, lags : of the forecasts
-    learned : rows that the model kept here has learned
-    errors : (k, horizon, d) the last errors; nan where the outcome is missing
-    model : as it was before the rows X (m, p) and Y (m, d), whose outputs before are `past` (longest lag, d)
-    pause : rows to go until the next test begins; while there are any, X and Y are empty
+    The `model`, which has `learned` so many rows, is as it was before the rows X (m, p) and Y (m, d); `past` (longest
+    lag, d) are the outputs before these. The last `errors` (k, horizon, d) are nan where the outcome is missing.
     """
 
     horizon: int
@@ -122,7 +117,7 @@ class HorizonErrors(State):
         """Before the first row that is tested, with the model that has learned the warm-up."""
         d = past.shape[1]
         errors, X, Y = np.empty((0, horizon, d)), np.empty((0, p)), np.empty((0, d))
-        return cls(horizon, list(lags), learned, past, errors, X, Y, forked_model(model))
+        return cls(horizon, list(lags), learned, past, errors, X, Y, snapshot_of([model])[0])
 
     @property
     def room(self) -> int:
@@ -147,7 +142,8 @@ class HorizonErrors(State):
         """Keep the model, which has learned the rows with outputs Y after those of `past`."""
         self.past = filled(np.vstack([self.past, Y]))[len(Y) :]
         self.learned += len(Y)
-        self.model = forked_model(model)
+        # As it is now, while the other goes on learning.
+        self.model = snapshot_of([model])[0]
 
     def measured(self, predictor: Callable[[Any], Callable[[Array], Array]]) -> Array:
         """The last errors, those of the rows at hand among them."""
@@ -158,38 +154,11 @@ class HorizonErrors(State):
         return np.concatenate([self.errors, new])[-MAX_FORECASTS_KEPT:]
 
 
-def forked_model(model: Any) -> Any:
-    """The model as it is now, which stays so while the other goes on learning."""
-    return snapshot_of([model])[0]
-
-
 class Forecast(NamedTuple):
-    """Forecasts of the rows that follow a table.
+    """Forecasts F (steps, d) of the rows that follow a table, and the half widths (steps, d) of their intervals.
 
-    Attributes
-    ----------
-    outputs : names of the outputs
-    F : (steps, d) forecasts
-    widths : (steps, d) half widths of their intervals; infinite where too few forecasts so far ahead were tested
-    instants : (steps,) when the rows will be, in seconds since 1970; None for a table without times
-    level : of the intervals; None if it is not known
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> from ovk.app.sessions import Settings, learn
-    >>> from ovk.app.tables import open_records
-    >>> days = np.datetime64("2023-01-01") + np.arange(500)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("day,y\\n" + "".join(f"{day},{(i % 7) ** 2}\\n" for i, day in enumerate(days)))
-    ...     with open_records(path) as records:
-    ...         session = learn(records, Settings(["y"], time=["day"], lags=[1, 7]))
-    >>> forecast = session.forecast(7)
-    >>> print(forecast.dates[0], forecast.F.shape, np.abs(forecast.F[:, 0] - np.roll(np.arange(7) ** 2, -3)).max() < 3)
-    2024-05-15T00:00:00 (7, 1) True
+    Widths are infinite where too few forecasts so far ahead were tested. `instants` (steps,) tell when the rows will
+    be, in seconds since 1970; None for a table without times.
     """
 
     outputs: list[str]

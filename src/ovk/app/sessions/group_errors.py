@@ -25,25 +25,7 @@ class GroupErrors(RecentErrors):
     p / (1 - p) groups (9 for 90%) there is no such width, and it is infinite.
 
     The coverage is that of each group (of more than 100, a hundredth of them) with the widths of all others, and a
-    group counts as one outcome.
-
-    Attributes
-    ----------
-    groups : (m,) numbers of the groups of the rows
-    and those of `RecentErrors`
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.sessions import GroupErrors
-    >>> rng = np.random.default_rng(0)
-    >>> groups = np.repeat(np.arange(200), 10)
-    >>> Y = rng.standard_normal(200)[groups, None] + 0.1 * rng.standard_normal((2000, 1))
-    >>> errors = GroupErrors.of(np.zeros((2000, 1)), Y, groups)
-    >>> errors.widths(0.9).round(1), errors.tested[2]
-    (array([1.6]), array([200.]))
-    >>> bool(abs(errors.coverage[2, 0] - 0.9) < 0.03)
-    True
+    group counts as one outcome. `groups` (m,) are the numbers of the groups of the rows.
     """
 
     groups: Indices | None = None

@@ -7,21 +7,20 @@ columns, scaling, kernel and features from another one (`start_from`), and learn
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Iterable
 
 import numpy as np
 from sklearn.base import clone
 
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT
-from ovk.app.sessions.session import BlockReader, Session
-from ovk.app.tables import Preparation, Records
+from ovk.app.sessions.session import Session, StreamRun, identity
+from ovk.app.tables import Records
 from ovk.evaluation import Chunk, Evaluator, LastValue, RecentErrors, RunningMean, RunningMoments
 from ovk.features import merge_all
 from ovk.online import PKAWV
 
 
-def start_from(template: Session, records: Records) -> BlockReader:
+def start_from(template: Session, records: Records) -> StreamRun:
     """Begin a session with the columns, scaling, kernel and features of another one, and with none of its rows.
 
     Both may be merged later (`merge_sessions`). There is no warm-up: every row is predicted before it is learned, the
@@ -36,23 +35,18 @@ def start_from(template: Session, records: Records) -> BlockReader:
     learner = clone(model).set_params(kernel=model.kernel_)
     p, d = len(template.evaluator.features), len(template.evaluator.outputs)
     nothing = Chunk(np.empty((0, p)), np.empty((0, d)), template.evaluator.features, template.evaluator.outputs)
-    scaling = copy.deepcopy(template.evaluator.scaling)
+    scaling, preparation = copy.deepcopy((template.evaluator.scaling, template.preparation))
+    # There are no earlier rows to look back at.
+    preparation.lags_, preparation.instants_ = clone(preparation.lags_), np.empty(0)
     session = Session(
         clone(template.settings),
-        _before_any_row(template.preparation),
+        preparation,
         Evaluator.start(learner, [LastValue(), RunningMean()], scaling, nothing),
         RecentErrors.empty(d, level=template.settings.level),
         RunningMoments(p + d),
-        id=_digest([template.id, records.digest()]),
+        id=identity(template.id, records.digest()),
     )
-    return BlockReader(session, records, records.batches(int(session.settings.block)))
-
-
-def _before_any_row(preparation: Preparation) -> Preparation:
-    """A copy that reads columns alike, and has no earlier rows to look back at."""
-    other = copy.deepcopy(preparation)
-    other.lags_, other.instants_ = clone(preparation.lags_), np.empty(0)
-    return other
+    return StreamRun(session, records, records.batches(int(session.settings.block)))
 
 
 def merge_sessions(sessions: Iterable[Session]) -> Session:
@@ -66,17 +60,14 @@ def merge_sessions(sessions: Iterable[Session]) -> Session:
     --------
     >>> import os, tempfile
     >>> from ovk.app.sessions import Settings, learn, merge_sessions
-    >>> from ovk.app.tables import open_records
     >>> lines = [f"{i % 7},{i % 7}\\n" for i in range(500)]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     sessions = []
     ...     for i, rows in enumerate([lines[:200], lines[200:]]):
     ...         with open(path := os.path.join(folder, f"{i}.csv"), "w") as file:
     ...             _ = file.write("x,y\\n" + "".join(rows))
-    ...         with open_records(path) as records:
-    ...             settings = Settings(["y"], model="pkawv", warm_up=100)
-    ...             first = {"template": sessions[0]} if sessions else {"settings": settings}
-    ...             sessions.append(learn(records, **{"settings": None, **first}))
+    ...         settings = None if sessions else Settings(["y"], model="pkawv", warm_up=100)
+    ...         sessions.append(learn(path, settings, template=sessions[0] if sessions else None))
     >>> merged = merge_sessions(sessions)
     >>> merged.earlier, merged.evaluator.model.t_
     (500, 500)
@@ -89,7 +80,7 @@ def _merged(one: Session, two: Session) -> Session:
         raise ValueError("sessions of classes cannot be merged: give each partition a session of its own")
     if names := one.settings.differences(two.settings):
         raise ValueError(f"sessions to be merged must have the same settings: {', '.join(names)} differ")
-    evaluator = copy.deepcopy(one.evaluator)
+    evaluator, recent, moments = copy.deepcopy((one.evaluator, one.recent, one.moments))
     try:
         evaluator.merge(two.evaluator)
     except ValueError as error:
@@ -97,7 +88,6 @@ def _merged(one: Session, two: Session) -> Session:
             f"{error}; sessions can be merged if all start from the first: ovk stream --template, in Python "
             "learn(template=)"
         ) from error
-    recent, moments = copy.deepcopy(one.recent), copy.deepcopy(one.moments)
     recent.merge(two.recent)
     moments.merge(two.moments)
     return Session(
@@ -106,12 +96,8 @@ def _merged(one: Session, two: Session) -> Session:
         evaluator,
         recent,
         moments,
-        id=_digest([one.id, two.id]),
+        id=identity(one.id, two.id),
         earlier=sum(session.earlier + session.offset for session in (one, two)),
         n_bad=one.n_bad + two.n_bad,
         bad_rows=[*one.bad_rows, *two.bad_rows][:MAX_BAD_ROWS_KEPT],
     )
-
-
-def _digest(ids: list[str]) -> str:
-    return hashlib.sha256(" ".join(ids).encode()).hexdigest()[:32]

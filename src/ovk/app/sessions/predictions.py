@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -15,9 +16,11 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ovk._extras import required
-from ovk.app.tables import Batch, Preparation, Prepared
+from ovk.app.sessions.settings import check_bad_rows
+from ovk.app.sessions.summary import bad_rows_note
+from ovk.app.tables import Batch, Preparation, Prepared, Records, find_columns
 from ovk.base import Array, Indices, as_dates, read_numbers
-from ovk.evaluation import CLASSIFICATION, REGRESSION, RecentErrors, Standardised
+from ovk.evaluation import CLASSIFICATION, REGRESSION, RecentErrors, Standardised, rows_needed
 from ovk.persistence import remove_leftovers, replacing
 
 #: Bad rows that are remembered with what is wrong in them; of the others only the number.
@@ -27,8 +30,6 @@ MAX_BAD_ROWS_KEPT = 200
 class Predictions(NamedTuple):
     """Predictions of rows: numbers, or probabilities of classes.
 
-    Attributes
-    ----------
     rows : number of each row in its file
     F : (n, d) predictions; of classes the (n, K) probabilities of the labels, nan in rows that were skipped
     widths : (n, d) half widths of their intervals, or (d,) if all are the same; infinite before enough was seen; None
@@ -36,14 +37,6 @@ class Predictions(NamedTuple):
     Y : (n, d) outcomes, nan where missing; of classes (n, 1) numbers of the labels; None if the table has none
     instants : (n,) when the rows were, in seconds since 1970, nan where not known; None for a table without times
     labels : the K labels of classes; None for numbers
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.sessions import Predictions
-    >>> found = Predictions([1, 2], np.array([[0.2, 0.8], [0.6, 0.4]]), labels=["no", "yes"])
-    >>> [found.labels[code] for code in found.codes]
-    ['yes', 'no']
     """
 
     rows: list[int]
@@ -122,33 +115,8 @@ class PredictionColumns:
     what theirs leave.
 
     In CSV, predictions have 7 digits and outcomes up to 9, what is not known is an empty cell, and a name that a
-    spreadsheet would run as a formula begins with a quotation mark.
-
-    Parameters
-    ----------
-    outputs : names of the outputs
-    labels : of classes, those that have a column
-    timed : whether rows have a time
-    outcomes : whether outcomes are told
-    first : name of the first column, the number of a row
-    keep : for each column of the file that is copied before the others its name, and its place in a batch
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.sessions import PredictionColumns, Predictions
-    >>> columns = PredictionColumns(["y"], timed=True)
-    >>> found = Predictions([7], np.array([[0.5]]), np.array([0.25]), instants=np.array([0.0]))
-    >>> print(columns.header + "".join(columns.lines(found)))
-    row,time,y,y low,y high
-    7,1970-01-01T00:00:00,0.5,0.25,0.75
-    <BLANKLINE>
-    >>> columns = PredictionColumns(["y"], ["a", "b"])
-    >>> found = Predictions([7], np.array([[0.25, 0.5, 0.25]]), labels=["a", "b", "c"])
-    >>> print(columns.header + "".join(columns.lines(found)))
-    row,y,probability,y=a,y=b
-    7,b,0.5,0.25,0.5
-    <BLANKLINE>
+    spreadsheet would run as a formula begins with a quotation mark. `first` is the name of the first column, the number
+    of a row; `keep` has the columns of the file that are copied before it, by name, with their places in a batch.
     """
 
     def __init__(
@@ -189,22 +157,17 @@ class PredictionColumns:
         if self._timed:
             columns.append(as_dates(np.full(n, np.nan) if found.instants is None else found.instants))
         if found.labels is None:
-            return columns + list(self._numbers(found).T)
+            assert found.widths is not None
+            numbers = [found.F, found.F - found.widths, found.F + found.widths]
+            if self._outcomes:
+                numbers.append(np.full(found.F.shape, np.nan) if found.Y is None else found.Y)
+            return columns + list(np.stack(numbers, axis=-1).reshape(n, -1).T)
         codes = found.codes
         columns += [_labels(found.labels, codes), found.F[np.arange(n), codes], *found.F[:, : self._count].T]
         if self._outcomes:
             known = np.full(n, -1.0) if found.Y is None else np.nan_to_num(found.Y[:, 0], nan=-1.0)
             columns.append(_labels(found.labels, known.astype(np.intp)))
         return columns
-
-    def _numbers(self, found: Predictions) -> Array:
-        """(n, columns) all numbers of the rows, in the order of the names."""
-        F, widths = found.F, found.widths
-        assert widths is not None
-        numbers = [F, F - widths, F + widths]
-        if self._outcomes:
-            numbers.append(np.full(F.shape, np.nan) if found.Y is None else found.Y)
-        return np.stack(numbers, axis=-1).reshape(len(F), -1)
 
     def lines(self, *found: Any) -> Iterator[str]:
         """A line of CSV for each row of `Predictions`, with their batch where columns of it are kept."""
@@ -233,7 +196,8 @@ class PredictionColumns:
 
     def table(self, *found: Any) -> Any:
         """A table of pyarrow."""
-        arrow = pyarrow()
+        with required("Parquet files", "files"):
+            import pyarrow as arrow
         # By position: an output may be called "row". Not finite is not known, as in CSV.
         columns = [_arrow_column(arrow, column) for column in self.values(*found)]
         return arrow.Table.from_arrays(columns, names=self.names)
@@ -285,13 +249,6 @@ def _arrow_column(arrow: Any, values: Any) -> Any:
     return arrow.array(values.astype("datetime64[ms]") if values.dtype.kind == "M" else values)
 
 
-def pyarrow() -> Any:
-    """The module pyarrow, or a message that says what to install."""
-    with required("Parquet files", "files"):
-        import pyarrow as module
-    return module
-
-
 def csv_line(cells: Sequence[Any]) -> str:
     """A line of CSV, quoted where that is needed."""
     text = io.StringIO()
@@ -300,11 +257,7 @@ def csv_line(cells: Sequence[Any]) -> str:
 
 
 def shown_name(name: str) -> str:
-    """A name that no spreadsheet runs as a formula.
-
-    >>> shown_name("=1+1"), shown_name("y")
-    ("'=1+1", 'y')
-    """
+    """A name that no spreadsheet runs as a formula."""
     return f"'{name}" if name.startswith(_FORMULA) else name
 
 
@@ -315,6 +268,84 @@ def safe_text(cell: str) -> str:
     ("'=1+1", '-1')
     """
     return cell if not read_numbers([cell]).bad[0] else shown_name(cell)
+
+
+# The rows of a whole file, with what could not be read in it or was never learned.
+
+#: Rows read at a time.
+BLOCK = 4096
+
+#: Unknown words of a column that are named.
+MAX_WORDS_NAMED = 5
+
+
+class FilePredictions:
+    """The rows of an opened file with their predictions, batch by batch, once; `columns` say how they are written.
+
+    The `model` is a `LearnedTable`, the other arguments are those of its `predict_file`.
+    """
+
+    def __init__(
+        self, model: Any, records: Records, level: float | None, max_bad: float, keep: Sequence[str] = ()
+    ) -> None:
+        self._model, self._predictor = model, model.predictor().bind(records.names, records.label)
+        self._records, self._level, self._max_bad = records, level, max_bad
+        self._preparation: Preparation = self._predictor.preparation
+        find_columns(keep, records.names, records.label)
+        places = {name: list(records.names).index(name) for name in keep}
+        self.columns = model.prediction_columns(outcomes=self._preparation.knows_outputs(), keep=places)
+        for name in keep:
+            if self.columns.names.count(name) > 1:
+                raise ValueError(f"keep {name!r}: the predictions have a column of that name already")
+        self._unknown: dict[str, Counter[str]] = {}
+
+    def __iter__(self) -> Iterator[tuple[Predictions, Batch]]:
+        total = 0
+        for batch in self._records.batches(BLOCK):
+            found = self._predictor.predict(batch, self._level)
+            total += len(batch.rows) + len(batch.bad)
+            if self._predictor.n_bad:
+                last = self._predictor.bad_rows[-1]
+                check_bad_rows(self._predictor.n_bad, total, last, self._records.label, self._max_bad)
+            for name, words in self._preparation.unknown_words(batch).items():
+                self._unknown.setdefault(name, Counter()).update(words)
+            yield found, batch
+
+    def warnings(self) -> list[str]:
+        """What was unreadable or unknown in the rows so far, in sentences."""
+        predictor = self._predictor
+        return [
+            *([bad_rows_note(predictor.n_bad, predictor.bad_rows)] if predictor.n_bad else []),
+            *(_unknown_words(name, words) for name, words in self._unknown.items()),
+            *self._unknown_intervals(),
+        ]
+
+    def _unknown_intervals(self) -> Iterator[str]:
+        """Of which outputs the intervals are unknown, for want of errors."""
+        settings, recent = self._model.settings, self._model.recent
+        if settings.classify:
+            return
+        level = recent.level if self._level is None else self._level
+        unknown = ~np.isfinite(recent.widths(level))
+        if unknown.any():
+            names = ", ".join(repr(str(name)) for name in np.asarray(self._preparation.targets)[unknown])
+            of = "errors of rows that were not learned yet" if settings.groups is None else "groups"
+            yield (
+                f"Intervals of {100 * level:g}% need at least {rows_needed(level):,} {of}, and there are fewer for "
+                f"{names}: their bounds are empty. Learn more rows, or ask for a lower level (level, --level)."
+            )
+
+
+def _unknown_words(name: str, words: Counter[str]) -> str:
+    """Which words of a column of categories were never learned."""
+    more = ", ..." if len(words) > MAX_WORDS_NAMED else ""
+    shown = ", ".join(repr(word[:40]) for word, _ in words.most_common(MAX_WORDS_NAMED)) + more
+    rows = words.total()
+    some = f"{rows:,} row{'s' if rows > 1 else ''}"
+    return (
+        f"Column {name!r} holds {shown} in {some}, which {'is' if len(words) == 1 else 'are'} not among the categories "
+        f"that were learned: {'these rows were' if rows > 1 else 'this row was'} predicted without a category."
+    )
 
 
 # A folder of predictions, in parts: files of which a checkpoint says how many are valid.
@@ -329,29 +360,24 @@ class CsvPart:
     ending = ".csv"
 
     def __init__(self, columns: PredictionColumns) -> None:
-        self._columns = columns
-        self._text: list[str] = []
+        self._columns, self._text = columns, [columns.header]
 
     def add(self, found: Predictions) -> None:
-        self._text.append("".join(self._columns.lines(found)))
+        self._text += self._columns.lines(found)
 
     def restore(self, path: Path, rows: int) -> bool:
         """Begin with the first rows of a file; False if it does not hold so many."""
-        text = path.read_text(encoding="utf-8")
-        lines = text.removeprefix(self._columns.header).splitlines(keepends=True)[:rows]
-        self._text = ["".join(lines)]
-        return text.startswith(self._columns.header) and len(lines) == rows
+        text, header = path.read_text(encoding="utf-8"), self._columns.header
+        lines = text.removeprefix(header).splitlines(keepends=True)[:rows]
+        self._text = [header, *lines]
+        return text.startswith(header) and len(lines) == rows
 
     def begins(self, path: Path) -> bool:
         """Whether a file holds these rows, and perhaps more."""
-        return path.read_bytes().startswith(self._content())
+        return path.read_bytes().startswith("".join(self._text).encode())
 
     def write(self, file: BinaryIO) -> None:
-        file.write(self._content())
-
-    def _content(self) -> bytes:
-        header: str = self._columns.header
-        return (header + "".join(self._text)).encode()
+        file.write("".join(self._text).encode())
 
 
 class ParquetPart:
@@ -367,22 +393,14 @@ class ParquetPart:
         self._tables.append(self._columns.table(found))
 
     def restore(self, path: Path, rows: int) -> bool:
-        from pyarrow import lib, parquet
-
-        try:
-            self._tables = [parquet.read_table(path).slice(0, rows)]
-        except lib.ArrowException:
-            return False
-        return bool(self._tables[0].num_rows == rows and self._tables[0].column_names == self._columns.names)
+        found = _first_rows(path, rows)
+        self._tables = [found]
+        return found is not None and found.num_rows == rows and found.column_names == self._columns.names
 
     def begins(self, path: Path) -> bool:
-        from pyarrow import lib, parquet
-
         table = self._table()
-        try:
-            return bool(parquet.read_table(path).slice(0, table.num_rows).equals(table))
-        except lib.ArrowException:
-            return False
+        found = _first_rows(path, table.num_rows)
+        return found is not None and bool(found.equals(table))
 
     def write(self, file: BinaryIO) -> None:
         from pyarrow import parquet
@@ -398,6 +416,16 @@ class ParquetPart:
         return self._tables[0]
 
 
+def _first_rows(path: Path, rows: int) -> Any:
+    """The first rows of a Parquet file; None if it is damaged."""
+    from pyarrow import lib, parquet
+
+    try:
+        return parquet.read_table(path).slice(0, rows)
+    except lib.ArrowException:
+        return None
+
+
 _NAME = re.compile(r"part-(\d{6})(\.csv|\.parquet)")
 
 #: The file that says to which session the parts in a folder belong.
@@ -405,24 +433,7 @@ MANIFEST = "manifest.json"
 
 
 class OtherSession(ValueError):
-    """A folder holds predictions that are not those of the session at hand.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from ovk.app.sessions import OtherSession, PredictionColumns, PredictionFolder, Predictions
-    >>> columns = PredictionColumns(["y"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = PredictionFolder(folder, columns, "session 1")
-    ...     written.add(Predictions([7], np.array([[0.5]]), np.array([0.25])))
-    ...     written.commit()
-    ...     try:
-    ...         PredictionFolder(folder, columns, "session 2", resumed=True)
-    ...     except OtherSession:
-    ...         print("refused")
-    refused
-    """
+    """A folder holds predictions that are not those of the session at hand."""
 
 
 class PredictionFolder:
@@ -436,33 +447,9 @@ class PredictionFolder:
     written again, with the lines that it has, when the session has come to its checkpoint: in the end the parts are
     those of a session that was never interrupted.
 
-    Parameters
-    ----------
-    folder : where to; made if it does not exist
-    columns : how predictions are written
-    session : identifier of the session
-    done : parts that belong to the state of the session
-    lines : lines of the last of them that belong to it, if that is unfinished, or else 0
-    model : file of the session
-    parquet : write Parquet files instead of CSV
-    resumed : whether parts may be there. If none of them is known to the session, there may be one, left by a run with
-        the same `model` that was killed before its first checkpoint
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from ovk.app.sessions import PredictionColumns, PredictionFolder, Predictions
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = PredictionFolder(folder, PredictionColumns(["y"], outcomes=True), "session 1")
-    ...     written.add(Predictions([7, 8], np.array([[0.5], [1.0]]), np.array([0.25]), np.array([[0.6], [np.nan]])))
-    ...     written.commit()
-    ...     with open(f"{folder}/part-00000{written.done - 1}.csv") as file:
-    ...         print(file.read())
-    row,y,y low,y high,y outcome
-    7,0.5,0.25,0.75,0.6
-    8,1,0.75,1.25,
-    <BLANKLINE>
+    `session` is its identifier, `model` its file; `files` parts belong to its state, and `lines` of the last of them if
+    that is unfinished. Only a session that is `resumed` may find parts in the folder: if it knows none, there may be
+    one, left by a run with the same `model` that was killed before its first checkpoint.
     """
 
     def __init__(
@@ -471,24 +458,29 @@ class PredictionFolder:
         columns: PredictionColumns,
         session: str,
         *,
-        done: int = 0,
+        files: int = 0,
         lines: int = 0,
         model: str | Path | None = None,
         parquet: bool = False,
         resumed: bool = False,
     ) -> None:
-        self.folder, self.done, self.lines = Path(folder), done, lines
+        self.folder, self.files, self.lines = Path(folder), files, lines
         self._columns = columns
         self._kind = ParquetPart if parquet else CsvPart
         #: Number of the part that is being written.
-        self._number = done - 1 if lines else done
+        self._number = files - 1 if lines else files
         path = None if model is None else os.path.abspath(model)
         numbers = self._numbers()
         if numbers:
             self._check(numbers, session, path, resumed)
         self._part: CsvPart | ParquetPart = self._kind(self._columns)
         if lines and numbers:
-            self._restore()
+            # Go on with the rows of the unfinished part that belong to the session.
+            if not self._path().exists() or not self._part.restore(self._path(), lines):
+                raise OtherSession(
+                    f"{self._path()} does not hold the {lines} predictions that the model knows of: it was removed or "
+                    "changed; give another folder"
+                )
         else:
             self.lines = 0
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -519,7 +511,7 @@ class PredictionFolder:
                 f"{self.folder} holds the predictions of another session{belongs}: check the names of the model and "
                 "of the folder, or give another folder"
             )
-        if not resumed or (not self.done and path != home):
+        if not resumed or (not self.files and path != home):
             raise OtherSession(
                 f"{self.folder} holds predictions already{belongs}: give another folder, or go on with the model they "
                 "belong to (--resume)"
@@ -529,15 +521,6 @@ class PredictionFolder:
             raise OtherSession(
                 f"{self.folder} holds {numbers[-1] - self._number} parts more than the model knows of: it belongs to a "
                 f"later state of the model{belongs}; go on with that, or give another folder"
-            )
-
-    def _restore(self) -> None:
-        """Go on with the rows of the unfinished part that belong to the session."""
-        path = self._path()
-        if not path.exists() or not self._part.restore(path, self.lines):
-            raise OtherSession(
-                f"{path} does not hold the {self.lines} predictions that the model knows of: it was removed or "
-                "changed; give another folder"
             )
 
     def _path(self) -> Path:
@@ -557,16 +540,16 @@ class PredictionFolder:
         if finished or not path.exists() or not self._part.begins(path):
             with replacing(str(path)) as file:
                 self._part.write(file)
-        self.done = self._number + 1
+        self.files = self._number + 1
         if finished:
-            self._number, self.lines, self._part = self.done, 0, self._kind(self._columns)
+            self._number, self.lines, self._part = self.files, 0, self._kind(self._columns)
 
 
 class PrintedPredictions:
     """Predictions as lines of CSV on standard output, each as soon as it is made."""
 
     #: What a session keeps of a folder of predictions; there is none.
-    done = lines = 0
+    files = lines = 0
 
     def __init__(self, columns: PredictionColumns) -> None:
         self._columns = columns

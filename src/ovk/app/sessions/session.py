@@ -1,21 +1,33 @@
-"""What is known of a table that is being learned, in one object that can be saved."""
+"""A stream that is learned from a file, in one object that can be saved, and the run that learns it to its end."""
 
 from __future__ import annotations
 
 import hashlib
+import signal
+import sys
+import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.app.sessions.file_predictions import FilePredictions
 from ovk.app.sessions.forecasts import Forecast, HorizonErrors, forecast
-from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, PredictionColumns, Predictions, RowPredictor
+from ovk.app.sessions.predictions import (
+    MAX_BAD_ROWS_KEPT,
+    FilePredictions,
+    PredictionColumns,
+    PredictionFolder,
+    Predictions,
+    PrintedPredictions,
+    RowPredictor,
+)
 from ovk.app.sessions.settings import Settings, check_bad_rows, make_model
 from ovk.app.sessions.summary import (
     MAX_ROWS_KEPT,
@@ -27,8 +39,8 @@ from ovk.app.sessions.summary import (
     relevance,
     result_summary,
 )
-from ovk.app.tables import Batch, Preparation, Prepared, Records, concatenate, open_records
-from ovk.base import Array, Label, Registered, State, quoted
+from ovk.app.tables import STDIN, Batch, BrokerError, Preparation, Prepared, Records, concatenate, open_records
+from ovk.base import Array, Label, Registered, State, one_blas_thread, quoted
 from ovk.evaluation import (
     ALIKE,
     Chunk,
@@ -40,13 +52,13 @@ from ovk.evaluation import (
     Standardised,
 )
 from ovk.online import AutoStreamClassifier
+from ovk.persistence import load, save
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 #: Fewest rows to learn from.
 MIN_ROWS = 8
-
-
-#: Share of rows with unreadable cells above which a file is refused.
-MAX_BAD: Any = next(one.default for one in Settings.declared() if one.name == "max_bad")
 
 
 class LearnedTable(ABC):
@@ -105,9 +117,9 @@ class LearnedTable(ABC):
         found.facts |= {
             "outputs": found.targets,
             "unreadable_rows": self.n_bad,
-            "faults": [{"row": row, "fault": fault} for row, fault in self.bad_rows[:10]],
+            "bad_rows": [{"row": row, "error": error} for row, error in self.bad_rows[:10]],
             "columns": found.readings,
-            "remarks": found.warnings,
+            "warnings": found.warnings,
             "conclusion": found.conclusion,
         }
         return found
@@ -141,7 +153,7 @@ class LearnedTable(ABC):
         *,
         keep: str | Sequence[str] = (),
         form: str | None = None,
-        max_bad: float = MAX_BAD,
+        max_bad: float = Settings.max_bad,
     ) -> dict[str, Any]:
         """Predict the rows of a file, as `ovk predict` does; nothing changes.
 
@@ -194,8 +206,8 @@ class Session(LearnedTable, State, Registered):
     digest : digest of the names of its columns and of these rows, by which the file is recognised
     head : number of the rows that were read first, and the digest up to there, which distinguish the file from the next
     earlier : rows of the files that were learned before this one
-    parts : files of predictions that belong to this state
-    lines : lines of predictions in the last of them, if it is unfinished
+    prediction_files : files of predictions that belong to this state
+    prediction_lines : lines in the last of them, if it is unfinished
     n_bad : rows that had unreadable cells
     bad_rows : the first of them, with what is wrong
     position : where in the stream of a broker the next row is; None for files
@@ -205,16 +217,12 @@ class Session(LearnedTable, State, Registered):
     Examples
     --------
     >>> import os, tempfile
-    >>> from ovk.app.sessions import Session, Settings
-    >>> from ovk.app.tables import open_records
+    >>> from ovk.app.sessions import Settings, learn
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "t.csv")
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
-    ...     with open_records(path) as records:
-    ...         session, batches = Session.start(records, Settings(["y"], warm_up=100))
-    ...         for predictions in batches:
-    ...             pass
+    ...     session = learn(path, Settings(["y"], warm_up=100))
     >>> session.offset, session.evaluator.n_rows, bool(session.result().mse[0] < 0.1)
     (500, 500, True)
     """
@@ -229,8 +237,8 @@ class Session(LearnedTable, State, Registered):
     digest: str = ""
     head: tuple[int, str] = (0, "")
     earlier: int = 0
-    parts: int = 0
-    lines: int = 0
+    prediction_files: int = 0
+    prediction_lines: int = 0
     n_bad: int = 0
     bad_rows: list[tuple[int, str]] = field(default_factory=list)
     position: Any = None
@@ -240,25 +248,17 @@ class Session(LearnedTable, State, Registered):
     _state_classes = {"moments": RunningMoments, "horizons": HorizonErrors}
 
     @classmethod
-    def start(cls, records: Records, settings: Settings) -> tuple[Session, BlockReader]:
-        """Learn the warm-up of a file; the session, and the predictions of all rows to come, learned one by one."""
-        learning = next(learning for learning in cls.starting(records, settings) if learning is not None)
-        return learning.session, learning
-
-    @classmethod
-    def starting(cls, records: Records, settings: Settings) -> Iterator[BlockReader | None]:
-        """None whenever the warm-up still waits for rows, and the rows after it at last."""
+    def start(cls, records: Records, settings: Settings) -> StreamRun:
+        """Learn the warm-up of a file; the run learns the rows after it."""
         settings.check()
         settings.refuse_groups("use ovk fit (fit_file), or leave groups out")
         # Before there are rows, a stream that is waited for has no columns.
         preparation = None if records.waits else settings.preparation(records)
         batches = records.batches(settings.block)
         head: list[Batch] = []
-        ended = True
-        known = (0, "")
+        ended, known = True, (0, "")
         for batch in batches:
             if not batch.rows and not batch.bad:
-                yield None
                 continue
             preparation = preparation or settings.preparation(records)
             head.append(batch)
@@ -286,8 +286,8 @@ class Session(LearnedTable, State, Registered):
                 + "; ".join(f"row {row}: {fault}" for row, fault in rows.bad[:3])
             )
         session = cls.from_warm_up(settings, preparation, rows)
-        session.id, session.head = _identity(settings, records.digest()), known
-        yield BlockReader(session, records, chain([rest], batches))
+        session.id, session.head = identity(repr(settings.get_params(deep=False)), records.digest()), known
+        return StreamRun(session, records, chain([rest], batches))
 
     @classmethod
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
@@ -306,12 +306,12 @@ class Session(LearnedTable, State, Registered):
             session.horizons = HorizonErrors.start(int(settings.horizon), settings.lags, past, evaluator.model, n, p)
         return session
 
-    def resume(self, records: Records) -> BlockReader:
+    def resume(self, records: Records) -> StreamRun:
         """Go on in the file, after the rows that were learned already."""
         records.resume_at(self.offset, int(self.settings.block), self.digest, self.position)
-        return BlockReader(self, records, records.batches(int(self.settings.block)))
+        return StreamRun(self, records, records.batches(int(self.settings.block)))
 
-    def continue_with(self, records: Records) -> BlockReader:
+    def continue_with(self, records: Records) -> StreamRun:
         """Go on with the first row of another file that has the same columns; its lags are the last rows of this one.
 
         If it is the file that is being learned already, it is resumed: no row is learned twice when a run that
@@ -338,8 +338,8 @@ class Session(LearnedTable, State, Registered):
         rest = next(records.batches(block - records.offset), None) if size < block else None
         batch = first if rest is None else concatenate([first, rest], len(records.names))
         self.earlier += self.offset
-        self.offset, self.digest, self.head, self.lines, self.position = 0, "", (0, ""), 0, None
-        return BlockReader(self, records, chain([batch], records.batches(block)))
+        self.offset, self.digest, self.head, self.prediction_lines, self.position = 0, "", (0, ""), 0, None
+        return StreamRun(self, records, chain([batch], records.batches(block)))
 
     def predict_then_learn(self, batch: Batch) -> Predictions:
         """Predict rows, then learn them."""
@@ -442,46 +442,9 @@ class Session(LearnedTable, State, Registered):
             self.moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
 
 
-class BlockReader:
-    """The rows of a file, in blocks, each predicted and then learned.
-
-    To read and to learn are two steps, so that a signal may end the one at any moment and wait for the other.
-    """
-
-    def __init__(self, session: Session, records: Records, batches: Iterator[Batch]) -> None:
-        self.session, self.records = session, records
-        self._batches, self._bound = batches, False
-
-    def __iter__(self) -> Iterator[Predictions]:
-        while (batch := self.read()) is not None:
-            yield self.learn(batch)
-
-    def read(self) -> Batch | None:
-        """The rows to come, None at the end of the file; the session stays as it is."""
-        return next(self._batches, None)
-
-    def learn(self, batch: Batch) -> Predictions:
-        """Predict rows that were read, then learn them."""
-        session, records = self.session, self.records
-        if not self._bound:
-            # Only now: the stream of a broker has no columns before its first row.
-            session.preparation.bind(records.names, records.label)
-            self._bound = True
-        predictions = session.predict_then_learn(batch)
-        self.mark()
-        if not session.head[0]:
-            session.head = (session.offset, session.digest)
-        return predictions
-
-    def mark(self) -> None:
-        """Let the session know that the rows up to here are learned."""
-        session, records = self.session, self.records
-        session.offset, session.digest, session.position = records.offset, records.digest(), records.position()
-
-
-def _identity(settings: Settings, digest: str) -> str:
+def identity(*of: str) -> str:
     """The id of a session. Not a random number: two runs that learned the same rows make the same file."""
-    return hashlib.sha256(f"{settings.get_params(deep=False)!r} {digest}".encode()).hexdigest()[:32]
+    return hashlib.sha256(" ".join(of).encode()).hexdigest()[:32]
 
 
 def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
@@ -491,3 +454,375 @@ def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
         Batch([column[:count] for column in batch.columns], batch.rows[:count], [b for b in batch.bad if b[0] <= end]),
         Batch([column[count:] for column in batch.columns], batch.rows[count:], [b for b in batch.bad if b[0] > end]),
     )
+
+
+# Learning a stream to its end.
+
+#: Where predictions go.
+PredictionSink = PredictionFolder | PrintedPredictions
+
+
+class SessionProgress(NamedTuple):
+    """How far a run is: its session, rows read in this run, rows safe on the disk."""
+
+    session: Session
+    rows: int
+    saved: int
+
+
+class StreamRun:
+    """The rows of a file, in blocks that are predicted and then learned, with a checkpoint now and then.
+
+    Reading and learning are two steps: a signal may end the one at any moment, and waits for the other.
+    """
+
+    def __init__(self, session: Session, records: Records, batches: Iterator[Batch]) -> None:
+        self.session = session
+        self._records, self._batches, self._bound = records, batches, False
+        self._sink: PredictionSink | None = None
+        self._path: str | Path | None = None
+        #: Rows at the start, at the last checkpoint, and at the last time that anything was saved.
+        self._start = self._saved = self._safe = session.offset
+
+    def __iter__(self) -> Iterator[Predictions]:
+        while (batch := self.read()) is not None:
+            yield self.learn_block(batch)
+
+    def read(self) -> Batch | None:
+        """The rows to come, None at the end of the file; the session stays as it is."""
+        return next(self._batches, None)
+
+    def learn_block(self, batch: Batch) -> Predictions:
+        """Predict rows that were read, then learn them."""
+        session, records = self.session, self._records
+        if not self._bound:
+            # Only now: the stream of a broker has no columns before its first row.
+            session.preparation.bind(records.names, records.label)
+            self._bound = True
+        predictions = session.predict_then_learn(batch)
+        self._mark()
+        if not session.head[0]:
+            session.head = (session.offset, session.digest)
+        return predictions
+
+    def _mark(self) -> None:
+        """Let the session know that the rows up to here are learned."""
+        session, records = self.session, self._records
+        session.offset, session.digest, session.position = records.offset, records.digest(), records.position()
+
+    def learn(
+        self,
+        sink: PredictionSink | None,
+        path: str | Path | None,
+        on_progress: Callable[[SessionProgress], None],
+        stop: StopSignals,
+    ) -> Session:
+        """Learn to the end, or to the end of the block at hand when a signal comes; the session is saved to `path`."""
+        self._sink, self._path = sink, path
+        try:
+            self._learn_blocks(on_progress, stop)
+            with stop.held():
+                self._checkpoint()
+        except BrokerError:
+            # A server that stays away, or has lost messages: what was learned until then is safe.
+            self._save_new()
+            raise
+        except Interrupted as error:
+            with stop.held():
+                self._checkpoint()
+            error.saved = None if path is None else self._safe or None
+            raise
+        return self.session
+
+    def _learn_blocks(self, on_progress: Callable[[SessionProgress], None], stop: StopSignals) -> None:
+        every = int(self.session.settings.every)
+        while (batch := self.read()) is not None:
+            with stop.held():
+                if not batch.rows and not batch.bad:
+                    # A stream that is followed pauses, or the warm-up has left nothing over: a good moment to bring
+                    # what is learned to safety.
+                    self._mark()
+                    self._save_new()
+                    continue
+                found = self.learn_block(batch)
+                if self._sink is not None:
+                    self._sink.add(found)
+                # A matter of rows, not of time: an interrupted run makes the same files as another.
+                offset = self.session.offset
+                if offset // every > self._saved // every:
+                    self._checkpoint(finished=True)
+                on_progress(SessionProgress(self.session, offset - self._start, self._saved))
+
+    def _checkpoint(self, *, finished: bool = False) -> None:
+        """Write the predictions, whose file may be finished, then the session, as a whole, by one rename.
+
+        A session of which no block was learned yet, not even the rest of its warm-up, cannot be resumed: it is left.
+        """
+        session = self.session
+        if not session.offset:
+            return
+        if self._sink is not None:
+            self._sink.commit(finished=finished)
+            session.prediction_files, session.prediction_lines = self._sink.files, self._sink.lines
+        self._safe = session.offset
+        if finished:
+            self._saved = self._safe
+        if self._path is not None:
+            save(session, self._path)
+
+    def _save_new(self) -> None:
+        """Write what was learned since the last time, if anything."""
+        if self.session.offset > self._safe:
+            self._checkpoint()
+
+
+def learn(
+    records: Records | str | Path,
+    settings: Settings | None = None,
+    *,
+    save_to: str | Path | None = None,
+    resume: str | Path | None = None,
+    continue_with: str | Path | None = None,
+    template: Session | str | Path | None = None,
+    predictions: str | Path | None = None,
+    parquet: bool = False,
+    on_progress: Callable[[SessionProgress], None] = lambda progress: None,
+    stop: StopSignals | None = None,
+) -> Session:
+    """Learn a file to its end, saving the session now and then.
+
+    A checkpoint is a whole session in one file, written atomically after the part of the predictions that belongs to
+    it: whenever the process is killed, the file on the disk is one from which it goes on as if nothing had happened.
+    BLAS uses one thread: its blocks are small, and the same sums in the same order give the same bits.
+
+    Parameters
+    ----------
+    records : the path of a file, or an opened one
+    settings : how to learn it; None takes those of the session that is resumed
+    save_to : file of the session; default that of `resume` or `continue_with`, or none
+    resume : file of a session to go on with; where there is none yet, with `settings` or `template`, it begins at the
+        first row
+    continue_with : file of a session that has learned other files before: it goes on with the first row of this one.
+        If it is this one that it was learning, it is resumed
+    template : session, or its file, whose columns, scaling, kernel and features a new session takes instead of learning
+        them from its first rows, so that the two can be merged (`merge_sessions`)
+    predictions : folder for the predictions, in parts, or ``-`` to print them
+    parquet : write the parts as Parquet files instead of CSV
+    on_progress : called after every block
+    stop : an open `StopSignals`: a signal then ends the run after the block at hand, with a checkpoint
+
+    Raises
+    ------
+    Interrupted
+        if `stop` has received a signal; what was learned until then is saved.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from ovk.app.sessions import Settings, learn
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path, model = os.path.join(folder, "t.csv"), os.path.join(folder, "model.ovk")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
+    ...     first = learn(path, Settings(["y"], warm_up=100), save_to=model)
+    ...     with open(path, "a") as file:
+    ...         _ = file.write("3,3\\n4,4\\n")
+    ...     again = learn(path, resume=model)
+    >>> first.offset, again.offset
+    (500, 502)
+    """
+    if resume is not None and continue_with is not None:
+        raise ValueError("resume and continue_with exclude each other: give one of them")
+    path = resume if continue_with is None else continue_with
+    save_to = path if save_to is None else save_to
+    opening = open_records(records) if isinstance(records, str | Path) else nullcontext(records)
+    with opening as table, one_blas_thread(tiles=1):
+
+        def sink(session: Session) -> PredictionSink | None:
+            if predictions is None:
+                return None
+            return prediction_sink(predictions, session, save_to, parquet, resumed=path is not None)
+
+        begins = settings is not None or template is not None
+        if path is None or (continue_with is None and begins and not Path(path).exists()):
+            run = _start(table, settings, template)
+            written = sink(run.session)
+        else:
+            session = load_session(path)
+            check_settings(session, settings, path)
+            if continue_with is not None:
+                run = session.continue_with(table)
+                written = sink(session)
+            else:
+                # A wrong folder should be found before hours of rows are read again.
+                written = sink(session)
+                run = session.resume(table)
+        session = run.learn(written, save_to, on_progress, StopSignals() if stop is None else stop)
+        if not session.offset:
+            raise ValueError(f"{table.label} has no rows yet: there is nothing to learn")
+        return session
+
+
+def _start(records: Records, settings: Settings | None, template: Session | str | Path | None) -> StreamRun:
+    """A new session, after its warm-up, which one that starts from a template does not need."""
+    if template is not None:
+        # It imports this module.
+        from ovk.app.sessions.merging import start_from
+
+        other = template if isinstance(template, Session) else load_session(template)
+        check_settings(other, settings, "the template")
+        return start_from(other, records)
+    if settings is None:
+        raise ValueError("there are neither settings to start with nor a session to resume: give one of them")
+    return Session.start(records, settings)
+
+
+def prediction_sink(
+    folder: str | Path, session: Session, model: str | Path | None, parquet: bool, *, resumed: bool
+) -> PredictionSink:
+    """Where the predictions of a session go: into a folder, or with ``-`` to standard output."""
+    columns = session.prediction_columns()
+    if str(folder) == STDIN:
+        if parquet:
+            raise ValueError("Parquet files go into a folder, and predictions are printed: leave parquet out")
+        return PrintedPredictions(columns)
+    known = {"files": session.prediction_files, "lines": session.prediction_lines}
+    return PredictionFolder(folder, columns, session.id, model=model, parquet=parquet, resumed=resumed, **known)
+
+
+def check_settings(session: Session, settings: Settings | None, path: str | Path) -> None:
+    """Refuse settings that are not those of a session."""
+    if settings is not None and (names := session.settings.differences(settings)):
+        found = ", ".join(f"{name}={getattr(session.settings, name)!r}" for name in names)
+        raise ValueError(f"{path} was learned with other settings ({found}): leave them out, or start anew")
+
+
+def load_session(path: str | Path) -> Session:
+    """The session in a file."""
+    session = load(path)
+    if not isinstance(session, Session):
+        what = "what `ovk fit` learned" if isinstance(session, LearnedTable) else f"a {type(session).__name__}"
+        raise ValueError(f"{path} holds {what}, not a stream that was learned: give what `ovk stream` saved")
+    return session
+
+
+# Ctrl-C and SIGTERM that wait for a good moment.
+
+#: Seconds until a signal is sent again that was raised where Python ignores exceptions.
+SECONDS_UNTIL_RESENT = 0.02
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was interrupted by a signal, after the last block that was learned.
+
+    Attributes
+    ----------
+    signal : number of the signal
+    saved : rows of the file that are safe on the disk, None if nothing was saved
+
+    Examples
+    --------
+    >>> import signal
+    >>> from ovk.app.sessions import Interrupted, StopSignals
+    >>> with StopSignals():
+    ...     try:
+    ...         signal.raise_signal(signal.SIGTERM)
+    ...     except Interrupted as error:
+    ...         print(error.signal == signal.SIGTERM, error.saved)
+    True None
+    """
+
+    def __init__(self, signal: int, saved: int | None = None) -> None:
+        super().__init__(signal)
+        self.signal, self.saved = signal, saved
+
+
+class StopSignals:
+    """While this context is open, SIGINT and SIGTERM raise `Interrupted`, but only between two blocks.
+
+    A signal that comes while nothing changes, such as in the midst of waiting for rows, takes effect at once; one that
+    comes inside `held` does so at its end. A second signal raises `KeyboardInterrupt` wherever the process is. Python
+    ignores exceptions in finalisers and in functions that C code calls: a signal that is raised there comes again.
+    Signals that were ignored before (``nohup``) are ignored still. Only the main thread of a process hears of signals:
+    in others this does nothing.
+
+    Examples
+    --------
+    >>> import signal
+    >>> from ovk.app.sessions import Interrupted, StopSignals
+    >>> with StopSignals() as stop:
+    ...     try:
+    ...         with stop.held():
+    ...             signal.raise_signal(signal.SIGTERM)
+    ...             print("the block is finished")
+    ...     except Interrupted as error:
+    ...         print("then", signal.Signals(error.signal).name)
+    the block is finished
+    then SIGTERM
+    """
+
+    #: The first signal that came.
+    received: int | None = None
+
+    def __init__(self) -> None:
+        self._held = False
+        self._before: dict[int, Any] = {}
+        self._hook_before: Callable[[UnraisableHookArgs], object] | None = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._handle)
+            self._hook_before, sys.unraisablehook = sys.unraisablehook, self._ignored
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._hook_before is not None:
+            sys.unraisablehook = self._hook_before
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Inside, a signal waits; at the end it takes effect, if it is the first."""
+        before = self.received
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if before is None and self.received is not None:
+            raise Interrupted(self.received)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        first = self.received is None
+        self.received = number
+        if not first:
+            raise KeyboardInterrupt
+        if not self._held:
+            raise Interrupted(number)
+
+    def _ignored(self, ignored: UnraisableHookArgs) -> None:
+        """Python has swallowed an exception: one that came from a signal is raised again, out of here."""
+        if not isinstance(ignored.exc_value, KeyboardInterrupt) or self.received is None:
+            assert self._hook_before is not None
+            self._hook_before(ignored)
+            return
+        again = threading.Timer(SECONDS_UNTIL_RESENT, _send, [self.received])
+        again.daemon = True
+        if isinstance(ignored.exc_value, Interrupted):
+            self.received = None
+        again.start()
+
+
+def _send(number: int) -> None:
+    """Send a signal to the main thread, which wakes up for it where the system can do that."""
+    if sys.platform == "win32":
+        import _thread
+
+        _thread.interrupt_main(number)
+    else:
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, number)

@@ -44,9 +44,13 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     choices: Sequence[str] = (),
-    commands: Sequence[str] = ("fit", "stream"),
+    commands: Sequence[str] = (),
 ) -> Any:
-    """A setting: what its option says (of each command, where that differs), its default and its limits."""
+    """A field of a class whose settings are command-line options (`takes_settings` of the command line).
+
+    `help` is what the option says, of each command where that differs; only `commands` have it, by default all that
+    take the settings of the class. The option is named after the field, unless `option` says otherwise.
+    """
     metadata = {"help": help, "option": option, "low": low, "high": high, "choices": choices, "commands": commands}
     return field(metadata=metadata, **({"default": default[0]} if default else {}))
 
@@ -136,11 +140,6 @@ class Settings(Parameters):
     )
     level: float = setting("Probability with which an interval should contain the outcome.", LEVEL, commands=_STREAM)
 
-    @classmethod
-    def declared(cls, command: str | None = None) -> list[Field[Any]]:
-        """The settings that a command takes, or all of them."""
-        return [one for one in fields(cls) if command is None or command in one.metadata["commands"]]
-
     def check(self, *, options: bool = False) -> None:
         """Refuse values that make no sense; with `options` by the names of the command line."""
 
@@ -213,6 +212,12 @@ class Settings(Parameters):
         return [name for name in mine if _plain(mine[name]) != _plain(theirs[name])]
 
 
+def declared(settings: type, command: str) -> list[Field[Any]]:
+    """The settings of a class that a command takes."""
+    found: list[Field[Any]] = [one for one in fields(settings) if one.metadata]
+    return [one for one in found if command in (one.metadata["commands"] or (command,))]
+
+
 def option_of(setting: Field[Any]) -> str:
     """The command-line option of a setting."""
     option: str | None = setting.metadata["option"]
@@ -279,22 +284,9 @@ def make_model(
 ) -> Any:
     """A new learner for standardised rows.
 
-    Parameters
-    ----------
-    name : one of `MODELS`, or "auto": "autostream", which needs no settings; "pkawv" if a coupling or a kernel other
-        than the Gaussian is asked for; "olok" above 500 inputs, where the matrices of the others would not fit
-    kernel : name of a kernel
-    coupling : how much outputs have in common, 0 for nothing
-    n_features : number of inputs, which "auto" looks at
-    classify : outputs are labels of classes. Only "autostream" takes classes that come after the warm-up
-    lags : whether earlier outputs are among the inputs. "autostream" then does not look at the last one by itself: in
-        a forecast of several steps that would be an old one
-
-    Examples
-    --------
-    >>> from ovk.app.sessions import make_model
-    >>> [type(make_model("auto", n_features=p)).__name__ for p in (10, 10_000)]
-    ['AutoStream', 'OLOK']
+    "auto" is "autostream", which needs no settings; "pkawv" if a coupling or a kernel other than the Gaussian is asked
+    for; "olok" above 500 inputs, where the matrices of the others would not fit. With `lags` among the inputs,
+    "autostream" does not look at the last output by itself: in a forecast of several steps that would be an old one.
     """
     one_of(name, "model", ["auto", *MODELS])
     if name == "auto":

@@ -5,18 +5,19 @@ The command line prints it as text or JSON, `ovk.report` writes it as a page.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ovk.app.sessions.predictions import RowPredictor
 from ovk.app.tables import UNUSED, Preparation
 from ovk.base import Array, Category, Instant, as_instants
 from ovk.evaluation import LEVEL, REGRESSION, ProgressiveResult, RecentErrors, RunningMoments, ScoreTable, Task
+
+if TYPE_CHECKING:
+    from ovk.app.sessions.predictions import RowPredictor
 
 #: Most names of columns in one line, and most classes in a table of text.
 MAX_COLUMNS_LISTED, MAX_CLASSES_SHOWN = 50, 12
@@ -32,34 +33,17 @@ BadRow = tuple[int, str]
 class Summary:
     """What is known about a model.
 
-    Attributes
-    ----------
     conclusion : one sentence: how good the model is
     sentences : further facts, without capital and full stop
-    tables : scores beside those of baselines
+    tables : scores beside those of baselines; `note` says what their headings mean
     facts : everything as plain values by name, for programs
-    task, learners, names : the task, the scores of the model and its baselines, and the outputs or classes
+    learners, names : the scores of the model and its baselines, and the outputs or classes
     readings : how each column of the table is read, by its name; `targets` are the outputs among them
-    warnings : sentences about columns that may not be what they are read as
-    n_rows, n_bad, bad_rows : rows of the table, those with unreadable cells, and the first of these
-    columns : what the columns hold
-    settings : names and values of what was chosen
     result : scores along a stream; None for a table that was learned as a whole
     recent : the last predictions and outcomes; None for classes
     relevance : computes how much each column matters
     intervals : how the intervals of a table were made and tested; "" for streams
     ordered : whether rows follow each other in time
-    note : what the headings of the tables mean
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OLOK, progressive
-    >>> from ovk.app.sessions import result_summary
-    >>> X = np.linspace(0, 9, 300)[:, None]
-    >>> summary = result_summary(progressive(OLOK(), X, np.sin(X)))
-    >>> [table.title for table in summary.tables], summary.facts["model"]
-    (['mean squared error', 'mean absolute error', 'errors and intervals of the model'], 'OLOK')
     """
 
     conclusion: str
@@ -96,12 +80,13 @@ class Summary:
 
     def lines(self) -> list[str]:
         """The summary as text, without the rows that cannot be read."""
+        most = None if self.task.numeric else MAX_CLASSES_SHOWN
         observed = [f"{name} {seen:.0%}" for name, role, seen, *_ in self.columns if role == "output" and seen < 0.995]
         return [
             *self.sentences,
             *self._readings(),
             *([f"share of the values observed: {', '.join(observed)}"] if observed else []),
-            *(line for table in self.tables for line in table_lines(table)),
+            *(line for table in self.tables for line in (*table.lines(most), "")),
             self.conclusion,
         ]
 
@@ -120,64 +105,11 @@ class Summary:
                 yield f"{what}{', '.join(names[:MAX_COLUMNS_LISTED])}{more}: {reading}"
 
 
-def table_lines(table: ScoreTable) -> list[str]:
-    """A table as lines of text.
-
-    >>> values = np.array([[0.25, 1.0], [3.0, np.nan]])
-    >>> print("\\n".join(table_lines(ScoreTable("errors", ("y", "z"), ("model", "mean"), values))))
-    errors
-    <BLANKLINE>
-          model   mean
-     ─────────────────
-      y    0.25      1
-      z       3      -
-    <BLANKLINE>
-    """
-    rows = list(zip(table.rows, table.values.tolist(), strict=True))
-    if len(rows) > MAX_CLASSES_SHOWN and table.columns[0] == "rows":
-        rows = sorted(rows, key=lambda row: -row[1][0])[:MAX_CLASSES_SHOWN]
-    if table.relative is not None:
-        rows.append((table.relative[0], table.relative[1].tolist()))
-    names = ["", *(printable(name) for name, _ in rows)]
-    width = max(map(len, names))
-    lines = [f"  {name:<{width}}" for name in names]
-    for k, heading in enumerate(table.columns):
-        cells = [printable(heading), *(_cell(heading, values[k]) for _, values in rows)]
-        width = max(map(len, cells))
-        lines = [f"{line}   {cell:>{width}}" for line, cell in zip(lines, cells, strict=True)]
-    return [table.title, "", lines[0], " " + "─" * (len(lines[0]) - 1), *lines[1:], ""]
-
-
-def is_share(heading: str) -> bool:
-    """Whether a column holds shares."""
-    return heading == "share" or heading.endswith("interval")
-
-
-def _cell(heading: str, value: float) -> str:
-    """A number with four digits, or a percentage."""
-    if math.isnan(value):
-        return "-"
-    return f"{value:.0%}" if is_share(heading) else f"{int(value):,}" if heading == "rows" else f"{value:.4g}"
-
-
-def printable(text: str) -> str:
-    """A name without control characters.
-
-    >>> printable("y [kg]\\x1b[2J")
-    'y [kg][2J'
-    """
-    return "".join(letter for letter in text if letter.isprintable())
-
-
 # Scores along a stream.
 
 
 def model_heading(name: str) -> str:
-    """The heading of a model's column.
-
-    >>> model_heading("PKAWV"), model_heading("coupled (PKAWV)"), model_heading("model")
-    ('model (PKAWV)', 'coupled (PKAWV)', 'model')
-    """
+    """The heading of a model's column."""
     return name if "(" in name or name == "model" else f"model ({name})"
 
 
@@ -330,15 +262,7 @@ MAX_FAULTS_TOLD, MAX_ROWS_NAMED = 5, 3
 
 
 def bad_row_kinds(bad: int, faults: Sequence[BadRow]) -> list[str]:
-    """A line for each kind of fault with how often it was met, the most frequent first, and one for all others.
-
-    >>> error = "'ERR' in column 'x' is treated as missing"
-    >>> for line in bad_row_kinds(250, [*((row, error) for row in range(7, 57)), (90, "1 fields instead of 2")]):
-    ...     print(line)
-    'ERR' in column 'x' is treated as missing: 50 rows (7, 8, 9, ...)
-    1 fields instead of 2: row 90
-    199 more rows
-    """
+    """A line for each kind of fault with how often it was met, the most frequent first, and one for all others."""
     rows: dict[str, list[int]] = {}
     for row, fault in faults:
         rows.setdefault(fault, []).append(row)
@@ -353,11 +277,7 @@ def bad_row_kinds(bad: int, faults: Sequence[BadRow]) -> list[str]:
 
 
 def bad_rows_note(bad: int, faults: Sequence[BadRow]) -> str:
-    """The same as one sentence.
-
-    >>> bad_rows_note(1, [(3, "'ERR' in column 'x' is treated as missing")])
-    "1 row had unreadable cells ('ERR' in column 'x' is treated as missing: row 3)."
-    """
+    """The same as one sentence."""
     return f"{bad:,} row{'s' if bad > 1 else ''} had unreadable cells ({'; '.join(bad_row_kinds(bad, faults))})."
 
 
@@ -404,18 +324,7 @@ MIN_CORRELATION = 0.005
 
 
 def kernel_in_words(kernel: Any, outputs: Sequence[str]) -> str:
-    """Which scalar kernels a fitted kernel consists of, and how strongly it couples the outputs.
-
-    >>> from ovk.kernels import Gaussian, Linear
-    >>> from ovk.operators import Dense, Identity
-    >>> kernel_in_words(Gaussian(2.0) * Dense([[1.0, 0.8], [0.8, 1.0]]), ["zinc", "lead"])
-    'Gaussian kernel, outputs coupled (most: zinc and lead, 0.80)'
-    >>> kernel_in_words((Gaussian(2.0) + 0.5 * Gaussian(1.0) + Linear()) * Identity(2), ["zinc", "lead"])
-    'sum of 3 kernels (Gaussian, Linear), outputs not coupled'
-    >>> from ovk.kernels import Mapped
-    >>> kernel_in_words(Mapped(Gaussian(2.0), [[1.0]]) * Identity(1), ["zinc"])
-    'Gaussian kernel in a learned metric'
-    """
+    """Which scalar kernels a fitted kernel consists of, and how strongly it couples the outputs."""
     terms = kernel.terms()
     found = [name for term in terms for name in re.findall(r"\b([A-Z]\w+)\(", repr(term.kernel))]
     names = [name for name in found if name != "Mapped"]

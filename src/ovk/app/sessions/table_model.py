@@ -17,7 +17,7 @@ from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
 from ovk.app.sessions.session import MIN_ROWS, LearnedTable
-from ovk.app.sessions.settings import KERNELS, Settings, check_bad_rows
+from ovk.app.sessions.settings import KERNELS, Settings, check_bad_rows, declared
 from ovk.app.sessions.summary import (
     MAX_ROWS_KEPT,
     BadRow,
@@ -65,9 +65,6 @@ class TableModel(LearnedTable, State, Registered):
 
     Attributes
     ----------
-    settings : `Settings`
-    preparation : how rows are made inputs and outputs
-    scaling : how they are scaled
     estimator : `OVKRidge`, of classes `OVKClassifier` or `OVKClassifierCV`, learned from all rows
     recent : errors of the rows that were left out of a first fit, for intervals; `GroupErrors` with groups, empty for
         classes
@@ -259,13 +256,6 @@ def valid_for(settings: Settings) -> str:
     return f"errors and intervals are those of further rows like these; {cure}"
 
 
-def rows_learned(known: int, total: int) -> str:
-    """How many rows are learned, and why they are not all of the table."""
-    if known == total:
-        return f"{known:,} rows"
-    return f"{known:,} of {total:,} rows ({total - known:,} {'has' if total - known == 1 else 'have'} no known target)"
-
-
 def fit_table(records: Records, settings: Settings, on_progress: Callable[[str], None] | None = None) -> TableModel:
     """Learn a table: kernel ridge regression, or classification, with everything chosen by the data.
 
@@ -274,22 +264,6 @@ def fit_table(records: Records, settings: Settings, on_progress: Callable[[str],
     width of intervals; with groups, each fifth of the groups in turn. The model itself is then learned from all rows.
     Of more than 3,000 rows some choose, and landmarks learn from all. `on_progress` is called with what takes seconds,
     before it begins.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from ovk.app.sessions import Settings, fit_table
-    >>> from ovk.app.tables import open_records
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("x,y,word\\n" + "".join(f"{i % 7},{i % 7},{'ab'[i % 7 > 3]}\\n" for i in range(100)))
-    ...     with open_records(path) as records:
-    ...         numbers = fit_table(records, Settings(["y"]))
-    ...     with open_records(path) as records:
-    ...         classes = fit_table(records, Settings(["word"], classify=True))
-    >>> bool(numbers.scores[0].mse < 0.01 * numbers.scores[1].mse), classes.scores[0].accuracy
-    (True, 1.0)
     """
     table = whole_table(records, settings)
     if settings.classify and len(np.unique(table.Y[~table.left_out])) < 2:
@@ -315,7 +289,11 @@ def fit_table(records: Records, settings: Settings, on_progress: Callable[[str],
 
 def _announcement(table: WholeTable, settings: Settings) -> str:
     """What takes seconds."""
-    rows = rows_learned(len(table.X), table.n_rows)
+    known, total = len(table.X), table.n_rows
+    rows = f"{known:,} rows"
+    if known < total:
+        missing = f"{total - known:,} {'has' if total - known == 1 else 'have'} no known target"
+        rows = f"{known:,} of {total:,} rows ({missing})"
     if settings.classify:
         return f"choosing kernel and alpha on {rows}"
     metrics = table.X.shape[1] <= MAX_METRIC_INPUTS and settings.coupling is None
@@ -504,28 +482,8 @@ def fit_files(
 
     How columns are read, their scales, the landmarks, the kernel's width and the coupling come from a sample of all
     ranges; alpha is chosen by the left-out errors of all rows. The errors shown, and those that make intervals, are of
-    the rows of the sample, each predicted as if it had not been learned.
-
-    Parameters
-    ----------
-    ranges : `ovk.app.tables.split_files` of the files, which must have the same columns
-    settings : `Settings`, without lags: ranges have no common order
-    landmarks : how many
-    client, n_jobs : as in `ovk.app.parallel.fit`
-    seed : draws the sample
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from ovk.app.sessions import Settings, fit_files
-    >>> from ovk.app.tables import split_files
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
-    ...     fitted = fit_files(split_files(path, size=1000), Settings(["y"]), landmarks=7)
-    >>> fitted.n_rows, bool(fitted.scores[0].mse < 0.01 * fitted.scores[1].mse)
-    (500, True)
+    the rows of the sample, each predicted as if it had not been learned. Ranges have no common order, so that there are
+    no lags. `client` and `n_jobs` are as in `ovk.app.parallel.fit`; `seed` draws the sample.
     """
     settings.refuse_groups("leave --landmarks, --scheduler and --workers out, or groups")
     if settings.lags:
@@ -631,8 +589,7 @@ def fit_file(
     >>> bool(abs(found["zinc"] - found["zinc outcome"]).max() < 0.1)
     True
     """
-    names = [one.name for one in Settings.declared() if "fit" in one.metadata["commands"] or one.name == "level"]
-    names = sorted({*names} - {"targets", "classify"})
+    names = sorted({*(one.name for one in declared(Settings, "fit")), "level"} - {"targets", "classify"})
     for name in settings:
         if name not in names:
             raise TypeError(f"fit_file has no setting {name!r}: there are {', '.join(names)}")
