@@ -280,7 +280,8 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
     @reads_snapshot
     def predict(self, X: Any) -> Labels:
         """(n,) most probable labels, as if each row came next; nothing is learned."""
-        labels: Labels = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        P = self.predict_proba(X)
+        labels: Labels = self.classes_[P.argmax(axis=1)]
         return labels
 
     def _check_then_learn(
