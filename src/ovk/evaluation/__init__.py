@@ -12,6 +12,7 @@ from ovk.evaluation.conformal import Conformal as Conformal
 from ovk.evaluation.conformal import RecentErrors, RollingConformal
 from ovk.evaluation.delayed import Mergeable as Mergeable
 from ovk.evaluation.delayed import OnlineLearner as OnlineLearner
+from ovk.evaluation.deployment import DelayedLabels, WithIntervals
 from ovk.evaluation.evaluator import Evaluator as Evaluator
 from ovk.evaluation.evaluator import progressive
 from ovk.evaluation.regret import Regret, regret
@@ -20,7 +21,6 @@ from ovk.evaluation.result import stretch as stretch
 from ovk.evaluation.running import DriftResult, PageHinkley
 from ovk.evaluation.running import RunningMoments as RunningMoments
 from ovk.evaluation.running import Standardised as Standardised
-from ovk.evaluation.service import DelayedLabels, WithIntervals
 from ovk.evaluation.sources import Chunk as Chunk
 from ovk.evaluation.sources import Chunks as Chunks
 from ovk.evaluation.sources import Table as Table

@@ -16,9 +16,9 @@ from ovk.base import Array, Mask, ProgressBar, Registered, State, Times, check_i
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
 from ovk.evaluation.delayed import LabelQueue, Mergeable, RowByRow, has_learned, waiting_rows
+from ovk.evaluation.deployment import as_intervals
 from ovk.evaluation.result import IntervalResult, ProgressiveResult, interval_counts
 from ovk.evaluation.running import DriftRecord, Scaling, as_scaling
-from ovk.evaluation.service import as_intervals
 from ovk.evaluation.sources import Chunk, chunks
 from ovk.evaluation.task import (
     CLASSIFICATION,

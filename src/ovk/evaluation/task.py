@@ -1,4 +1,4 @@
-"""Regression and classification: two instances of one type, which knows everything in which they differ."""
+"""Regression and classification: two subclasses of `Task`, which hold everything that differs between them."""
 
 from __future__ import annotations
 

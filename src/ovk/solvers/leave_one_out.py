@@ -56,7 +56,7 @@ MAX_PRODUCT_ROWS = 30
 
 
 class Blocks:
-    """Rows that are left out together: those with the same of the numbers `together` (n,), by default each alone."""
+    """Rows that are left out together: rows with equal entries in `together` (n,), by default each alone."""
 
     def __init__(self, n: int, together: Indices | None = None) -> None:
         self.block: Indices = np.arange(n)  # the number of each row's block
@@ -365,7 +365,7 @@ COMMON_ROWS = 10.0
 
 
 class LeaveOneOut(ABC):
-    """A ridge regression with blocks of its rows left out in turn: those with the same of the numbers `together`.
+    """A ridge regression with blocks of its rows left out in turn: rows with equal entries in `together`.
 
     The new points of a method come as `cross`, their kernel values against the training data, and `prior`, their own.
     """
@@ -714,7 +714,7 @@ def separable_leave_one_out(G: Array, T: Array, Y: Array, noise: Array) -> Crite
         outer[q] += 0.5 * ((r[:, q : q + 1] * p + p[:, q : q + 1] * r) * spread).sum(axis=0)
     by_gram = Q @ inner @ Q.T
     by_scaled = V @ outer @ V.T
-    # The noise stands in the mean itself, in the scaled outputs and in the scaled operator.
+    # The noise appears in the mean itself, in the scaled outputs and in the scaled operator.
     own = noise * (residuals**2).sum(axis=0) / (n * d)
     by_log_noise = own - 0.5 * np.einsum("iq,iq->q", Q @ P @ V.T, Y) - (by_scaled * scaled).sum(axis=1)
     return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)

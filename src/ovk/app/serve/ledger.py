@@ -121,8 +121,8 @@ class Ledger:
     """The present state of every request id. It has no lock: the queue that owns it holds one.
 
     Rows wait in memory, for a limited time and within a limited number of bytes: the oldest go first. Rows that are
-    partly labelled in the history wait again. `expired` is called with the id of each prediction that goes with only
-    some of its labels.
+    partly labelled in the history wait again. `expired` is called with the id of each prediction that is dropped while
+    only some of its labels have arrived.
     """
 
     def __init__(

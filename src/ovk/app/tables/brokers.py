@@ -3,8 +3,8 @@
 No acknowledgements and no consumer groups: the session file says which message comes next, and how many of its rows
 were read already. It is written together with the model, so that the two cannot disagree, whatever dies when.
 
-A new broker is a subclass of `Broker` in a file of its own, with a scheme in `PORTS` and a case in `_broker`. Who we
-are to it is told by the environment or a file, never on a command line.
+A new broker is a subclass of `Broker` in a file of its own, with a scheme in `PORTS`, the option of its address in
+`OPTIONS` and a case in `_broker`. Credentials come from environment variables or a file, never from a command line.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ import numpy as np
 
 from ovk.app.tables.records import PORTS, Batch, Records, csv_rows, is_number
 from ovk.base import check_int
+
+#: The option that an address may hold, by scheme.
+OPTIONS = {"nats": "subject", "kafka": "partition"}
 
 #: What a broker may be told, as names in a file; in the environment ``OVK_BROKER_USER`` and so on.
 SECRETS = ("user", "password", "token", "creds", "ca", "cert", "key", "tls")
@@ -95,7 +98,7 @@ class Address:
         name = parts.path.strip("/")
         if not parts.netloc or not name or "/" in name:
             raise BrokerError(f"the address must read {parts.scheme}://host:port/NAME, got {text!r}")
-        allowed = {"nats": "subject", "kafka": "partition"}[parts.scheme]
+        allowed = OPTIONS[parts.scheme]
         options = parse_qsl(parts.query, keep_blank_values=True)
         if unknown := [option for option, _ in options if option != allowed]:
             raise BrokerError(f"the address may hold ?{allowed}=, got {unknown[0]!r}")
@@ -571,6 +574,8 @@ def _broker(where: Address, patience: float) -> Broker:
         from ovk.app.tables.jetstream import JetStream
 
         return JetStream(where, credentials(), patience)
-    from ovk.app.tables.kafka import KafkaPartition
+    if where.scheme == "kafka":
+        from ovk.app.tables.kafka import KafkaPartition
 
-    return KafkaPartition(where, credentials(), patience)
+        return KafkaPartition(where, credentials(), patience)
+    raise BrokerError(f"no broker reads {where.scheme}://")

@@ -1,4 +1,4 @@
-"""Learners in service: predictions with regions, and labels that come later than the predictions they belong to."""
+"""Deployed learners: predictions with regions, and labels that arrive after the predictions they belong to."""
 
 from __future__ import annotations
 
