@@ -10,7 +10,7 @@ from scipy.stats import norm
 import instances
 import reference
 from ovk.base import Targets
-from ovk.intervals import fold_numbers, jackknife, jackknife_plus
+from ovk.intervals import Regions, fold_numbers, jackknife, jackknife_plus
 from ovk.intervals.jackknife_intervals import _largest as largest_score
 from ovk.intervals.jackknife_intervals import shrunk_correlation
 from ovk.intervals.regions import conformal_rank, masses, rows_needed, upper_quantile
@@ -319,3 +319,26 @@ def test_the_largest_of_some_outputs_is_as_rare_as_that_of_all():
     inside = 1.0 - 2.0 * norm.sf(2.0)
     assert_allclose((1.0 - 2.0 * norm.sf(found[1:3])) ** 3, [inside**2, inside], rtol=1e-10)
     assert np.isnan(found[3])
+
+
+def ellipsoid(lower, upper):
+    """One region around zero: a disc of radius 2, cut off at the ends of a box."""
+    zero = np.zeros((1, 2))
+    return Regions(
+        zero, np.array([lower]), np.array([upper]), np.array([[2.0]]), np.full((1, 1), np.nan), np.eye(2)[None]
+    )
+
+
+def test_an_ellipsoid_ends_where_one_output_is_out_of_bounds():
+    region = ellipsoid([-0.5, -2.0], [2.0, 2.0])
+    for y, inside in (([-1.0, 0.0], 0.0), ([-0.4, 0.0], 1.0), ([1.9, 1.9], 0.0), ([0.0, 1.0], 1.0)):
+        assert region.contains(np.array([y]))[0, 0] == inside
+
+
+def test_scaled_ellipsoids_hold_the_scaled_outputs():
+    region, factor = ellipsoid([-2.0, -2.0], [2.0, 2.0]), np.array([0.5, 30.0])
+    moved = region.scaled(factor, 7.0)
+    for y in ([1.9, 0.0], [0.0, 1.9], [1.3, 1.3], [1.5, 1.5], [-1.5, 1.5], [0.0, -2.1]):
+        Y = np.array([y])
+        assert moved.contains(Y * factor + 7.0)[0, 0] == region.contains(Y)[0, 0]
+    assert_allclose(moved.width, region.width * factor)

@@ -211,6 +211,15 @@ def test_intervals_hold_as_many_as_they_say():
     np.testing.assert_array_equal(middle, model.forecast(5, x[:580]))
 
 
+def test_the_mean_of_the_residuals_does_not_move_intervals():
+    x = np.cumsum(np.random.default_rng(0).standard_normal((60, 2)), axis=0)
+    model = OKVAR("linear", 1.0).fit(x)
+    expected = model.forecast(3, interval=0.8, n_paths=50, random_state=0)
+    model.residuals_ = model.residuals_ + [5.0, -2.0]
+    for one, other in zip(model.forecast(3, interval=0.8, n_paths=50, random_state=0), expected, strict=True):
+        np.testing.assert_allclose(one, other)
+
+
 def test_forecast_says_what_it_needs(made):
     model = OKVAR().fit(made.series)
     with pytest.raises(ValueError, match="fitted to 3 series: give X"):
