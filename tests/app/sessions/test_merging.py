@@ -62,6 +62,13 @@ def test_parts_and_their_sum_have_the_level_that_was_asked_for(tmp_path):
     assert merged.recent.shown.level == 0.7
 
 
+def test_bad_rows_of_all_parts_are_counted(sessions):
+    for session, rows in zip(sessions, ([(3, "one")], [], [(1, "two"), (2, "two")]), strict=True):
+        session.n_bad, session.bad_rows = len(rows), rows
+    merged = merge_sessions(sessions)
+    assert (merged.n_bad, merged.bad_rows) == (3, [(3, "one"), (1, "two"), (2, "two")])
+
+
 def test_the_parts_stay_as_they_are_and_go_on(sessions, tmp_path):
     before = [predictions(session, PARTS[0][:5]) for session in sessions]
     merge_sessions(sessions)

@@ -214,10 +214,11 @@ def test_intervals_hold_as_many_as_they_say():
 def test_the_mean_of_the_residuals_does_not_move_intervals():
     x = np.cumsum(np.random.default_rng(0).standard_normal((60, 2)), axis=0)
     model = OKVAR("linear", 1.0).fit(x)
-    expected = model.forecast(3, interval=0.8, n_paths=50, random_state=0)
-    model.residuals_ = model.residuals_ + [5.0, -2.0]
-    for one, other in zip(model.forecast(3, interval=0.8, n_paths=50, random_state=0), expected, strict=True):
-        np.testing.assert_allclose(one, other)
+    drawn = [
+        model.dynamics_.bootstrap(model.series_[0], 3, 0.8, model.residuals_ + mean, 50, np.random.default_rng(0))
+        for mean in (0.0, np.array([5.0, -2.0]))
+    ]
+    np.testing.assert_allclose(drawn[0], drawn[1])
 
 
 def test_forecast_says_what_it_needs(made):
