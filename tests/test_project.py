@@ -40,7 +40,6 @@ PUBLIC = [(name, thing) for name, thing in public_names() if inspect.isclass(thi
 WITHOUT_EXAMPLE = {
     "ChangedClass", "ErrorBound", "NewerFormat", "NotDifferentiable", "OperatorKernel", "OtherSession",
     "OutputOperator", "ScalarKernel", "SingularSystem", "TableModel", "TruncationWarning", "UnknownClass",
-    "kernel_eigenvalues",
 }  # fmt: skip
 
 

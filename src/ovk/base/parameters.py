@@ -1,4 +1,4 @@
-"""Parameter objects: what kernels, operators, losses and solvers have in common, and the checks of their values.
+"""Parameter objects: what kernels, operators, losses and solvers have in common.
 
 A parameter object stores its constructor's arguments and nothing else, so scikit-learn's `clone`, nested
 `set_params`, grid search and `repr` work on it, and `ovk.save` can write it. Values are checked where they are used; a
@@ -141,7 +141,7 @@ class Parameters(BaseEstimator):
         return is_fitted_name(name) or name in listed_names(type(self))
 
     def __getstate__(self) -> dict[str, Any]:
-        # What `_cached` keeps can be computed again: it does not belong in a pickle or a copy. Nor does the gate of
+        # What `cached` keeps can be computed again: it does not belong in a pickle or a copy. Nor does the fast path of
         # single rows, which knows parameters by their identity.
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_memo", None)

@@ -74,8 +74,8 @@ class State(CopyOnWrite):
     hold other private objects, one or a list of them or None, are listed in `_state_classes` with their class.
 
     Where an attribute may hold objects of several classes, these have a common base, and each is defined with a
-    word that tells it from the others in the file: ``class AllRows(Sums, kind="all rows")``. `Sums.from_state` then
-    builds the class of that kind.
+    word that tells it from the others in the file: ``class AllRowsSums(StreamSums, kind="all rows")``.
+    `StreamSums.from_state` then builds the class of that kind.
     """
 
     #: Attributes besides the fields of a dataclass that belong to the state; those of base classes are added.

@@ -340,7 +340,7 @@ class SATracker(Tracker, kind="strongly adaptive"):
     def _step(self, score: float) -> None:
         a, played = self.miss, self.radius()
         self.t += 1
-        # A copy, as a fork may hold the others.
+        # A copy, as a snapshot may hold the others.
         self.experts = self.experts.copy()
         began, last, r, squares, gains, weighed, w = self.experts
         gradient = a - (score > r)

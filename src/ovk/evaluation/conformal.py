@@ -662,7 +662,7 @@ class RecentErrors(State, Registered):
                 for known, rows in ((self.instants, self.Y), (instants, Y))
             )
             self.instants = np.concatenate([before, now])[-self.size :]
-        # Not in place: a fork of this object may still be read.
+        # Not in place: a snapshot of this object may still be read.
         self.tested, self.inside = self.tested + tested, self.inside + inside
         self.Y, self.F, self.half = (
             np.concatenate([old, new])[-self.size :] for old, new in ((self.Y, Y), (self.F, F), (self.half, half))

@@ -1,4 +1,4 @@
-"""Statistics that run along a stream: sums noted at checkpoints, moments before every row, and scaling by them.
+"""Statistics that run along a stream: moments before every row, scaling by them, and signs of drift.
 
 A row is scaled by the mean and the standard deviation of rows before it, never of its own or of later ones. Within a
 chunk the moments before every row come from cumulative sums about the mean m at the chunk's start: with N rows so far,

@@ -260,7 +260,7 @@ class KORS(Selection):
 # (k(z, x) - l' phi(x)) / sqrt(delta). Those that were there stay as they are.
 
 #: A point whose squared distance to the span of the others is below this part of k(z, z) gives no feature. The basis
-#: moves with rounding by eps / DEPENDENT, and with a projected past predictions depend on it.
+#: moves with rounding by eps / DEPENDENT_POINT, and with a projected past predictions depend on it.
 DEPENDENT_POINT = 1e-6
 
 
@@ -345,7 +345,7 @@ class Dictionary(StreamFeatures, kind="dictionary"):
         kept = gram if len(self.keep) == gram.shape[1] else np.ascontiguousarray(gram[:, self.keep])
         if not self.settled or self.m == 0:
             return whitened_rows(self.L, kept)
-        # L stays as it is and its condition is at most 1 / sqrt(DEPENDENT): a product is twice as fast as a solve.
+        # L stays as it is, with a condition of at most DEPENDENT_POINT^(-1/2): a product is twice as fast as a solve.
         if self._inverse is None:
             self._inverse = lapack.dtrtri(self.L.T, lower=0)[0]
         return np.asarray(dtrmm(1.0, self._inverse, kept.T, side=0, lower=0, trans_a=1).T)

@@ -1,4 +1,4 @@
-"""Kernels from elsewhere: any function, and scikit-learn's kernel objects."""
+"""Kernels from elsewhere: any function, scikit-learn's kernel objects, and matrices that are given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of a scaled distance, k(x, z) = phi(|x - z|^2 / l^2), the Gaussian one and its mixtures."""
+"""Kernels of a scaled distance, k(x, z) = phi(|x - z|^2 / l^2), such as Gaussian and Matern; Laplacian."""
 
 from __future__ import annotations
 

@@ -123,12 +123,12 @@ def effective_dimension(kernel: Any, X: Any, alpha: Any) -> Any:
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import effective_dimension
+    >>> from ovk.online.theory import effective_dimension
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> effective_dimension(Gaussian(0.2), X, [0.01, 1.0, 100.0]).round(2)
     array([8.29, 5.08, 0.77])
     """
-    return _over(alpha, kernel_eigenvalues(kernel, X), _saturation)
+    return _over(alpha, _kernel_eigenvalues(kernel, X), _saturation)
 
 
 def log_determinant(kernel: Any, X: Any, alpha: Any) -> Any:
@@ -136,12 +136,12 @@ def log_determinant(kernel: Any, X: Any, alpha: Any) -> Any:
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import log_determinant
+    >>> from ovk.online.theory import log_determinant
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> round(log_determinant(Gaussian(0.2), X, 1.0), 2)
     14.12
     """
-    return _over(alpha, kernel_eigenvalues(kernel, X), np.log1p)
+    return _over(alpha, _kernel_eigenvalues(kernel, X), np.log1p)
 
 
 def online_dimension(kernel: Any, X: Any, mu: float) -> float:
@@ -152,7 +152,7 @@ def online_dimension(kernel: Any, X: Any, mu: float) -> float:
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import online_dimension
+    >>> from ovk.online.theory import online_dimension
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> round(online_dimension(Gaussian(0.2), X, 1.0), 2)
     13.01
@@ -177,7 +177,7 @@ def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 50
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import sketched_effective_dimension
+    >>> from ovk.online.theory import sketched_effective_dimension
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> np.round(sketched_effective_dimension(Gaussian(0.2), X, 1.0, rank=8), 2)
     array([5.07, 5.1 ])
@@ -198,7 +198,7 @@ def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 50
     return lower, lower + (float(beyond) if beyond.ndim == 0 else beyond)
 
 
-def kernel_eigenvalues(kernel: Any, X: Any) -> Array:
+def _kernel_eigenvalues(kernel: Any, X: Any) -> Array:
     """Eigenvalues of the kernel matrix, (n d,), ascending; rounding below zero is taken as zero."""
     K = _resolved(kernel, X)
     if isinstance(K, ScalarKernel):
@@ -277,7 +277,7 @@ def regret_bound(kernel: Any, X: Any, alpha: float, *, norm: float, largest: flo
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import regret_bound
+    >>> from ovk.online.theory import regret_bound
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> round(regret_bound(Gaussian(0.2), X, 1.0, norm=2.0, largest=1.0), 2)
     18.12
@@ -297,7 +297,7 @@ def projected_regret_bound(
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import projected_regret_bound
+    >>> from ovk.online.theory import projected_regret_bound
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> k = Gaussian(0.2)
     >>> round(projected_regret_bound(k, X, 1.0, norm=2.0, largest=1.0, gap=1e-3, growths=9), 2)
@@ -327,7 +327,7 @@ def spilled_regret_bound(
     >>> import numpy as np
     >>> from ovk.features import TaylorMap
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import spilled_regret_bound
+    >>> from ovk.online.theory import spilled_regret_bound
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> map = TaylorMap.from_kernel(Gaussian(0.2), 20, np.array([0.5]))
     >>> spill = map.residual(X).sum()
@@ -349,7 +349,7 @@ def kors_beta(n: int, *, delta: float = 0.05, eps: float = 0.5) -> float:
 
     The proof needs this much; in practice 1 to 5 is enough.
 
-    >>> from ovk.online import kors_beta
+    >>> from ovk.online.theory import kors_beta
     >>> round(kors_beta(1000), 1)
     156.9
     """
@@ -360,7 +360,7 @@ def kors_beta(n: int, *, delta: float = 0.05, eps: float = 0.5) -> float:
 def kors_gap(mu: float, eps: float = 0.5) -> float:
     """eps / (1 - eps) mu, a bound on the largest eigenvalue of K - K~ where the guarantee of KORS holds.
 
-    >>> from ovk.online import kors_gap
+    >>> from ovk.online.theory import kors_gap
     >>> kors_gap(0.01, eps=0.5)
     0.01
     """
@@ -377,7 +377,7 @@ def kors_size_bound(
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import kors_size_bound
+    >>> from ovk.online.theory import kors_size_bound
     >>> X = np.linspace(0, 1, 200)[:, None]
     >>> round(kors_size_bound(Gaussian(0.2), X, 1.0, beta=1.0))
     90
@@ -395,7 +395,7 @@ class Suggestion:
     and mu of KORS. The size m of the dictionary and the regret are orders, up to constants and logarithms; `optimal`
     tells whether no algorithm has a smaller one.
 
-    >>> from ovk.online import suggest_from_capacity
+    >>> from ovk.online.theory import suggest_from_capacity
     >>> suggest_from_capacity(10_000, gamma=0.25).alpha
     6.309...
     """
@@ -414,7 +414,7 @@ def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforeha
     chosen from all inputs before the first output.
 
     >>> from ovk.kernels import Gaussian, Matern
-    >>> from ovk.online import suggest
+    >>> from ovk.online.theory import suggest
     >>> suggest(Gaussian(1.0), n=1000, p=1)
     Suggestion(alpha=1.0, mu=1e-06, m=21, regret=47.7..., optimal=True)
     >>> suggest(Matern(1.5), n=10_000, p=1, m=50).optimal
@@ -429,7 +429,7 @@ def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforeha
 def suggest_from_capacity(n: int, gamma: float, *, m: int | None = None, known_beforehand: bool = False) -> Suggestion:
     """Parameters for a kernel with d_eff(alpha) <= (n / alpha)^gamma, 0 < gamma < 1.
 
-    >>> from ovk.online import suggest_from_capacity
+    >>> from ovk.online.theory import suggest_from_capacity
     >>> found = suggest_from_capacity(10_000, gamma=0.25, m=20)
     >>> round(found.mu, 4), round(found.regret, 1), found.optimal
     (0.0625, 111.8, False)
@@ -452,7 +452,7 @@ def suggest_analytic(n: int, p: int, *, m: int | None = None) -> Suggestion:
 
     The number of points is that of the monomials of degree at most log(n / mu), up to a constant.
 
-    >>> from ovk.online import suggest_analytic
+    >>> from ovk.online.theory import suggest_analytic
     >>> suggest_analytic(100, p=2).mu
     0.0001
     """
@@ -470,7 +470,7 @@ def taylor_degree(n: int, p: int, radius: float, mu: float | None = None) -> int
     Each diagonal entry of K - K~ is at most the probability that a Poisson variable of mean radius^2 exceeds the
     degree.
 
-    >>> from ovk.online import taylor_degree
+    >>> from ovk.online.theory import taylor_degree
     >>> taylor_degree(1000, p=2, radius=1.0)
     11
     """
@@ -493,7 +493,7 @@ def capacity_exponent(kernel: Any, p: int) -> float:
     A Matern kernel's space is the Sobolev space of smoothness s = nu + p / 2, with gamma = p / (2 s).
 
     >>> from ovk.kernels import Gaussian, Matern
-    >>> from ovk.online import capacity_exponent
+    >>> from ovk.online.theory import capacity_exponent
     >>> capacity_exponent(Matern(1.5), p=1), capacity_exponent(Gaussian(), p=8)
     (0.25, 0.0)
     """
@@ -560,7 +560,7 @@ def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
     >>> import numpy as np
     >>> from ovk import OLOK
     >>> from ovk.kernels import Gaussian
-    >>> from ovk.online import error_bound
+    >>> from ovk.online.theory import error_bound
     >>> model = OLOK(Gaussian(1.0), alpha=0.5, loss="hinge", schedule=1.0).fit(np.eye(2), [1.0, -1.0])
     >>> error_bound(model).U
     2.0

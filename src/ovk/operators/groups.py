@@ -1,4 +1,4 @@
-"""Outputs in clusters, and outputs at the leaves of a tree."""
+"""Outputs in clusters, at the leaves of a tree, on a graph, near their mean, and products of operators."""
 
 from __future__ import annotations
 

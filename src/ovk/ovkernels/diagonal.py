@@ -1,4 +1,4 @@
-"""A kernel of its own for every output."""
+"""A kernel of its own for every output; entrywise products; kernels of transformed inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conjugate gradient for sums of separable kernels, preconditioned by the part that decouples."""
+"""Conjugate gradient for sums of separable kernels and for missing outputs; Gauss-Seidel."""
 
 from __future__ import annotations
 

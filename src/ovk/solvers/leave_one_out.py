@@ -422,7 +422,7 @@ class LeaveOneOut(ABC):
 
     @abstractmethod
     def variance(self, cross: Array, prior: Array) -> Array:
-        """v(x), (m, d): the variance of f(x) up to `scale`; with `alpha` added, that of a new observation."""
+        """v(x), (m, d): the variance of f(x) up to `scale`; with `noise` added, that of a new observation."""
 
     def deviation(self, cross: Array, prior: Array, *, observation: bool = True) -> Array:
         """(m, d) standard deviation of a new observation at x, or of f(x) alone, up to the root of `scale`."""

@@ -1,4 +1,4 @@
-"""Stages, experts and their aggregation, over rows of numbers."""
+"""A mixture of experts over rows of numbers, and a second one that starts after an alarm."""
 
 from __future__ import annotations
 
