@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import ovk
+from ovk.base.state import registered
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = [
@@ -131,3 +133,12 @@ def test_no_public_class_name_stands_twice():
         if inspect.isclass(thing):
             classes.setdefault(thing.__name__, set()).add(thing)
     assert not {name: found for name, found in classes.items() if len(found) > 1}
+
+
+def test_few_of_our_classes_stand_above_an_estimator():
+    for name in ovk.__all__:
+        getattr(ovk, name)
+    for cls in registered():
+        if issubclass(cls, BaseEstimator) and hasattr(cls, "fit") and cls.__module__.startswith("ovk."):
+            above = [base.__name__ for base in cls.__mro__[1:] if base.__module__.startswith("ovk.")]
+            assert len(above) <= 4, (cls.__name__, above)

@@ -270,6 +270,13 @@ def test_the_ellipsoid_of_coupled_outputs_is_smaller_than_the_box():
     assert np.mean((np.pi * ellipsoid.radius[1000:, 0] ** 2 * det)[finite]) < 0.6 * np.mean(area[finite])
 
 
+def test_a_missing_label_does_not_shift_the_season():
+    r = np.where(np.arange(300) % 2, 10.0, 1.0)
+    r[[101, 150]] = np.nan
+    width = ConformalPID(0.8, season=2).regions_then_learn(np.zeros(300), r).width[200:, 0]
+    assert np.median(width[1::2]) > 5.0 * np.median(width[::2])
+
+
 def test_seasons_are_foreseen():
     """Noise that is ten times as large every fourth row: with season=4 calm rows get narrow intervals."""
     rng = np.random.default_rng(0)

@@ -161,3 +161,8 @@ def test_self_loops_change_nothing_and_names_are_nodes():
 def test_what_makes_no_sense_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_nodes_of_a_hierarchy_weigh_by_their_depth():
+    k = Hierarchy({"cat": "pet", "dog": "pet", "pet": "animal", "wolf": "animal"}, decay=0.5)
+    np.testing.assert_allclose(k(["cat"], ["cat", "dog", "wolf"]), [[1.75, 1.5, 1.0]])

@@ -67,6 +67,18 @@ def test_a_ridge_of_parts_is_that_of_one_machine(client, parts, function, option
     assert_allclose(far.predict(X), whole.predict(X), rtol=0, atol=1e-10)
 
 
+def one_output_after_the_other():
+    X, Y = rows(0, 200)
+    Y[100:, 0], Y[:100, 1] = np.nan, np.nan
+    return X, Y
+
+
+def test_outputs_seen_in_different_chunks_of_a_part_are_all_learned():
+    estimator = OVKRidge(KERNEL, 0.1, landmarks=20)
+    found = fit(estimator, [one_output_after_the_other], chunk_size=50, n_jobs=1)
+    assert np.isfinite(found.predict(rows(0, 5)[0])).all()
+
+
 def test_the_landmarks_come_from_all_parts(client):
     model = fit(OVKRidge(KERNEL, landmarks=30), cut(rows, 4), client)
     X, _ = table()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,16 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 from ovk.base import (
     Array,
     Labels,
+    Parameters,
     check_inputs,
     masked_as_nan,
     refuse_missing_labels,
     share_of_right_labels,
 )
-from ovk.batch.movkl.movkl import MovKL, MovKLParameters
+from ovk.batch.movkl.movkl import MovKL
 from ovk.objectives import Calibration, two_sided
 
 
-class MovKLClassifier(ClassifierMixin, MovKLParameters):
+@dataclass(eq=False, repr=False)
+class MovKLClassifier(ClassifierMixin, Parameters):
     """`MovKL` for labels: of two or several classes, sets of labels, or curves of two labels (is the finger moving at
     time t?).
 
@@ -61,6 +64,16 @@ class MovKLClassifier(ClassifierMixin, MovKLParameters):
     >>> sorted(MovKLClassifier(alpha=0.01).fit(X, sets).predict([[0.9]])[0])
     ['cold', 'wet']
     """
+
+    kernels: Any = None
+    alpha: float = 1.0
+    r: float = 2.0
+    _: KW_ONLY
+    grid: Any = None
+    solver: Any = "auto"
+    fit_intercept: Any = None
+    tol: float = 1e-4
+    max_iter: int = 200
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

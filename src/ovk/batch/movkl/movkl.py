@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from ovk.base import Array, Parameters, Targets, check_alphas, check_int, in_interval, positive
+from ovk.base import Array, Targets, check_alphas, check_int, in_interval, positive
 from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
 from ovk.batch.movkl.kernel_grid import kernel_grid
@@ -18,75 +18,33 @@ from ovk.curves import Grid
 from ovk.operators import Identity, Integral
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
 
-
-@dataclass(eq=False, repr=False)
-class MovKLParameters(Parameters, saved=False):
-    """Those of `MovKL` and of `MovKLClassifier`."""
-
-    kernels: Any = None
-    alpha: float = 1.0
-    r: float = 2.0
-    _: KW_ONLY
-    grid: Any = None
-    solver: Any = "auto"
-    fit_intercept: Any = None
-    tol: float = 1e-4
-    max_iter: int = 200
+# What `MovKL` and `MovKLCV` share.
 
 
-class KernelCombination(CurveOutputs, saved=False):
-    """What `MovKL` and `MovKLCV` share."""
+def _given(kernels: Any) -> list[OperatorKernel]:
+    if kernels is None:
+        return []
+    if isinstance(kernels, OperatorKernel) or not isinstance(kernels, Sequence) or not kernels:
+        raise ValueError(f"kernels must be a sequence of at least one kernel, got {kernels!r}")
+    given = [as_operator_kernel(kernel) for kernel in kernels]
+    return [kernel.as_separable() or kernel for kernel in given]
 
-    kernel = None
 
-    kernels: Any
-    r: float
-    tol: float
-    max_iter: int
+def _given_outputs(kernels: Any) -> int | None:
+    return next((kernel.output_dim for kernel in _given(kernels) if kernel.output_dim is not None), None)
 
-    def shares(self, X: Any) -> Array:
-        """The share of each kernel in the prediction, (M, n, d); the shares and the intercept add up to it."""
-        C = self.expansion_.C
-        X = self._check_inputs(X, reset=False)
-        terms = zip(self.kernel_.kernels, self.weights_, strict=True)
-        shares = np.stack([weight * kernel.gram(X, self.X_fit_).matmat(C) for kernel, weight in terms])
-        shares = shares if self.grid_ is None else shares / self.grid_.roots()
-        return shares[:, :, 0] if self.single_output_ else shares
 
-    def _given(self) -> list[OperatorKernel]:
-        if self.kernels is None:
-            return []
-        if isinstance(self.kernels, OperatorKernel) or not isinstance(self.kernels, Sequence) or not self.kernels:
-            raise ValueError(f"kernels must be a sequence of at least one kernel, got {self.kernels!r}")
-        given = [as_operator_kernel(kernel) for kernel in self.kernels]
-        return [kernel.as_separable() or kernel for kernel in given]
+def _on_curves(kernels: Any) -> bool:
+    return any(has_curve_operator(kernel) for kernel in _given(kernels))
 
-    def _output_dim(self) -> int | None:
-        return next((kernel.output_dim for kernel in self._given() if kernel.output_dim is not None), None)
 
-    def _grid_for(self, d: int) -> Grid | None:
-        on_curves = self.grid is not None or any(map(has_curve_operator, self._given()))
-        return super()._grid_for(d) if on_curves else None
-
-    def _system(self, X: Any, targets: Targets, n_eigen: int | None = None) -> System:
-        operators = [Identity()] if self.grid_ is None else None
-        kernels: list[OperatorKernel] = self._given() or [*kernel_grid(X, operators=operators)]
-        if n_eigen is not None:
-            kernels = [_with_eigenfunctions(kernel, n_eigen) for kernel in kernels]
-        resolved = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
-        return System(resolved, X, targets, self.solver, intercept=bool(self.fit_intercept))
-
-    def _alternate(self, system: System, alpha: float, start: LearnedWeights | None = None) -> LearnedWeights:
-        r, tol = in_interval(self.r, "r", 1.0, np.inf), positive(self.tol, "tol")
-        return alternate(system, alpha, r, tol, check_int(self.max_iter, "max_iter"), start)
-
-    def _keep(self, system: System, alpha: float, learned: LearnedWeights) -> None:
-        kernel = WeightedSum(system.kernels, learned.weights)
-        C, b = system.expansion(kernel, learned.C, learned.b)
-        self._store(kernel, alpha, RidgeSolution(system.X, system.targets, C, b, learned.info))
-        self.weights_, self.kernel_norms_ = learned.weights, learned.norms
-        self.history_, self.objective_ = learned.log, float(learned.log[-1, 0])
-        self.n_iter_ = len(learned.log)
+def _system(model: MovKL | MovKLCV, X: Any, targets: Targets, n_eigen: int | None = None) -> System:
+    operators = [Identity()] if model.grid_ is None else None
+    kernels: list[OperatorKernel] = _given(model.kernels) or [*kernel_grid(X, operators=operators)]
+    if n_eigen is not None:
+        kernels = [_with_eigenfunctions(kernel, n_eigen) for kernel in kernels]
+    resolved = [model._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+    return System(resolved, X, targets, model.solver, intercept=bool(model.fit_intercept))
 
 
 def _with_eigenfunctions(kernel: OperatorKernel, count: int) -> OperatorKernel:
@@ -94,11 +52,36 @@ def _with_eigenfunctions(kernel: OperatorKernel, count: int) -> OperatorKernel:
     separable = kernel.as_separable()
     if separable is None or not isinstance(separable.operator, Integral):
         return kernel
-    changed: OperatorKernel = separable.scalar * clone(separable.operator).set_params(n_eigen=count)
+    operator: Integral = clone(separable.operator).set_params(n_eigen=count)
+    changed: OperatorKernel = separable.scalar * operator
     return changed
 
 
-class MovKL(KernelCombination, MovKLParameters):
+def _learn(model: MovKL | MovKLCV, system: System, alpha: float, start: LearnedWeights | None = None) -> LearnedWeights:
+    r, tol = in_interval(model.r, "r", 1.0, np.inf), positive(model.tol, "tol")
+    return alternate(system, alpha, r, tol, check_int(model.max_iter, "max_iter"), start)
+
+
+def _keep(model: MovKL | MovKLCV, system: System, alpha: float, learned: LearnedWeights) -> None:
+    kernel = WeightedSum(system.kernels, learned.weights)
+    C, b = system.expansion(kernel, learned.C, learned.b)
+    model._store(kernel, alpha, RidgeSolution(system.X, system.targets, C, b, learned.info))
+    model.weights_, model.kernel_norms_ = learned.weights, learned.norms
+    model.history_, model.objective_ = learned.log, float(learned.log[-1, 0])
+    model.n_iter_ = len(learned.log)
+
+
+def _shares(model: MovKL | MovKLCV, X: Any) -> Array:
+    C = model.expansion_.C
+    X = model._check_inputs(X, reset=False)
+    terms = zip(model.kernel_.kernels, model.weights_, strict=True)
+    shares = np.stack([weight * kernel.gram(X, model.X_fit_).matmat(C) for kernel, weight in terms])
+    shares = shares if model.grid_ is None else shares / model.grid_.roots()
+    return shares[:, :, 0] if model.single_output_ else shares
+
+
+@dataclass(eq=False, repr=False)
+class MovKL(CurveOutputs):
     """Multiple operator-valued kernel learning: f = sum_k f_k and the weights d of  K = sum_k d_k K_k.
 
     Minimises over f_k and d
@@ -161,6 +144,18 @@ class MovKL(KernelCombination, MovKLParameters):
     (np.int64(1), (3, 60, 3))
     """
 
+    kernel = None
+
+    kernels: Any = None
+    alpha: float = 1.0
+    r: float = 2.0
+    _: KW_ONLY
+    grid: Any = None
+    solver: Any = "auto"
+    fit_intercept: Any = None
+    tol: float = 1e-4
+    max_iter: int = 200
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Learn from inputs and outputs.
 
@@ -175,13 +170,23 @@ class MovKL(KernelCombination, MovKLParameters):
         with self._fitting(X, y):
             alpha = positive(self.alpha, "alpha")
             X, targets = self._check(X, y, sample_weight, task)
-            system = self._system(X, targets)
-            self._keep(system, alpha, self._alternate(system, alpha))
+            system = _system(self, X, targets)
+            _keep(self, system, alpha, _learn(self, system, alpha))
         return self
+
+    def shares(self, X: Any) -> Array:
+        """The share of each kernel in the prediction, (M, n, d); the shares and the intercept add up to it."""
+        return _shares(self, X)
+
+    def _output_dim(self) -> int | None:
+        return _given_outputs(self.kernels)
+
+    def _grid_for(self, d: int) -> Grid | None:
+        return super()._grid_for(d) if self.grid is not None or _on_curves(self.kernels) else None
 
 
 @dataclass(eq=False, repr=False)
-class MovKLCV(KernelCombination):
+class MovKLCV(CurveOutputs):
     """`MovKL` with alpha chosen by leaving out one curve at a time, the weights kept.
 
     For each alpha the weights are learned from all curves; then every curve is predicted from the others with these
@@ -217,6 +222,8 @@ class MovKLCV(KernelCombination):
     0.1
     """
 
+    kernel = None
+
     kernels: Any = None
     alphas: Any = None
     r: float = 2.0
@@ -248,17 +255,27 @@ class MovKLCV(KernelCombination):
             errors = np.empty((len(numbers), len(alphas)))
             found: dict[tuple[int, int], tuple[System, LearnedWeights]] = {}
             for e, number in enumerate(numbers):
-                system = self._system(X, targets, number)
+                system = _system(self, X, targets, number)
                 start = None
                 # From strong to weak: each alpha begins where the last one ended.
                 for a in np.argsort(-alphas):
-                    start = self._alternate(system, float(alphas[a]), start)
+                    start = _learn(self, system, float(alphas[a]), start)
                     errors[e, a] = np.nansum(left_out_residuals(system, start, float(alphas[a]), sets) ** 2)
                     found[e, int(a)] = system, start
             if not found:
                 raise ValueError("n_eigen must hold at least one number, got none")
             e, a = min(found, key=lambda place: errors[place])
             self.n_eigen_ = numbers[e]
-            self._keep(found[e, a][0], float(alphas[a]), found[e, a][1])
+            _keep(self, found[e, a][0], float(alphas[a]), found[e, a][1])
             self.alphas_, self.errors_ = alphas, errors[0] if self.n_eigen is None else errors
         return self
+
+    def shares(self, X: Any) -> Array:
+        """As in `MovKL`."""
+        return _shares(self, X)
+
+    def _output_dim(self) -> int | None:
+        return _given_outputs(self.kernels)
+
+    def _grid_for(self, d: int) -> Grid | None:
+        return super()._grid_for(d) if self.grid is not None or _on_curves(self.kernels) else None
