@@ -272,9 +272,9 @@ def test_the_ellipsoid_of_coupled_outputs_is_smaller_than_the_box():
 
 def test_a_missing_label_does_not_shift_the_season():
     r = np.where(np.arange(300) % 2, 10.0, 1.0)
-    r[[101, 150]] = np.nan
-    width = ConformalPID(0.8, season=2).regions_then_learn(np.zeros(300), r).width[200:, 0]
-    assert np.median(width[1::2]) > 5.0 * np.median(width[::2])
+    r[101] = np.nan
+    width = ConformalPID(0.8, season=2).regions_then_learn(np.zeros(300), r).width[102:112, 0]
+    assert width[1::2].min() > 5.0 * width[::2].max()
 
 
 def test_seasons_are_foreseen():

@@ -67,16 +67,14 @@ def test_a_ridge_of_parts_is_that_of_one_machine(client, parts, function, option
     assert_allclose(far.predict(X), whole.predict(X), rtol=0, atol=1e-10)
 
 
-def one_output_after_the_other():
+def test_outputs_seen_in_different_chunks_of_a_file_are_all_learned(tmp_path):
     X, Y = rows(0, 200)
     Y[100:, 0], Y[:100, 1] = np.nan, np.nan
-    return X, Y
-
-
-def test_outputs_seen_in_different_chunks_of_a_part_are_all_learned():
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, np.hstack([X, Y]), delimiter=",", header="u,v,a,b", comments="")
     estimator = OVKRidge(KERNEL, 0.1, landmarks=20)
-    found = fit(estimator, [one_output_after_the_other], chunk_size=50, n_jobs=1)
-    assert np.isfinite(found.predict(rows(0, 5)[0])).all()
+    found = fit(estimator, [path], targets=["a", "b"], chunk_size=50, n_jobs=1)
+    assert np.isfinite(found.predict(X[:5])).all()
 
 
 def test_the_landmarks_come_from_all_parts(client):
