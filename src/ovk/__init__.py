@@ -6,7 +6,7 @@ Importing this package loads none of its parts: a name below loads the package t
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ovk import _startup  # noqa: F401  before everything that takes long
+from ovk import _startup
 from ovk._version import __version__
 
 if TYPE_CHECKING:

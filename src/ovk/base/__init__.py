@@ -3,106 +3,111 @@
 Nothing here is part of the public interface of ovk.
 """
 
-from ovk.base.columns import Category as Category
-from ovk.base.columns import Column as Column
-from ovk.base.columns import Instant as Instant
-from ovk.base.columns import Label as Label
-from ovk.base.columns import Number as Number
-from ovk.base.columns import as_word as as_word
-from ovk.base.columns import few_whole_numbers as few_whole_numbers
-from ovk.base.columns import guess_column as guess_column
-from ovk.base.columns import guess_labels as guess_labels
-from ovk.base.columns import in_comma_table as in_comma_table
-from ovk.base.columns import is_missing_cell as is_missing_cell
-from ovk.base.columns import read_numbers as read_numbers
-from ovk.base.columns import require_numbers as require_numbers
-from ovk.base.dates import INSTANTS_FOR_STEP as INSTANTS_FOR_STEP
-from ovk.base.dates import as_dates as as_dates
-from ovk.base.dates import as_instants as as_instants
-from ovk.base.dates import calendar as calendar
-from ovk.base.dates import following as following
-from ovk.base.execution import ProgressBar as ProgressBar
-from ovk.base.execution import one_blas_thread as one_blas_thread
-from ovk.base.execution import progress_shown as progress_shown
-from ovk.base.execution import thread_for_row as thread_for_row
-from ovk.base.execution import threads_for as threads_for
-from ovk.base.execution import tile_threads as tile_threads
-from ovk.base.execution import track as track
-from ovk.base.graphs import as_adjacency as as_adjacency
-from ovk.base.graphs import laplacian as laplacian
-from ovk.base.messages import closest_names as closest_names
-from ovk.base.messages import quoted as quoted
-from ovk.base.messages import short as short
-from ovk.base.parameters import AND as AND
-from ovk.base.parameters import ATOM as ATOM
-from ovk.base.parameters import PRODUCT as PRODUCT
-from ovk.base.parameters import SUM as SUM
-from ovk.base.parameters import Algebra as Algebra
-from ovk.base.parameters import Parameters as Parameters
-from ovk.base.parameters import PartsMixin as PartsMixin
-from ovk.base.parameters import Registered as Registered
-from ovk.base.parameters import cached as cached
-from ovk.base.parameters import equal as equal
-from ovk.base.parameters import parameter_names as parameter_names
-from ovk.base.parameters import part as part
-from ovk.base.parameters import rule as rule
-from ovk.base.state import CopyOnWrite as CopyOnWrite
-from ovk.base.state import SingularSystem as SingularSystem
-from ovk.base.state import State as State
-from ovk.base.state import StateMismatch as StateMismatch
-from ovk.base.state import Transactional as Transactional
-from ovk.base.state import is_fitted_name as is_fitted_name
-from ovk.base.state import lookup as lookup
-from ovk.base.state import public_name as public_name
-from ovk.base.state import reads_snapshot as reads_snapshot
-from ovk.base.state import register as register
-from ovk.base.state import snapshot_of as snapshot_of
-from ovk.base.types import Aggregate as Aggregate
-from ovk.base.types import Array as Array
-from ovk.base.types import Gradient as Gradient
-from ovk.base.types import Gradients as Gradients
-from ovk.base.types import Indices as Indices
-from ovk.base.types import Labels as Labels
-from ovk.base.types import Loaded as Loaded
-from ovk.base.types import Map as Map
-from ovk.base.types import Mask as Mask
-from ovk.base.types import Outputs as Outputs
-from ovk.base.types import PathLike as PathLike
-from ovk.base.types import RandomState as RandomState
-from ovk.base.types import Smooth as Smooth
-from ovk.base.types import Step as Step
-from ovk.base.types import Times as Times
-from ovk.base.validation import FILL as FILL
-from ovk.base.validation import Diverged as Diverged
-from ovk.base.validation import NamedOutputs as NamedOutputs
-from ovk.base.validation import ObservedPairs as ObservedPairs
-from ovk.base.validation import OutputFrame as OutputFrame
-from ovk.base.validation import Targets as Targets
-from ovk.base.validation import check_alpha as check_alpha
-from ovk.base.validation import check_alphas as check_alphas
-from ovk.base.validation import check_finite_predictions as check_finite_predictions
-from ovk.base.validation import check_groups as check_groups
-from ovk.base.validation import check_inputs as check_inputs
-from ovk.base.validation import check_int as check_int
-from ovk.base.validation import check_level as check_level
-from ovk.base.validation import check_observed_outputs as check_observed_outputs
-from ovk.base.validation import check_targets as check_targets
-from ovk.base.validation import check_tasks as check_tasks
-from ovk.base.validation import dense_inputs as dense_inputs
-from ovk.base.validation import drop_unobserved_rows as drop_unobserved_rows
-from ovk.base.validation import in_interval as in_interval
-from ovk.base.validation import is_missing as is_missing
-from ovk.base.validation import library_of as library_of
-from ovk.base.validation import masked_as_nan as masked_as_nan
-from ovk.base.validation import members_of_groups as members_of_groups
-from ovk.base.validation import missing_labels as missing_labels
-from ovk.base.validation import naming_bad_cells as naming_bad_cells
-from ovk.base.validation import positive as positive
-from ovk.base.validation import refuse_masked as refuse_masked
-from ovk.base.validation import refuse_missing_labels as refuse_missing_labels
-from ovk.base.validation import refuse_not_finite as refuse_not_finite
-from ovk.base.validation import refuse_odd_frames as refuse_odd_frames
-from ovk.base.validation import refuse_overflow as refuse_overflow
-from ovk.base.validation import ridge_and_scales as ridge_and_scales
-from ovk.base.validation import share_of_right_labels as share_of_right_labels
-from ovk.base.validation import unnamed as unnamed
+from ovk.base.columns import (
+    Category,
+    Column,
+    Instant,
+    Label,
+    Number,
+    as_word,
+    few_whole_numbers,
+    guess_column,
+    guess_labels,
+    in_comma_table,
+    is_missing_cell,
+    read_numbers,
+    require_numbers,
+)
+from ovk.base.dates import INSTANTS_FOR_STEP, as_dates, as_instants, calendar, following
+from ovk.base.execution import (
+    ProgressBar,
+    one_blas_thread,
+    progress_shown,
+    thread_for_row,
+    threads_for,
+    tile_threads,
+    track,
+)
+from ovk.base.graphs import as_adjacency, laplacian
+from ovk.base.messages import closest_names, quoted, short
+from ovk.base.parameters import (
+    AND,
+    ATOM,
+    PRODUCT,
+    SUM,
+    Algebra,
+    Parameters,
+    PartsMixin,
+    Registered,
+    cached,
+    equal,
+    parameter_names,
+    part,
+    rule,
+)
+from ovk.base.state import (
+    CopyOnWrite,
+    SingularSystem,
+    State,
+    StateMismatch,
+    Transactional,
+    is_fitted_name,
+    lookup,
+    public_name,
+    reads_snapshot,
+    register,
+    snapshot_of,
+)
+from ovk.base.types import (
+    Aggregate,
+    Array,
+    Gradient,
+    Gradients,
+    Indices,
+    Labels,
+    Loaded,
+    Map,
+    Mask,
+    Outputs,
+    PathLike,
+    RandomState,
+    Smooth,
+    Step,
+    Times,
+)
+from ovk.base.validation import (
+    FILL,
+    Diverged,
+    NamedOutputs,
+    ObservedPairs,
+    OutputFrame,
+    Targets,
+    check_alpha,
+    check_alphas,
+    check_finite_predictions,
+    check_groups,
+    check_inputs,
+    check_int,
+    check_level,
+    check_observed_outputs,
+    check_targets,
+    check_tasks,
+    dense_inputs,
+    drop_unobserved_rows,
+    in_interval,
+    is_missing,
+    library_of,
+    masked_as_nan,
+    members_of_groups,
+    missing_labels,
+    naming_bad_cells,
+    positive,
+    refuse_masked,
+    refuse_missing_labels,
+    refuse_not_finite,
+    refuse_odd_frames,
+    refuse_overflow,
+    ridge_and_scales,
+    share_of_right_labels,
+    unnamed,
+)

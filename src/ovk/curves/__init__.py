@@ -1,10 +1,8 @@
 """Functions sampled on grids: quadrature, products of grids, principal components, and curves seen at own points."""
 
 from ovk.curves.common_grid import common_grid
-from ovk.curves.grid import BadGrid, Grid
-from ovk.curves.grid import as_grid as as_grid
-from ovk.curves.principal_components import PrincipalComponents as PrincipalComponents
-from ovk.curves.product import Components, ProductGrid
-from ovk.curves.product import KroneckerMatrix as KroneckerMatrix
+from ovk.curves.grid import BadGrid, Grid, as_grid
+from ovk.curves.principal_components import PrincipalComponents
+from ovk.curves.product import Components, KroneckerMatrix, ProductGrid
 
 __all__ = ["BadGrid", "Components", "Grid", "ProductGrid", "common_grid"]

@@ -1,22 +1,29 @@
 """Scalar kernels k(x, z): how similar two inputs are."""
 
-from ovk.kernels.base import Intercept, Linear, NotDifferentiable, Polynomial, ScalarKernel, Tanimoto
-from ovk.kernels.base import Product as Product
-from ovk.kernels.base import Scaled as Scaled
-from ovk.kernels.base import Sum as Sum
-from ovk.kernels.base import contract as contract
-from ovk.kernels.base import product_window as product_window
-from ovk.kernels.foreign import Function, Precomputed
-from ovk.kernels.foreign import SklearnKernel as SklearnKernel
-from ovk.kernels.foreign import as_kernel as as_kernel
-from ovk.kernels.foreign import as_ours as as_ours
-from ovk.kernels.foreign import numbers_of_objects as numbers_of_objects
-from ovk.kernels.mapped import Mapped as Mapped
-from ovk.kernels.mapped import OnColumns, OnCurves, Periodic
-from ovk.kernels.stationary import Gaussian, Laplacian, Matern, RationalQuadratic
-from ovk.kernels.stationary import Stationary as Stationary
-from ovk.kernels.stationary import median_distance as median_distance
-from ovk.kernels.stationary import spread_rows as spread_rows
+from ovk.kernels.base import (
+    Intercept,
+    Linear,
+    NotDifferentiable,
+    Polynomial,
+    Product,
+    ScalarKernel,
+    Scaled,
+    Sum,
+    Tanimoto,
+    contract,
+    product_window,
+)
+from ovk.kernels.foreign import Function, Precomputed, SklearnKernel, as_kernel, as_ours, numbers_of_objects
+from ovk.kernels.mapped import Mapped, OnColumns, OnCurves, Periodic
+from ovk.kernels.stationary import (
+    Gaussian,
+    Laplacian,
+    Matern,
+    RationalQuadratic,
+    Stationary,
+    median_distance,
+    spread_rows,
+)
 
 __all__ = [
     "Function",

@@ -33,10 +33,7 @@ import numpy as np
 
 from ovk.base import register, short
 from ovk.persistence import container
-from ovk.persistence.container import Container
-from ovk.persistence.container import remove_leftovers as remove_leftovers
-from ovk.persistence.container import replacing as replacing
-from ovk.persistence.container import sync_folder as sync_folder
+from ovk.persistence.container import Container, remove_leftovers, replacing, sync_folder
 from ovk.persistence.errors import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass
 from ovk.persistence.tree import Reader, Writer
 

@@ -2,11 +2,9 @@
 
 from ovk.structured.iokr import IOKR
 from ovk.structured.label_kernels import Delta, Hierarchy, Jaccard, Kendall, KSpectrum
-from ovk.structured.link_prediction import LinkPredictor
-from ovk.structured.link_prediction import link_aucs as link_aucs
+from ovk.structured.link_prediction import LinkPredictor, link_aucs
 from ovk.structured.nodes import Diffusion, RegularisedLaplacian
-from ovk.structured.outputs import Candidates as Candidates
-from ovk.structured.outputs import Generated, PerExample
+from ovk.structured.outputs import Candidates, Generated, PerExample
 from ovk.structured.preimage import GaussianPreimage, LabelThresholds
 
 __all__ = [

@@ -39,8 +39,8 @@ def main(arguments: list[str] | None = None) -> None:
     0
     """
     try:
-        import rich  # noqa: F401
-        import typer  # noqa: F401
+        import rich
+        import typer
     except ImportError:
         print(missing("the command line", "cli"), file=sys.stderr)
         sys.exit(5)

@@ -5,15 +5,8 @@ and widths come from a sample of all partitions, one pass makes the sums, a fixe
 solved.
 """
 
-from ovk.app.parallel.engines import Pass as Pass
-from ovk.app.parallel.engines import WorkersLost
-from ovk.app.parallel.engines import as_engine as as_engine
-from ovk.app.parallel.engines import local_cluster as local_cluster
-from ovk.app.parallel.fit import PartitionedFit as PartitionedFit
-from ovk.app.parallel.fit import RidgeLearner as RidgeLearner
-from ovk.app.parallel.fit import fit
-from ovk.app.parallel.partitions import CHUNK as CHUNK
-from ovk.app.parallel.partitions import Partition as Partition
-from ovk.app.parallel.partitions import PartitionError
+from ovk.app.parallel.engines import Pass, WorkersLost, as_engine, local_cluster
+from ovk.app.parallel.fit import PartitionedFit, RidgeLearner, fit
+from ovk.app.parallel.partitions import CHUNK, Partition, PartitionError
 
 __all__ = ["PartitionError", "WorkersLost", "fit"]

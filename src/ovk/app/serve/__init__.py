@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ovk._extras import required
-from ovk.app.serve.access import Limits, LogDamaged, Tokens
-from ovk.app.serve.access import is_loopback as is_loopback
-from ovk.app.serve.checkpoint import Checkpoint as Checkpoint
+from ovk.app.serve.access import Limits, LogDamaged, Tokens, is_loopback
+from ovk.app.serve.checkpoint import Checkpoint
 from ovk.app.serve.service import ModelService
 from ovk.base import PathLike
 
