@@ -12,7 +12,7 @@ from ovk.batch.curves.curve_outputs import bind_grid
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Polynomial, ScalarKernel, Scaled, median_distance, spread_rows
 from ovk.operators import Identity, Integral, Multiplication, OutputOperator
-from ovk.ovkernels import OperatorKernel, Separable
+from ovk.ovkernels import Separable
 
 #: Inputs whose squares can be added up.
 MAX_INPUT = 1e150
@@ -83,43 +83,4 @@ def kernel_grid(
         if trace <= 0:
             raise ValueError(f"{operator!r} has the trace 0: it cannot be scaled")
         result += [Separable(Scaled(outputs / trace, scalar), placed) for scalar in scalars]
-    return result
-
-
-def unit_variance(kernels: Sequence[OperatorKernel], X: Any) -> list[Separable]:
-    """The kernels k * T with every scalar kernel scaled to the variance 1 of its features,
-
-        1/n sum_i k(x_i, x_i) - 1/n^2 sum_ij k(x_i, x_j) = 1.
-
-    A function that varies as much then costs as much with each of them. Without it a wide Gaussian, all of whose values
-    are near 1, hardly has a chance beside a narrow one: learned weights go to what follows the training curves most
-    cheaply.
-
-    Parameters
-    ----------
-    kernels : sequence of separable kernels
-    X : (n, p) training inputs
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.batch import unit_variance
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.operators import Identity
-    >>> X = np.linspace(0, 1, 5)[:, None]
-    >>> [round(k.scalar.factor, 1) for k in unit_variance([Gaussian(l) * Identity() for l in (0.1, 1.0, 10.0)], X)]
-    [1.3, 9.2, 801.2]
-    """
-    X = spread_rows(X)
-    result = []
-    for kernel in kernels:
-        separable = kernel.as_separable()
-        if separable is None:
-            raise ValueError(f"kernels must be separable, k * T, got {type(kernel).__name__}")
-        scalar = separable.scalar.resolve(X)
-        values = scalar(X)
-        variance = float(np.diagonal(values).mean() - values.mean())
-        if variance <= 1e-12 * float(np.abs(values).max()):
-            raise ValueError(f"{scalar!r} is the same for all rows of X: it has no variance that could be scaled to 1")
-        result.append(Separable(Scaled(1.0 / variance, scalar), separable.operator))
     return result
