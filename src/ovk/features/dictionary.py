@@ -103,7 +103,7 @@ class Uniform(Selection):
 
 
 @dataclass(eq=False, repr=False)
-class Given(Selection):
+class Given(Parameters):
     """A dictionary that is there from the start and does not grow.
 
     With inputs known beforehand and only the outputs revealed one by one, `Given.chosen` lets another selection go over
@@ -125,15 +125,6 @@ class Given(Selection):
     """
 
     points: Any
-
-    def start(self) -> SelectionState:
-        return SelectionState(0)
-
-    def wanted(self, block: DictionaryBlock, start: int) -> Mask:
-        return np.full(len(block.draws) - start, False)
-
-    def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
-        return False
 
     def checked(self, p: int) -> Array:
         """The points, for inputs with p features."""
@@ -285,12 +276,12 @@ class Dictionary(StreamFeatures, kind="dictionary"):
     _inverse: Array | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
-    def start(cls, kernel: Any, selection: Selection, p: int, per: int, budget: int | None) -> Self:
+    def start(cls, kernel: Any, selection: Selection | Given, p: int, per: int, budget: int | None) -> Self:
         """The dictionary at the start of a stream of inputs (., p): empty, or that of `Given`."""
         empty = np.empty((0, p)), np.empty(0, dtype=np.intp), np.empty((0, 0))
         if not isinstance(selection, Given):
             return cls(kernel, per, *empty, clone(selection), selection.start(), budget)
-        new = cls(kernel, per, *empty, None, selection.start(), budget)
+        new = cls(kernel, per, *empty, None, SelectionState(0), budget)
         new._add_all(selection.checked(p)[:budget])
         return new
 
@@ -489,7 +480,7 @@ class Nystrom(FeaturePlan):
     True
     """
 
-    selection: Selection | None = None
+    selection: Selection | Given | None = None
     past: str = "projected"
     budget: int | None = None
 
@@ -500,7 +491,7 @@ class Nystrom(FeaturePlan):
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         selection = Uniform(size=100) if self.selection is None else self.selection
-        if not isinstance(selection, Selection):
+        if not isinstance(selection, (Selection, Given)):
             raise ValueError(f"selection must be KORS, Uniform, ALD or Given, got {selection!r}")
         budget = None if self.budget is None else check_int(self.budget, "budget")
         self.keeps_past()

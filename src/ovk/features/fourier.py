@@ -8,17 +8,16 @@ with odds c_1 : c_2, a product adds a frequency of each (the density of a produc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import singledispatch
 from math import comb, sqrt
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammainc, gammaln, xlogy
 
 from ovk.base import Array, State, check_int, dense_inputs, positive
 from ovk.features.stream_features import FeaturePlan, StreamFeatures
-from ovk.kernels import Gaussian, Polynomial, Product, ScalarKernel, Scaled, Sum
+from ovk.kernels import Gaussian, Laplacian, Polynomial, Product, ScalarKernel, Scaled, Stationary, Sum
 from ovk.ovkernels import (
     CurlFree,
     Diagonal,
@@ -75,11 +74,6 @@ def waves(X: Array, frequencies: Array) -> Array:
     return out
 
 
-@runtime_checkable
-class _Spectral(Protocol):
-    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array: ...
-
-
 def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> tuple[float, Array]:
     """c and n draws w, (n, p), with k(x, z) = c E cos(w . (x - z))."""
     if isinstance(kernel, Scaled):
@@ -92,7 +86,7 @@ def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> t
             return a * b, left + right
         chosen = rng.random((n, 1)) * (a + b) < a
         return a + b, np.where(chosen, left, right)
-    if isinstance(kernel, _Spectral):
+    if isinstance(kernel, Stationary | Laplacian):
         return 1.0, kernel.sample_frequencies(n, p, rng)
     raise ValueError(
         f"Fourier features are for stationary kernels (Gaussian, Matern, Laplacian, RationalQuadratic, their sums, "
@@ -308,30 +302,14 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
     those at each, which `residual` knows in closed form: the map is good while |u|^2 is well below the degree, and
     the centre belongs in the middle of the inputs.
 
-    Attributes
-    ----------
-    kernel : Gaussian kernel, or a multiple of one
-    degree : int >= 0
-        r; there are (p + r)! / (p! r!) features, in order of their degree.
-    centre : (p,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.features import TaylorMap
-    >>> from ovk.kernels import Gaussian
-    >>> X = np.array([[0.0, 0.5], [0.3, -0.2]])
-    >>> features = TaylorMap.from_kernel(Gaussian(1.0), degree=8, centre=np.zeros(2))
-    >>> phi = features.transform(X)
-    >>> phi.shape, bool(np.abs(phi @ phi.T - Gaussian(1.0)(X)).max() < 1e-8)
-    ((2, 45), True)
+    There are (p + degree)! / (p! degree!) features, in order of their degree.
     """
 
     per = 1
 
-    kernel: ScalarKernel
+    kernel: ScalarKernel  # Gaussian, or a multiple of one
     degree: int
-    centre: Any
+    centre: Any  # (p,)
 
     @classmethod
     def from_kernel(cls, kernel: ScalarKernel, degree: int, centre: Any) -> Self:
@@ -352,31 +330,16 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
 
     @property
     def m(self) -> int:
-        """Number of features."""
         return comb(len(self.centre) + self.degree, self.degree)
 
-    @cached_property
-    def exponents(self) -> npt.NDArray[np.int64]:
-        """(m, p) multi-indices of the features."""
-        found = np.zeros((1, 0), dtype=np.int64)
-        for _ in self.centre:
-            found = np.concatenate(
-                [
-                    np.column_stack([found[rows], np.full(len(rows), k, dtype=np.int64)])
-                    for k, rows in self._extensions(found.sum(axis=1))
-                ]
-            )
-        ordered: npt.NDArray[np.int64] = found[np.argsort(found.sum(axis=1), kind="stable")]
-        return ordered
-
     def transform(self, X: Any) -> Array:
-        """Features, (n, m)."""
         u, factor = self._units(X)
         # One input after the other: a product of the first j inputs is shared by all features that begin with it.
         phi, degrees = np.full((1, len(u)), np.sqrt(factor)), np.zeros(1, dtype=np.int64)
         for column in u.T:
             psi = _powers(column, self.degree)
-            steps = self._extensions(degrees)
+            # For each power k of this input, the products so far that it may join.
+            steps = [(k, np.flatnonzero(degrees + k <= self.degree)) for k in range(self.degree + 1)]
             phi = np.concatenate([phi[rows] * psi[k] for k, rows in steps])
             degrees = np.concatenate([degrees[rows] + k for k, rows in steps])
         return np.ascontiguousarray(phi[np.argsort(degrees, kind="stable")].T)
@@ -396,10 +359,6 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
             raise ValueError(f"this TaylorMap is for inputs (n, {len(self.centre)}), got an array of shape {X.shape}")
         gaussian, factor = _gaussian(self.kernel)
         return (X - self.centre) / gaussian.scale(X.shape[1]), factor
-
-    def _extensions(self, degrees: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
-        """For each power k of the next input, the products so far that it may join."""
-        return [(k, np.flatnonzero(degrees + k <= self.degree)) for k in range(self.degree + 1)]
 
 
 def _powers(t: Array, r: int) -> Array:
