@@ -109,29 +109,21 @@ MIN_ROWS_LOW_RANK, LOW_RANK_TOL = 500, 1e-9
 
 
 class ClosedFormCoefficients:
-    """Solves for C at any operator and alpha; what does not depend on them is done once.
+    """Solves for C at any operator and alpha; what does not depend on them is computed once.
 
-    `possible` says whether a closed form exists at an affordable price: for decomposable kernels with complete outputs,
-    and for small systems of any kind. Outputs that both decay and are coupled by the operator do not decouple: for
-    them C and the decays are solved for in turn.
+    `possible`: for decomposable kernels with complete outputs, and for small systems of any kind. Outputs that both
+    decay and are coupled by the operator do not decouple: C and the decays are then solved for in turn.
     """
 
     def __init__(self, coupling: Coupling, regression: SeriesRegression) -> None:
         self.coupling, self.regression = coupling, regression
         self._separable = isinstance(coupling, Decomposable) and bool(regression.seen.all())
         self._small = int(regression.seen.sum()) <= DENSE_LIMIT
+        self.possible = self._separable or self._small
         self._pairs: Eigenpairs | None = None
 
-    @property
-    def possible(self) -> bool:
-        return self._separable or self._small
-
     def solve(self, B: Array, alpha: float, decay: Array, turns: int) -> Array:
-        """The coefficients, (m, d).
-
-        For decaying coupled outputs they start from a given decay; with few `turns` they are not yet at the minimum,
-        but below where they started.
-        """
+        """The coefficients, (m, d); decaying coupled outputs take at most `turns` rounds from the given decay."""
         mixed = self.regression.decaying is not None and not _is_multiple_of_identity(B)
         if not self._separable or (mixed and self._small and turns > 10):
             return self._dense(B, alpha)
@@ -221,7 +213,6 @@ class ClosedFormCoefficients:
         return np.asarray(K.reshape(n * d, n * d)[np.ix_(seen, seen)])
 
     def _dense(self, B: Array, alpha: float) -> Array:
-        """All observed entries in one system."""
         regression, seen = self.regression, self.regression.seen.reshape(-1)
         n, d = regression.Y.shape
         A = self._observed(B)
@@ -327,7 +318,6 @@ class AlternatingMinimiser:
             )
 
     def objective(self, B: Array, C: Array) -> float:
-        """L(B, C)."""
         value, _ = self._squares(C, self.coupling.product(C, B))
         value += self.operator_weight * float(np.abs(B).sum())
         return value if self.penalty is None else value + self.penalty.value(C)
@@ -437,17 +427,9 @@ class AlternatingMinimiser:
             flat = self.regression.left(A.reshape(len(A), -1))
             curvature = 2.0 * float(np.linalg.norm(flat, 2)) ** 2
             both = PenaltySum([L1(self.operator_weight), PSDCone()], tol=1e-5, max_iter=20)
-            found = proximal_gradient(
-                smooth,
-                both,
-                fit.B,
-                step=1.0 / curvature,
-                scale=scale,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                warn=False,
-            )
-            fit.B = found.C
+            fit.B = proximal_gradient(
+                smooth, both, fit.B, step=1.0 / curvature, scale=scale, tol=self.tol, max_iter=self.max_iter, warn=False
+            ).C
         fit.objective.append(self.objective(fit.B, fit.C))
 
     def alternate(self, fit: OKVARSolution) -> None:

@@ -8,9 +8,7 @@ Both are linear in C and linear in B. `features` does what does not depend on B.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,38 +17,43 @@ from ovk.operators import Dense
 from ovk.ovkernels import DenseBlocks, Gram, Hadamard, Kronecker, OperatorKernel, Separable
 
 
-class Coupling(ABC):
-    """The values of h at the inputs as a function of C and B."""
+class Coupling:
+    """The values of h at the inputs as a function of C and B; here for a kernel whose operator stays as it is."""
 
     #: Whether the values depend on B.
-    has_operator = True
+    has_operator = False
 
-    @abstractmethod
+    def __init__(self, K: Gram) -> None:
+        self.K = K
+
     def gram(self, B: Array) -> Gram:
-        """The gram of the kernel with that operator."""
+        """The gram of the kernel with the operator B."""
+        return self.K
 
-    @abstractmethod
     def features(self, C: Array) -> Array:
         """A, what multiplies B."""
+        return self.K.matmat(C)
 
-    @abstractmethod
     def values(self, A: Array, B: Array) -> Array:
         """F, (m, d)."""
+        return A
 
-    @abstractmethod
     def slope(self, A: Array, D: Array) -> Array:
         """Derivative of <D, F> in B, (d, d), symmetric."""
+        raise TypeError("this kernel has no operator to learn")
 
     def product(self, C: Array, B: Array) -> Array:
         """F of coefficients C."""
         return self.values(self.features(C), B)
 
 
-@dataclass(frozen=True, eq=False)
 class Decomposable(Coupling):
     """K = k B on samples with the scalar gram G."""
 
-    G: Array
+    has_operator = True
+
+    def __init__(self, G: Array) -> None:
+        self.G = G
 
     def gram(self, B: Array) -> Kronecker:
         return Kronecker(self.G, Dense(B))
@@ -66,11 +69,13 @@ class Decomposable(Coupling):
         return np.asarray(0.5 * (S + S.T))
 
 
-@dataclass(frozen=True, eq=False)
 class Entrywise(Coupling):
     """K = B o K0 with the blocks of K0, (m, d, m, d)."""
 
-    blocks: Array
+    has_operator = True
+
+    def __init__(self, blocks: Array) -> None:
+        self.blocks = blocks
 
     def gram(self, B: Array) -> DenseBlocks:
         m, d = self.blocks.shape[:2]
@@ -90,31 +95,8 @@ class Entrywise(Coupling):
         return np.asarray(0.5 * (S + S.T))
 
 
-@dataclass(frozen=True, eq=False)
-class FixedKernel(Coupling):
-    """A kernel whose operator, if it has one, stays as it is."""
-
-    has_operator = False
-    K: Gram
-
-    def gram(self, B: Array) -> Gram:
-        return self.K
-
-    def features(self, C: Array) -> Array:
-        return self.K.matmat(C)
-
-    def values(self, A: Array, B: Array) -> Array:
-        return A
-
-    def slope(self, A: Array, D: Array) -> Array:
-        raise TypeError("this kernel has no operator to learn")
-
-
 def learnable_part(kernel: OperatorKernel) -> tuple[Separable, Callable[[OperatorKernel], OperatorKernel]]:
-    """The part k * T of the kernel whose operator can be learned, and how the kernel is made of that part.
-
-    An error where there is none.
-    """
+    """The part k * T of the kernel whose operator can be learned, and a function that replaces this part."""
     part = kernel.as_separable()
     if part is not None:
         return part, lambda other: other
@@ -131,13 +113,12 @@ def learnable_part(kernel: OperatorKernel) -> tuple[Separable, Callable[[Operato
 
 
 def with_operator(kernel: OperatorKernel, B: Array) -> OperatorKernel:
-    """The kernel with B in the place of its learnable operator."""
     part, whole = learnable_part(kernel)
     return whole(Separable(part.kernel, Dense(B)))
 
 
 def coupling_on(kernel: OperatorKernel, Z: Array, d: int, learn: bool) -> tuple[Array, Coupling]:
-    """The operator of the kernel, (d, d), and the rest of the kernel on the inputs Z.
+    """The operator of the kernel, (d, d), and the rest of the kernel on the inputs Z, (m, q).
 
     Without `learn` a kernel that is not decomposable stays in one piece, and the operator is not used.
     """
@@ -145,7 +126,7 @@ def coupling_on(kernel: OperatorKernel, Z: Array, d: int, learn: bool) -> tuple[
     if separable is not None:
         return separable.operator.dense(), Decomposable(separable.scalar(Z))
     if not learn:
-        return np.eye(d), FixedKernel(kernel.gram(Z))
+        return np.eye(d), Coupling(kernel.gram(Z))
     B = learnable_part(kernel)[0].operator.dense()
     bare = with_operator(kernel, np.ones((d, d)))
     return B, Entrywise(bare.gram(Z).dense().reshape(len(Z), d, len(Z), d))

@@ -37,7 +37,6 @@ class FittedDynamics:
     season: Array  # (2 P, d) coefficients of their waves
 
     def drift(self, X: Any) -> Array:
-        """The right-hand side at states X (n, d lag), without waves: the next state, or the rate of change."""
         Z = self._standard_windows(X)
         values = self._right_hand_side(Z, Z[:, : len(self.decay)])
         if self.target == "next":
@@ -45,7 +44,6 @@ class FittedDynamics:
         return np.asarray(self.units.scale * values / self.units.step)
 
     def jacobian(self, X: Any = None) -> Array:
-        """Derivative of `drift` in the state, (n, d, d lag); at the training points by default."""
         J = self.standard_jacobian(None if X is None else self._standard_windows(X))
         scale = self.units.scale
         J = J * scale[:, None] / np.tile(scale, self.lag)
@@ -78,16 +76,12 @@ class FittedDynamics:
         return Y[known], F[known]
 
     def forecast(self, series: TimeSeries, steps: int) -> Array:
-        """The states that follow a series, (steps, d)."""
         last, view = self._last_states(series)
         season = self._season_after(series.times[-1:], steps)
         return self.units.original(self._paths(last[None], view[None], season, None, None)[0])
 
     def forecast_errors(self, series: TimeSeries, steps: int) -> Array:
-        """Errors (n, d), in standard units, of the forecasts so many steps ahead from each state that is known.
-
-        A state is known where it and the `lag` - 1 before it have no holes.
-        """
+        """Errors (n, d), in standard units, of forecasts from each state that has no gap in itself or its lags."""
         values, view = self._views(series)
         ends = np.arange(self.lag, len(values) - steps + 1)
         rows = ends[:, None] + np.arange(-self.lag, 0)
@@ -149,7 +143,6 @@ class FittedDynamics:
         return values if self.target == "next" else values - self.decay * x
 
     def _step(self, seen: Array, x: Array) -> Array:
-        """States (n, d) one step after x."""
         if self.target == "next":
             return self._right_hand_side(seen, x)
         if self.target == "increment":

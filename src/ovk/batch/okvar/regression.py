@@ -34,7 +34,7 @@ TARGETS = ("next", "increment", "integral")
 class SeriesRegression:
     """Y = W F + E theta - decay O, with F the values of h at Z.
 
-    For given values V = W F the best of what is not penalised leaves the residual
+    For given values V = W F the unpenalised coefficients leave the residual
 
         R = argmin over theta, decay >= 0 of  |Y - V - E theta + decay O|^2
 

@@ -90,7 +90,6 @@ def _forecast_error(model: OKVAR, series: list[TimeSeries]) -> float:
 
 
 def _without_each(model: OKVAR, series: list[TimeSeries]) -> Iterator[tuple[OKVAR, TimeSeries]]:
-    """For each series, the model fitted to the others, and that series."""
     for k, left in enumerate(series):
         yield _fitted_to(model, series[:k] + series[k + 1 :]), left
 

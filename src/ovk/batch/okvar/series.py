@@ -1,7 +1,7 @@
-"""What a user may pass as time series, and what it means.
+"""Time series as a user passes them, read as a list of `TimeSeries`.
 
 One series, an array (n, d); several, a list of such arrays; or a long data frame, one row a time point, with the names
-of the columns that hold the series and the time. They leave as a list of `TimeSeries`.
+of the columns that hold the series and the time.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | N
 
 
 def _gathered(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
-    """All series below each other, (n, d), with their lengths and times; a frame without columns that are no
-    variables."""
+    """All series below each other, (n, d), with their lengths and times; only the columns of variables."""
     if sparse.issparse(X):
         raise TypeError("OKVAR does not take sparse series: pass X.toarray()")
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
@@ -149,10 +148,7 @@ class Units:
 
     @classmethod
     def from_series(cls, series: Sequence[TimeSeries], names: Sequence[str], standardize: bool) -> Self:
-        """The median step in time, and mean and scale of the variables, or 0 and 1 without `standardize`.
-
-        A variable that was never observed is an error, which calls it by its name.
-        """
+        """The median step in time, and mean and scale of the variables, or 0 and 1 without `standardize`."""
         steps = np.concatenate([np.diff(one.times) for one in series])
         step = float(np.median(steps)) if len(steps) else 1.0
         rows = np.concatenate([one.values for one in series])
