@@ -46,7 +46,6 @@ class ChosenKernel(NamedTuple):
 
 
 def profiles(profile: Any) -> list[Stationary]:
-    """The profiles that a user means: one, several, or "auto"."""
     if isinstance(profile, str) and profile == "auto":
         return list(PROFILES)
     given = list(profile) if isinstance(profile, (list, tuple)) else [profile]
@@ -65,22 +64,21 @@ def field_kernels(kind: str | None, profile: Any, p: int, d: int) -> dict[str, O
     """
     splits = p == d and p >= 2
     kinds = ["helmholtz", "apart"] if kind is None and splits else ["apart" if kind is None else kind]
-    found: dict[str, OperatorKernel] = {}
-    for one in kinds:
-        for scalar in profiles(profile):
-            if one == "apart":
-                found[f"apart, {scalar!r}"] = Separable(scalar, Identity())
-            elif not (isinstance(scalar, Matern) and scalar.nu <= 1):
-                found[f"{one}, {scalar!r}"] = _split(one, scalar)
+    makers: dict[str, Callable[[Stationary], OperatorKernel]] = {
+        "helmholtz": lambda scalar: CurlFree(scalar) + DivFree(scalar),
+        "curl-free": CurlFree,
+        "div-free": DivFree,
+        "apart": lambda scalar: Separable(scalar, Identity()),
+    }
+    found = {
+        f"{one}, {scalar!r}": makers[one](scalar)
+        for one in kinds
+        for scalar in profiles(profile)
+        if one == "apart" or not (isinstance(scalar, Matern) and scalar.nu <= 1)
+    }
     if not found:
         raise ValueError(f"kernel={kind!r} needs a profile that is smooth, such as Matern(1.5), got {profile!r}")
     return found
-
-
-def _split(kind: str, scalar: Stationary) -> OperatorKernel:
-    curl_free, div_free = CurlFree(scalar), DivFree(scalar)
-    both: OperatorKernel = curl_free + div_free
-    return {"helmholtz": both, "curl-free": curl_free, "div-free": div_free}[kind]
 
 
 def choose_kernel(
@@ -101,7 +99,7 @@ def choose_kernel(
         own = None if groups is None else groups[rows]
         return field_search(kernel, X[rows], targets.rows(rows), own, alpha, criterion, intercept=intercept)
 
-    every, few = slice(None), near_rows(X, COMPARISON_ROWS, rng)
+    few = near_rows(X, COMPARISON_ROWS, rng)
     found: list[tuple[float, str, Search, Array, Array]] = []
     singular: SingularSystem | None = None
     for name, kernel in kernels.items():
@@ -125,7 +123,7 @@ def choose_kernel(
     else:
         again = []
         for _, name, _, end, _ in found[:2]:
-            search = made(kernels[name], every)
+            search = made(kernels[name], slice(None))
             start = search.inside(end)
             value = search.objective(start)[0] if len(found) > 1 else 0.0
             again.append((_with_lead(value, name, criterion), name, search, start))
@@ -210,11 +208,9 @@ TOLERANCE, MAX_ROUNDS = 1e-4, 200
 
 
 class OutlierEstimate(NamedTuple):
-    """The result: inlier probabilities (n,), noise variance, share of inliers, rounds taken."""
-
-    probability: Array
-    variance: float
-    share: float
+    probability: Array  # (n,) of being an inlier
+    variance: float  # of the noise
+    share: float  # of inliers
     rounds: int
 
 
@@ -225,7 +221,6 @@ def estimate_outliers(
     *,
     start: OutlierEstimate | None = None,
 ) -> OutlierEstimate:
-    """Run until no probability moves by more than `TOLERANCE`."""
     n, d = V.shape
     w = np.ones(n) if weight is None else weight
     extent = np.ptp(V, axis=0)

@@ -129,7 +129,44 @@ class VectorField(OVKRegressor):
             With criterion "loo", rows of the same group are left out together: near repeats, or blocks of a map.
         """
         with self._fitting(X, y):
-            self._fit_field(X, y, sample_weight, task, groups)
+            if self.criterion not in CRITERIA:
+                raise ValueError(f"criterion must be 'evidence', 'loo' or None, got {self.criterion!r}")
+            if not 1 <= check_int(self.restarts, "restarts") <= 4:
+                raise ValueError(f"restarts must be between 1 and 4, got {self.restarts!r}")
+            alpha = None if self.alpha is None else positive(self.alpha, "alpha")
+            if alpha is None and self.criterion is None and not self.robust:
+                raise ValueError("alpha must be given with criterion=None, got None: pass the noise variance")
+            X, targets = self._check_rows(X, y, sample_weight, task)
+            n, keep = X.shape[0], targets.informative_rows()
+            labels = None if groups is None else check_groups(groups, n)[keep]
+            X, targets = X[keep], targets.rows(keep)
+            self.learned_rows_ = None if keep.all() else keep
+            rng = as_generator(self.random_state)
+            named = self._kernels_of(X.shape[1], targets.d)
+            kernels = {name: one.resolve(X, targets.d) for name, one in named.items()}
+            kernel = next(iter(kernels.values()))
+            self.criterion_values_: Any = None
+            self.compared_: Any = None
+            self.inlier_probability_: Any = None
+            self.inliers_: Any = None
+            if self.robust:
+                kernel, alpha, probability = self._inliers(kernels, X, targets, alpha, rng)
+                self.inlier_probability_ = np.zeros(n)
+                self.inlier_probability_[keep] = probability
+                self.inliers_ = self.inlier_probability_ > 0.5
+                weight = probability if targets.weight is None else probability * targets.weight
+                used = replace(targets, weight=np.where(probability > 1e-8, weight, 0.0))
+                self.learned_rows_ = keep.copy()
+                self.learned_rows_[keep] = used.informative_rows()
+                X, targets = drop_unobserved_rows(X, used)
+            elif self.criterion is not None:
+                kernel, alpha = self._tune(kernels, X, targets, labels, alpha, rng)
+            assert alpha is not None
+            if self.landmarks is None:
+                self._solve(kernel, alpha, X, targets, self.solver)
+            else:
+                points = choose_landmarks(self.landmarks, X, self.random_state, lambda rows: kernel)
+                self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
         return self
 
     def _default_kernel(self) -> OperatorKernel:
@@ -147,52 +184,8 @@ class VectorField(OVKRegressor):
             raise ValueError(f"profile is for the named kernels {', '.join(KINDS)}: give it to the kernel itself")
         return {"given": clone(self._default_kernel())}
 
-    def _fit_field(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any) -> None:
-        if self.criterion not in CRITERIA:
-            raise ValueError(f"criterion must be 'evidence', 'loo' or None, got {self.criterion!r}")
-        if not 1 <= check_int(self.restarts, "restarts") <= 4:
-            raise ValueError(f"restarts must be between 1 and 4, got {self.restarts!r}")
-        alpha = None if self.alpha is None else positive(self.alpha, "alpha")
-        if alpha is None and self.criterion is None and not self.robust:
-            raise ValueError("alpha must be given when nothing is chosen (criterion=None): the variance of the noise")
-        full, all_targets = self._check_rows(X, y, sample_weight, task)
-        n, keep = full.shape[0], all_targets.informative_rows()
-        labels = None if groups is None else check_groups(groups, n)[keep]
-        full, all_targets = full[keep], all_targets.rows(keep)
-        self.learned_rows_ = None if keep.all() else keep
-        rng = as_generator(self.random_state)
-        named = self._kernels_of(full.shape[1], all_targets.d)
-        kernels = {name: one.resolve(full, all_targets.d) for name, one in named.items()}
-        kernel = next(iter(kernels.values()))
-        self.criterion_values_: Any = None
-        self.compared_: Any = None
-        self.inlier_probability_: Any = None
-        self.inliers_: Any = None
-        if self.robust:
-            kernel, alpha, probability = self._inliers(kernels, full, all_targets, alpha, rng)
-            everyone = np.zeros(n)
-            everyone[keep] = probability
-            weight = probability if all_targets.weight is None else probability * all_targets.weight
-            used = replace(all_targets, weight=np.where(probability > 1e-8, weight, 0.0))
-            self.learned_rows_ = keep.copy()
-            self.learned_rows_[keep] = used.informative_rows()
-            self._final(kernel, alpha, *drop_unobserved_rows(full, used))
-            self.inlier_probability_, self.inliers_ = everyone, everyone > 0.5
-            return
-        if self.criterion is not None:
-            kernel, alpha = self._tune(kernels, full, all_targets, labels, alpha, rng)
-        assert alpha is not None
-        self._final(kernel, alpha, full, all_targets)
-
     def _output_dim(self) -> int | None:
         return None if self.kernel is None else super()._output_dim()
-
-    def _final(self, kernel: OperatorKernel, alpha: float, X: Any, targets: Targets) -> None:
-        if self.landmarks is None:
-            self._solve(kernel, alpha, X, targets, self.solver)
-        else:
-            points = choose_landmarks(self.landmarks, X, self.random_state, lambda rows: kernel)
-            self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
 
     def _tune(
         self,
