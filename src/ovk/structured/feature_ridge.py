@@ -168,8 +168,7 @@ class FeatureSpaceRidge:
 
 
 def smoother_path(Phi: Array, P: sparse.csr_array | None, T: Array, alphas: Array) -> Iterator[Array]:
-    """Left-out residuals (n, r) at each alpha, for features Phi (n, m) of all inputs and a penalty P (see
-    `graph_penalty`)."""
+    """Leave-one-out residuals (n, r) at each alpha, for features Phi (n, m) of all inputs and a graph penalty P."""
     labelled = Phi[: len(T)]
     inside = labelled.T @ labelled
     e, U = np.linalg.eigh(inside if P is None else inside + Phi.T @ (P @ Phi))

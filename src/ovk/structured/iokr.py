@@ -43,6 +43,7 @@ from ovk.structured.feature_ridge import (
 from ovk.structured.outputs import (
     Candidates,
     as_outputs,
+    check_candidates,
     check_lengths,
     checked_blocks,
     concatenate_outputs,
@@ -401,7 +402,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
                 raise ValueError(
                     "decision_function needs candidates that can be listed: pass a block of them at a time"
                 )
-            candidates.check(X.shape[0])
+            check_candidates(candidates, X.shape[0])
             blocks = [checked_blocks(candidates, kernel, row) for row in range(X.shape[0])]
             sets = [concatenate_outputs([outputs for _, outputs in some]) for some in blocks]
             return scores_per_example(kernel, self.anchors_, self._weights(X), sets)
@@ -440,7 +441,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             values = np.concatenate(parts)
             return values[:, 0] if np.ndim(self.train_outputs_) == 1 and values.shape[1] == 1 else values
         if isinstance(candidates, Candidates):
-            candidates.check(X.shape[0])
+            check_candidates(candidates, X.shape[0])
             if candidates.shared:
                 kept = nearest_generated(kernel, anchors, candidates, self._weights(X), k)
             else:

@@ -22,27 +22,10 @@ from ovk.structured.nodes import node_features
 
 
 def link_aucs(truth: Any, scores: Any, new: Any, curves: Sequence[str] = ("roc", "pr")) -> dict[str, float]:
-    """Areas under the ROC and the precision-recall curve, by kind of pair.
+    """Areas under the ROC and precision-recall curves, by the kind of pair: {"roc new-known": ..., "pr new-new": ...}.
 
-    Parameters
-    ----------
-    truth : (n, n) array or scipy sparse matrix, symmetric; a link is an entry other than 0
-    scores : (n, n) array, larger for likelier links; entries of pairs of known nodes are not looked at
-    new : (n,) booleans
-        Nodes that were not in the training graph.
-    curves : which of "roc" and "pr"
-
-    Returns
-    -------
-    "roc new-known", "pr new-known", "roc new-new", "pr new-new"; nan for a kind of pair that has no link or only links
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.structured import link_aucs
-    >>> A = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]])
-    >>> link_aucs(A, A + 0.1, [False, False, True])
-    {'roc new-known': 1.0, 'pr new-known': 1.0, 'roc new-new': nan, 'pr new-new': nan}
+    `truth` and `scores` are (n, n) and symmetric, an entry of `truth` other than 0 is a link; `new`, (n,) booleans,
+    marks nodes that were not in the training graph. The area is nan for a kind of pair with no link or only links.
     """
     links = np.asarray(truth.toarray() if hasattr(truth, "toarray") else truth) != 0
     values, mask = np.asarray(scores, dtype=np.float64), np.asarray(new)
@@ -314,7 +297,6 @@ class LinkPredictor(Parameters):
 
 
 def _ordered(graph: Any, rows: Indices, others: Indices) -> Any:
-    """A graph of all inputs with the known ones first, None for none."""
     if graph is None:
         return None
     W, _ = as_adjacency(graph)

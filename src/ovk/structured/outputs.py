@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -140,26 +139,8 @@ def squared_norms(kernel: ScalarKernel, outputs: Outputs) -> Array:
 # Where predictions are looked for: one list for all inputs, a list for each, or lists too long to hold.
 
 
-class Candidates(ABC):
-    """Candidate outputs for each of a number of inputs, in blocks.
-
-    Implement it for candidates that are neither a list nor come from a generator function.
-    """
-
-    #: Whether every input has the same candidates; `blocks` is then called once for many inputs.
-    shared: bool
-
-    @abstractmethod
-    def blocks(self, row: int) -> Iterable[Any]:
-        """Collections of candidates (arrays or lists) for the input of that number."""
-
-    def check(self, n: int) -> None:
-        """Raise an error when these cannot be the candidates of n inputs."""
-        return
-
-
 @dataclass(eq=False)
-class PerExample(Candidates):
+class PerExample:
     """A collection of candidates for each input.
 
     Parameters
@@ -184,15 +165,9 @@ class PerExample(Candidates):
     def blocks(self, row: int) -> Iterable[Any]:
         return [self.collections[row]]
 
-    def check(self, n: int) -> None:
-        if len(self.collections) != n:
-            raise ValueError(
-                f"candidates must have a collection for each of the {n} inputs, got {len(self.collections)}"
-            )
-
 
 @dataclass(eq=False)
-class Generated(Candidates):
+class Generated:
     """Candidates that are made block by block and forgotten, for more of them than can be listed.
 
     Parameters
@@ -226,6 +201,15 @@ class Generated(Candidates):
 
     def blocks(self, row: int) -> Iterable[Any]:
         return self.make() if self.shared else self.make(row)
+
+
+Candidates = PerExample | Generated
+
+
+def check_candidates(candidates: Candidates, n: int) -> None:
+    if isinstance(candidates, PerExample) and len(candidates.collections) != n:
+        found = len(candidates.collections)
+        raise ValueError(f"candidates must have a collection for each of the {n} inputs, got {found}")
 
 
 def checked_blocks(candidates: Candidates, kernel: ScalarKernel, row: int) -> Iterator[tuple[Any, Outputs]]:
