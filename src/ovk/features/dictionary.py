@@ -32,29 +32,25 @@ class KernelResidual(State):
 
 @dataclass
 class SelectionState(State):
-    """What a selection remembers of a stream: the points that may still join, None for any number, and what the
-    dictionary leaves of the kernel, None where it does not matter."""
-
     _state_classes = {"residual": KernelResidual}
 
-    left: int | None = None
-    residual: KernelResidual | None = None
+    left: int | None = None  # points that may still join, None for any number
+    residual: KernelResidual | None = None  # None for selections that do not need it
 
 
 class Selection(Parameters, ABC, saved=False):
     """Decides, row after row, which inputs join the dictionary: each before its own label is seen."""
 
     @abstractmethod
-    def start(self) -> SelectionState:
-        """The state at the start of a stream."""
+    def start(self) -> SelectionState: ...
 
     @abstractmethod
     def wanted(self, block: DictionaryBlock, start: int) -> Mask:
-        """Which of the rows from `start` on are to join, as things stand."""
+        """Whether each of the rows from `start` on is to join, given the dictionary as it is."""
 
     @abstractmethod
     def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
-        """Let row j join; returns whether it stays among the chosen points, though it may depend on the others."""
+        """Add row j; returns whether it stays among the chosen points, even if it depends on the others."""
 
 
 @dataclass(eq=False, repr=False)
@@ -127,7 +123,6 @@ class Given(Parameters):
     points: Any
 
     def checked(self, p: int) -> Array:
-        """The points, for inputs with p features."""
         points = np.array(self.points, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != p or len(points) == 0 or not np.isfinite(points).all():
             raise ValueError(f"points must be finite numbers of shape (m, {p}), got shape {points.shape}")
@@ -137,8 +132,7 @@ class Given(Parameters):
     def chosen(
         cls, kernel: Any, X: Any, selection: Any, *, budget: int | None = None, random_state: Any = None
     ) -> Self:
-        """The dictionary that `selection`, or `RPCholesky`, makes of all inputs X, (n, p), with a scalar or
-        operator-valued kernel."""
+        """The dictionary that `selection`, or `RPCholesky`, makes of all inputs X, (n, p)."""
         X = np.asarray(X, dtype=np.float64)
         K = kernel if isinstance(kernel, ScalarKernel) else as_operator_kernel(kernel)
         if not isinstance(K, ScalarKernel):
@@ -372,7 +366,6 @@ class DictionaryBlock:
         self.d, self.X, self.draws, self.state = dictionary, X, draws, dictionary.memory
         gram = dictionary._gram(X, dictionary.points)
         self.first: int | None = None
-        self._columns: dict[int, Array] = {}
         self.Phi = dictionary._features(gram)
         if not dictionary.settled and dictionary.selection is not None:
             N, b, per = len(dictionary.points), len(X), dictionary.per
@@ -403,7 +396,7 @@ class DictionaryBlock:
         assert known is not None
         N = len(known.weights)
         pivot = float(np.sqrt(known.mu + s * s * float(self.residual(j)[0])))
-        column = self._column(j)
+        column = self._column
         scalar = column[:, 0] if per == 1 else np.einsum("bqq->b", column.reshape(-1, per, per)) / per
         c = scalar - self._V.T @ self._V[:, j]
         L = np.zeros((N + 1, N + 1))
@@ -412,12 +405,6 @@ class DictionaryBlock:
         known.weights, known.L = np.append(known.weights, s), L
         self._V = np.concatenate([self._V, row[None]])
         self._c = self._c - row**2
-
-    def _column(self, j: int) -> Array:
-        """K(x_i, x_j), (b per, per)."""
-        if j not in self._columns:
-            self._columns = {j: self.d._gram(self.X, self.X[j : j + 1])}
-        return self._columns[j]
 
     def accept_all(self) -> Array:
         """Let all rows join that are to; the features of all rows, 0 where a feature came later than the row."""
@@ -433,7 +420,9 @@ class DictionaryBlock:
     def accept(self, j: int, new: list[Array]) -> None:
         """Let row j join, and add its features of all rows to those that are new in this block."""
         d, per = self.d, self.d.per
-        column, number, m = self._column(j), len(d.points), d.m
+        # K(x_i, x_j), (b per, per).
+        column = self._column = d._gram(self.X, self.X[j : j + 1])
+        number, m = len(d.points), d.m
         for q in range(per):
             row = j * per + q
             # phi(z) of the features so far, those made in this block among them.

@@ -48,7 +48,6 @@ class FourierMap(StreamFeatures, kind="Fourier"):
 
     @classmethod
     def from_kernel(cls, kernel: ScalarKernel, n: int, p: int, rng: Any = None) -> Self:
-        """Draw n frequencies for inputs (., p)."""
         n, p = check_int(n, "n"), check_int(p, "p")
         mass, frequencies = draw_frequencies(kernel, n, p, np.random.default_rng(rng))
         return cls(kernel, frequencies, mass)
@@ -130,8 +129,6 @@ class LinearFourierMap(FourierMap, kind="linear and Fourier"):
 
 @dataclass(frozen=True)
 class FourierTerm(State):
-    """The waves of one term of a kernel."""
-
     kernel: OperatorKernel
     frequencies: Array  # (n, q)
     factors: Array  # (n, d, r) amplitudes B(w_j), or (1, d, r) if they do not depend on the frequency
@@ -379,9 +376,6 @@ def _gaussian(kernel: ScalarKernel) -> tuple[Gaussian, float]:
             "for any kernel, or Fourier features for stationary ones"
         )
     return only, factor
-
-
-# Which features a learner is to use.
 
 
 @dataclass(eq=False, repr=False)

@@ -105,7 +105,6 @@ class RidgeFactor(State):
         return whitened_rows(self.L, Phi) if self.values is None else (Phi @ self.L.T) / self.values
 
     def whiten_row(self, phi: Array) -> Array:
-        """The same for a single row, (m,)."""
         return forward_row(self.L, phi) if self.values is None else (self.L @ phi) / self.values
 
     def whiten_columns(self, B: Array) -> Array:
