@@ -245,7 +245,6 @@ def coordinates_for(
 
 
 def operator_on(operator: Any, coordinates: Coordinates, outputs: Outputs) -> OutputOperator | None:
-    """The operator on the coordinates, None for the identity."""
     if operator is None:
         return None
     if isinstance(operator, OutputOperator):

@@ -84,8 +84,7 @@ class KernelTerms:
         part.grams, part._guide = grams, None
         return part
 
-    def used(self, weights: Array) -> list[int]:
-        """Operators that have weight."""
+    def used_operators(self, weights: Array) -> list[int]:
         return [o for o in range(len(self.operators)) if weights[self.operator_of == o].any()] or [0]
 
     def gram(self, weights: Array) -> Gram:
@@ -121,7 +120,7 @@ class KernelTerms:
             rotated = self.rotated(weights)
             if rotated is not None:
                 return Cholesky().solve(CholeskyState(rotated), Y, alpha)
-            if len(self.used(weights)) > 1:
+            if len(self.used_operators(weights)) > 1:
                 return self._guided(weights, Y, alpha, start, tol)
         gram = self.gram(weights)
         chosen = solver_within(tol, solver, gram)
@@ -139,7 +138,7 @@ class KernelTerms:
 
     def rotated(self, weights: Array, *, always: bool = False) -> Rotated | None:
         """The combination as scalar problems, when the operators commute and that is the fast way (or `always`)."""
-        used = tuple(self.used(weights))
+        used = tuple(self.used_operators(weights))
         if used not in self._common:
             self._common[used] = common_eigenvectors([self.operators[o].dense() for o in used])
         if self._common[used] is None:
