@@ -49,7 +49,7 @@ from ovk.structured.outputs import (
     concatenate_outputs,
     count_outputs,
     distinct_outputs,
-    same_outputs,
+    hashable_keys,
     select_outputs,
     squared_norms,
 )
@@ -285,7 +285,8 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        if not equal(self.output_kernel_, other.output_kernel_) or not same_outputs(self.anchors_, other.anchors_):
+        same = hashable_keys(self.anchors_) == hashable_keys(other.anchors_)
+        if not same or not equal(self.output_kernel_, other.output_kernel_):
             raise ValueError(
                 "models to be merged must have the same output kernel and the same output_landmarks: give all of them "
                 "the same outputs"

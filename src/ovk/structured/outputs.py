@@ -122,10 +122,6 @@ def distinct_outputs(*collections: Outputs) -> tuple[Indices, list[Indices]]:
     return np.unique(found[0], return_index=True)[1], found
 
 
-def same_outputs(one: Outputs, two: Outputs) -> bool:
-    return count_outputs(one) == count_outputs(two) and hashable_keys(one) == hashable_keys(two)
-
-
 def squared_norms(kernel: ScalarKernel, outputs: Outputs) -> Array:
     """|phi(y)|^2 = k(y, y) of each output, (n,)."""
     if isinstance(kernel, Precomputed) and kernel.matrix is None:

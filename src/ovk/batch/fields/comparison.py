@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from ovk.base import Array, Indices, SingularSystem, Targets
 from ovk.batch.ridge.ridge_system import merge_same_inputs, same_inputs
 from ovk.batch.tuning.criterion import TuningCriterion
-from ovk.batch.tuning.tune import Search
+from ovk.batch.tuning.tune import Search, TuningInfo
 from ovk.features import OperatorNystromMap
 from ovk.kernels import Gaussian, Matern, Stationary
 from ovk.operators import Identity
@@ -100,38 +100,34 @@ def choose_kernel(
         return field_search(kernel, X[rows], targets.rows(rows), own, alpha, criterion, intercept=intercept)
 
     few = near_rows(X, COMPARISON_ROWS, rng)
-    found: list[tuple[float, str, Search, Array, Array]] = []
+    found: dict[str, tuple[Search, Array, TuningInfo]] = {}
     singular: SingularSystem | None = None
     for name, kernel in kernels.items():
         search = made(kernel, few)
-        before = [end for _, _, other, end, _ in found if other.tuned == search.tuned]
+        before = [end for other, end, _ in found.values() if other.tuned == search.tuned]
         starts = before[-1:] or search.starts_of_widths(WIDTHS[:restarts])
-        scale = _units(search)
         try:
-            end, info = search.run(starts, MAX_ITER, scale=scale, tol=SEARCH_TOL)
+            found[name] = (search, *search.run(starts, MAX_ITER, scale=_units(search), tol=SEARCH_TOL))
         except SingularSystem as error:
             # Rough kernels of fields are lost to rounding where rows nearly coincide.
             singular = error
-            continue
-        found.append((_with_lead(info.value, name, criterion), name, search, end, np.array(info.restarts) / scale))
     if singular is not None and not found:
         raise singular
-    compared = {name: float(values.min()) for _, name, _, _, values in found}
-    found.sort(key=lambda one: one[0])
+    compared = {name: min(info.restarts) / _units(search) for name, (search, _, info) in found.items()}
+    best = sorted(found, key=lambda name: _with_lead(found[name][2].value, name, criterion))
     if X.shape[0] == len(few):
-        _, _, search, end, values = found[0]
+        search, end, info = found[best[0]]
     else:
         again = []
-        for _, name, _, end, _ in found[:2]:
+        for name in best[:2]:
             search = made(kernels[name], slice(None))
-            start = search.inside(end)
+            start = search.inside(found[name][1])
             value = search.objective(start)[0] if len(found) > 1 else 0.0
-            again.append((_with_lead(value, name, criterion), name, search, start))
-        _, _, search, start = min(again, key=lambda one: one[0])
+            again.append((_with_lead(value, name, criterion), search, start))
+        _, search, start = min(again, key=lambda one: one[0])
         end, info = search.run([start], FINAL_STEPS, scale=_units(search), tol=SEARCH_TOL)
-        values = np.array(info.restarts) / _units(search)
     kernel, noise = search.at(end)
-    return ChosenKernel(kernel, float(noise[0]), values, compared)
+    return ChosenKernel(kernel, float(noise[0]), np.array(info.restarts) / _units(search), compared)
 
 
 def _units(search: Search) -> float:

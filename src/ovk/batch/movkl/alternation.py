@@ -103,18 +103,11 @@ class KernelTerms:
         return np.asarray(np.maximum(inner[self.operator_of, self.scalar_of], 0.0))
 
     def solve(
-        self,
-        weights: Array,
-        Y: Array,
-        alpha: float,
-        solver: Any,
-        start: Array | None = None,
-        *,
-        tol: float = FINAL_TOL,
+        self, weights: Array, Y: Array, alpha: float, solver: Any, start: Array | None = None, *, tol: float = FINAL_TOL
     ) -> Solution:
         """Coefficients of complete outputs: by a common rotation where there is one, else by the solver.
 
-        `tol` is the relative residual at which an iteration stops that the caller has not set up himself.
+        `tol` is the relative residual at which an iterative solver stops that the user has not set up.
         """
         if solver == "auto":
             rotated = self.rotated(weights)

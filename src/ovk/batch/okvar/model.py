@@ -10,8 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Aggregate, Array, NamedOutputs, OutputFrame, Parameters, check_int, library_of, positive, track
-from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution
-from ovk.batch.okvar.coupling import coupling_on, with_operator
+from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution, coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, pooled_p_values, targets_without_action
 from ovk.batch.okvar.regression import TARGETS, SeriesRegression, checked_periods, integrals, steady, transitions

@@ -163,11 +163,9 @@ class Units:
         return cls(mean, np.where(spread > 1e-12 * np.maximum(np.abs(mean), 1e-300), spread, 1.0), step)
 
     def standardised(self, series: TimeSeries) -> TimeSeries:
-        """States in standard units, times in steps."""
         return TimeSeries((series.values - self.mean) / self.scale, series.times / self.step)
 
     def original(self, values: Array) -> Array:
-        """States (..., d) in the units of the data again."""
         return np.asarray(self.mean + self.scale * values)
 
 
