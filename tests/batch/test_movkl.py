@@ -280,7 +280,7 @@ def test_several_classes_and_sets_of_labels():
     assert tags.classes_.tolist() == ["left", "right", "up"]
     assert tags.score(rows, sets) > 0.9
     assert tags.score(rows, [one | {"unknown"} for one in sets]) < tags.score(rows, sets)
-    with pytest.raises(ValueError, match="empty sets alone"):
+    with pytest.raises(ValueError, match="only empty sets"):
         MovKLClassifier().fit(rows, [set()] * 90)
 
 

@@ -234,7 +234,7 @@ def test_what_is_wrong_is_named_and_leaves_the_model_as_it_was(plane, options, m
 def test_other_mistakes_are_named(plane):
     with pytest.raises(ValueError, match="groups must have one entry for each of the 70 rows"):
         VectorField(criterion="loo").fit(plane.data, plane.target, groups=[1, 2])
-    with pytest.raises(ValueError, match="needs every component"):
+    with pytest.raises(ValueError, match="requires complete vectors"):
         VectorField(robust=True).fit(plane.data, np.where(np.arange(140).reshape(70, 2) == 3, np.nan, plane.target))
     with pytest.raises(ValueError, match="a part is one of"):
         fixed().fit(plane.data, plane.target).part("curl")
@@ -299,10 +299,10 @@ def test_many_rows_are_compared_on_a_few_and_learned_on_all(plane):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"profile": "rough"}, "profile must be 'auto', or a Gaussian"),
+        ({"profile": "rough"}, "profile must be 'auto', a stationary kernel"),
         ({"profile": []}, "profile must be"),
-        ({"kernel": "helmholtz", "profile": Matern(0.5)}, "needs a profile that is smooth"),
-        ({"kernel": Gaussian() * Identity(), "profile": Gaussian()}, "profile is for the named kernels"),
+        ({"kernel": "helmholtz", "profile": Matern(0.5)}, "profile must be smooth"),
+        ({"kernel": Gaussian() * Identity(), "profile": Gaussian()}, "profile is only for the kernels"),
     ],
 )
 def test_profiles_that_make_no_sense_are_refused(plane, options, message):

@@ -99,15 +99,15 @@ def test_high_degree_far_out_is_still_the_kernel():
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="Gaussian kernel or a multiple of it"):
+    with pytest.raises(ValueError, match="multiples of the Gaussian kernel"):
         TaylorMap.from_kernel(Matern(), 2, CENTRE)
     with pytest.raises(ValueError, match="degree must be a whole number >= 0"):
         TaylorMap.from_kernel(Gaussian(1.0), 1.5, CENTRE)
-    with pytest.raises(ValueError, match="centre must hold a finite number"):
+    with pytest.raises(ValueError, match="centre must be a finite vector"):
         TaylorMap.from_kernel(Gaussian(1.0), 2, [np.nan])
     with pytest.raises(ValueError, match="length_scale has 2 entries"):
         TaylorMap.from_kernel(Gaussian(np.ones(2)), 2, CENTRE)
-    with pytest.raises(ValueError, match="lower degree, or use Nystrom"):
+    with pytest.raises(ValueError, match="lower the degree"):
         TaylorMap.from_kernel(Gaussian(1.0), 10, np.zeros(40))
-    with pytest.raises(ValueError, match=r"inputs \(n, 3\)"):
+    with pytest.raises(ValueError, match=r"shape \(n, 3\)"):
         TaylorMap.from_kernel(Gaussian(1.0), 2, CENTRE).transform(np.ones((4, 2)))

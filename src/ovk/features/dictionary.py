@@ -77,15 +77,12 @@ class Uniform(Selection):
 
     def start(self) -> SelectionState:
         if (self.rate is None) == (self.size is None):
-            raise ValueError(f"Uniform takes either rate or size, got rate={self.rate!r} and size={self.size!r}")
+            raise ValueError(f"Uniform requires either rate or size, got rate={self.rate!r} and size={self.size!r}")
         if self.size is not None:
             return SelectionState(check_int(self.size, "size"))
         rate: Any = self.rate
         if not isinstance(rate, Real) or not 0.0 < float(rate) <= 1.0:
-            raise ValueError(
-                f"rate must be a probability in (0, 1], got {self.rate!r}: for a number of points give size, as in "
-                "Uniform(size=500)"
-            )
+            raise ValueError(f"rate must lie in (0, 1], got {self.rate!r}: pass a number of points as size")
         return SelectionState()
 
     def wanted(self, block: DictionaryBlock, start: int) -> Mask:
@@ -125,7 +122,7 @@ class Given(Parameters):
     def checked(self, p: int) -> Array:
         points = np.array(self.points, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != p or len(points) == 0 or not np.isfinite(points).all():
-            raise ValueError(f"points must be finite numbers of shape (m, {p}), got shape {points.shape}")
+            raise ValueError(f"points must be finite, of shape (m, {p}), got shape {points.shape}")
         return points
 
     @classmethod

@@ -64,7 +64,7 @@ class FourierMap(StreamFeatures, kind="Fourier"):
 def waves(X: Array, frequencies: Array) -> Array:
     """[cos(X W'), sin(X W')], (N, 2 n)."""
     if X.ndim != 2 or X.shape[1] != frequencies.shape[1]:
-        raise ValueError(f"this map is for inputs (n, {frequencies.shape[1]}), got an array of shape {X.shape}")
+        raise ValueError(f"X must have shape (n, {frequencies.shape[1]}), got {X.shape}")
     n = len(frequencies)
     out = np.empty((len(X), 2 * n))
     phases = X @ frequencies.T
@@ -88,8 +88,8 @@ def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> t
     if isinstance(kernel, Stationary | Laplacian):
         return 1.0, kernel.sample_frequencies(n, p, rng)
     raise ValueError(
-        f"Fourier features are for stationary kernels (Gaussian, Matern, Laplacian, RationalQuadratic, their sums, "
-        f"products and multiples), got {kernel!r}: use Nystrom features for others"
+        "Fourier features support Gaussian, Matern, Laplacian and RationalQuadratic kernels, their sums, products and "
+        f"multiples, got {kernel!r}: use Nystrom features"
     )
 
 
@@ -167,7 +167,7 @@ class OperatorFourierMap(StreamFeatures, kind="operator-valued Fourier"):
         terms = _terms(K, check_int(n, "n"), check_int(p, "p"), np.random.default_rng(rng))
         found = {term.factors.shape[1] for term in terms}
         if len(found) > 1:
-            raise ValueError(f"kernels that are combined must have the same number of outputs, got {sorted(found)}")
+            raise ValueError(f"combined kernels must have the same number of outputs, got {sorted(found)}")
         return cls(K, tuple(terms))
 
     @property
@@ -186,8 +186,8 @@ class OperatorFourierMap(StreamFeatures, kind="operator-valued Fourier"):
 @singledispatch
 def _terms(K: OperatorKernel, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]:
     raise ValueError(
-        f"operator-valued Fourier features are for separable, diagonal, transformable, curl-free and divergence-free "
-        f"kernels, their sums and multiples, got {type(K).__name__}: use Nystrom features for others"
+        "operator-valued Fourier features support separable, diagonal, transformable, curl-free and divergence-free "
+        f"kernels, their sums and multiples, got {type(K).__name__}: use Nystrom features"
     )
 
 
@@ -249,10 +249,7 @@ def _(K: Hadamard, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm
     for one in _terms(K.left, n, p, rng):
         for other in _terms(K.right, n, p, rng):
             if isinstance(one.kernel, Transformable) or isinstance(other.kernel, Transformable):
-                raise ValueError(
-                    "Fourier features of an entrywise product with a transformable kernel are not available: its "
-                    "outputs see different inputs; use Nystrom features"
-                )
+                raise ValueError("Fourier features do not support entrywise products with a Transformable kernel")
             # (B_1 B_1') o (B_2 B_2'): every column of one times every column of the other.
             factors = one.factors[:, :, :, None] * other.factors[:, :, None, :]
             shape = (*factors.shape[:2], -1)
@@ -314,15 +311,13 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
         r = check_int(degree, "degree", least=0)
         point = np.array(centre, dtype=np.float64)
         if point.ndim != 1 or point.size == 0 or not np.isfinite(point).all():
-            raise ValueError(f"centre must hold a finite number for each input, got {centre!r}")
+            raise ValueError(f"centre must be a finite vector, got {centre!r}")
         gaussian, _ = _gaussian(kernel)
         gaussian.scale(len(point))
         count = comb(len(point) + r, r)
         if count > MAX_TAYLOR_FEATURES:
-            raise ValueError(
-                f"degree={r} makes {count:,} Taylor features of {len(point)} inputs, at most {MAX_TAYLOR_FEATURES:,} "
-                "are allowed: lower degree, or use Nystrom features"
-            )
+            allowed = f"at most {MAX_TAYLOR_FEATURES:,} Taylor features are supported"
+            raise ValueError(f"{allowed}, got {count:,} of {len(point)} inputs with degree={r}: lower the degree")
         return cls(kernel, r, point)
 
     @property
@@ -353,7 +348,7 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
         """u, (n, p), and the factor before the Gaussian."""
         X = dense_inputs(X, "TaylorMap")
         if X.ndim != 2 or X.shape[1] != len(self.centre):
-            raise ValueError(f"this TaylorMap is for inputs (n, {len(self.centre)}), got an array of shape {X.shape}")
+            raise ValueError(f"X must have shape (n, {len(self.centre)}), got {X.shape}")
         gaussian, factor = _gaussian(self.kernel)
         return (X - self.centre) / gaussian.scale(X.shape[1]), factor
 
@@ -372,8 +367,7 @@ def _gaussian(kernel: ScalarKernel) -> tuple[Gaussian, float]:
     (factor, only), *others = kernel.summands()
     if others or not isinstance(only, Gaussian):
         raise ValueError(
-            f"Taylor features are for the Gaussian kernel or a multiple of it, got {kernel!r}: use Nystrom features "
-            "for any kernel, or Fourier features for stationary ones"
+            f"Taylor features support multiples of the Gaussian kernel, got {kernel!r}: use Nystrom features"
         )
     return only, factor
 
@@ -404,7 +398,7 @@ class Taylor(FeaturePlan):
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         centre = np.zeros(p) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
         if centre.shape != (p,):
-            raise ValueError(f"centre must have an entry for each of the {p} inputs, got shape {centre.shape}")
+            raise ValueError(f"centre must have shape ({p},), got {centre.shape}")
         return TaylorMap.from_kernel(_scalar(kernel, "Taylor"), self.degree, centre)
 
 
@@ -498,5 +492,5 @@ def _scalar(kernel: OperatorKernel, name: str) -> Any:
     if isinstance(kernel, Separable):
         return kernel.scalar
     raise ValueError(
-        f"{name} features are for a scalar kernel or a product k * T, got {kernel!r}: use Nystrom or OperatorFourier"
+        f"{name} features support scalar kernels and products k * T, got {kernel!r}: use Nystrom or OperatorFourier"
     )

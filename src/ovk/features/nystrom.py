@@ -76,9 +76,7 @@ def independent(gram: Array) -> tuple[Array, Array]:
     """Rows of a gram that are linearly independent (to `DEPENDENT_PIVOT`), ascending, and their Cholesky factor."""
     largest = float(np.diagonal(gram).max(initial=0.0))
     if not np.isfinite(gram).all():
-        raise SingularSystem(
-            "the kernel has values at the landmarks that are not finite: scale X, or check the kernel's parameters"
-        )
+        raise SingularSystem("the kernel is not finite at the landmarks: scale X, or check the kernel's parameters")
     if largest <= 0:
         raise ValueError("the kernel is zero at every landmark: choose other landmarks or another kernel")
     _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=DEPENDENT_PIVOT * largest, lower=1)

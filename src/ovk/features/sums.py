@@ -222,7 +222,7 @@ class MergeTree(Generic[Item]):
 
     def result(self) -> Item:
         if not self._held:
-            raise ValueError("there is nothing to merge: add at least one item")
+            raise ValueError("merging requires at least one item, got none")
         _, result = self._held.pop()
         while self._held:
             result = self._merge(self._held.pop()[1], result)

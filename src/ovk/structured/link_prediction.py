@@ -30,12 +30,10 @@ def link_aucs(truth: Any, scores: Any, new: Any, curves: Sequence[str] = ("roc",
     links = np.asarray(truth.toarray() if hasattr(truth, "toarray") else truth) != 0
     values, mask = np.asarray(scores, dtype=np.float64), np.asarray(new)
     if links.shape != values.shape or links.ndim != 2 or links.shape != (len(mask), len(mask)):
-        raise ValueError(
-            "truth, scores and new must be about the same nodes, got shapes "
-            f"{links.shape}, {values.shape}, {mask.shape}"
-        )
+        shapes = f"{links.shape}, {values.shape} and {mask.shape}"
+        raise ValueError(f"truth, scores and new must have shapes (n, n), (n, n) and (n,), got {shapes}")
     if mask.dtype != bool:
-        raise ValueError(f"new must hold a boolean for each node, got dtype {mask.dtype}")
+        raise ValueError(f"new must hold booleans, got dtype {mask.dtype}")
     one, two = np.flatnonzero(~mask), np.flatnonzero(mask)
     upper = np.triu_indices(len(two), 1)
     kinds = {
@@ -288,9 +286,8 @@ class LinkPredictor(Parameters):
         """
         mask = np.asarray(new, dtype=bool)
         if np.count_nonzero(~mask) != len(self.embedding_):
-            raise ValueError(
-                f"new must leave the {len(self.embedding_)} nodes that were learned from, got {np.count_nonzero(~mask)}"
-            )
+            found = np.count_nonzero(~mask)
+            raise ValueError(f"new must be False for the {len(self.embedding_)} training nodes, got {found}")
         scores = self.score_pairs(X)
         scores[np.ix_(mask, ~mask)] = self.score_known(np.asarray(X)[mask] if not sparse.issparse(X) else X[mask])
         return link_aucs(as_adjacency(graph)[0], scores, mask)

@@ -205,8 +205,7 @@ def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normal
         K = np.asarray(graph_kernel, dtype=np.float64)
         if K.shape != A.shape or not np.allclose(K, K.T):
             raise ValueError(
-                f"graph_kernel must be a name or a symmetric ({A.shape[0]}, {A.shape[0]}) matrix over the known "
-                f"nodes, got shape {K.shape}"
+                f"graph_kernel must be a name or a symmetric matrix of shape {A.shape}, got shape {K.shape}"
             )
     if centre:
         mean = K.mean(axis=0)

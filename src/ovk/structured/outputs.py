@@ -33,7 +33,7 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
     A one-dimensional array is a column of numbers to a kernel of vectors.
     """
     if outputs is None:
-        raise ValueError(f"requires {name} to be passed, but the target {name} is None: give one output for each input")
+        raise ValueError(f"requires {name} to be passed, but the target {name} is None: pass one output for each input")
     refuse_masked(outputs, name, "every input needs an output")
     if hasattr(outputs, "__array__") and not isinstance(outputs, np.ndarray):
         outputs = np.asarray(outputs)
@@ -43,20 +43,20 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
         # tolist makes Python's numbers of numpy's, which compare and hash alike but can be saved.
         return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else list(outputs)
     if getattr(getattr(outputs, "dtype", None), "kind", "") == "c":
-        raise ValueError(f"{name} must hold real numbers, got complex ones: give their parts as two columns")
+        raise ValueError(f"{name} must hold real numbers, got complex ones: pass their parts as two columns")
     if sparse.issparse(outputs):
         return sparse.csr_array(outputs)
     try:
         rows = np.asarray(outputs, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} must hold numbers for the output kernel {type(kernel).__name__}: for labels use Delta(), for sets "
-            f"Jaccard(), for strings KSpectrum(), for nodes of a graph Diffusion(graph) ({error})"
+            f"{name} must hold numbers for the output kernel {type(kernel).__name__} ({error}): use Delta() for "
+            "labels, Jaccard() for sets, KSpectrum() for strings, Diffusion(graph) for nodes"
         ) from error
     if rows.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got shape {rows.shape}")
     if not np.isfinite(rows).all():
-        raise ValueError(f"{name} must hold finite numbers, got NaN or infinity: leave such rows out")
+        raise ValueError(f"{name} must hold finite numbers, got NaN or infinity: drop such rows")
     return rows[:, None] if rows.ndim == 1 else rows
 
 
@@ -67,9 +67,7 @@ def count_outputs(outputs: Outputs) -> int:
 def check_lengths(X: Any, outputs: Outputs) -> None:
     found = count_outputs(outputs)
     if found != X.shape[0]:
-        raise ValueError(
-            f"X and y have inconsistent numbers of samples: [{X.shape[0]}, {found}]; give one output for each row of X"
-        )
+        raise ValueError(f"X and y have inconsistent numbers of samples: [{X.shape[0]}, {found}]")
 
 
 def select_outputs(outputs: Any, rows: npt.ArrayLike) -> Any:
@@ -125,10 +123,7 @@ def distinct_outputs(*collections: Outputs) -> tuple[Indices, list[Indices]]:
 def squared_norms(kernel: ScalarKernel, outputs: Outputs) -> Array:
     """|phi(y)|^2 = k(y, y) of each output, (n,)."""
     if isinstance(kernel, Precomputed) and kernel.matrix is None:
-        raise ValueError(
-            "output_kernel=Precomputed() knows no outputs but those of fit: use Precomputed(matrix), where an output "
-            "is the number of an object"
-        )
+        raise ValueError("output_kernel=Precomputed() is not supported: use Precomputed(matrix) and indices as outputs")
     return kernel.diag(outputs)
 
 
@@ -218,4 +213,4 @@ def checked_blocks(candidates: Candidates, kernel: ScalarKernel, row: int) -> It
             found = True
             yield block, outputs
     if not found:
-        raise ValueError(f"{whom} are empty: give at least one, or candidates=None for the training outputs")
+        raise ValueError(f"{whom} are empty: pass at least one, or None for the training outputs")

@@ -135,10 +135,8 @@ class Decoder(Parameters, ABC, saved=False):
 
     def check(self, kernel: ScalarKernel) -> None:
         if not isinstance(kernel, self.for_kernel):
-            raise ValueError(
-                f"decoder {type(self).__name__} is for the output kernel {self.for_kernel.__name__}(), got "
-                f"{type(kernel).__name__}: use decoder='candidates'"
-            )
+            wanted, found = self.for_kernel.__name__, type(kernel).__name__
+            raise ValueError(f"{type(self).__name__} requires output_kernel={wanted}(), got {found}: use 'candidates'")
 
     @abstractmethod
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
@@ -176,10 +174,10 @@ class LabelThresholds(Decoder):
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
         threshold = np.asarray(self.threshold, dtype=np.float64)
         if threshold.ndim > 1 or not np.isfinite(threshold).all():
-            raise ValueError(f"threshold must be a finite number or one for each label, got {self.threshold!r}")
+            raise ValueError(f"threshold must be a finite number or vector, got {self.threshold!r}")
         values = np.asarray(W @ anchors)
         if threshold.ndim == 1 and len(threshold) != values.shape[1]:
-            raise ValueError(f"threshold has {len(threshold)} entries but there are {values.shape[1]} labels")
+            raise ValueError(f"threshold must have {values.shape[1]} entries, one for each label, got {len(threshold)}")
         return np.asarray(values > threshold, dtype=np.int64)
 
 
@@ -251,9 +249,8 @@ def as_decoder(decoder: Any, kernel: ScalarKernel) -> Decoder | None:
         if decoder == "candidates" or (decoder == "auto" and not isinstance(kernel, Linear)):
             return None
         if decoder != "auto" and decoder not in _NAMES:
-            raise ValueError(
-                f"decoder must be 'auto', 'candidates', one of {sorted(_NAMES)} or a decoder, got {decoder!r}"
-            )
+            allowed = ["auto", "candidates", *sorted(_NAMES)]
+            raise ValueError(f"decoder must be one of {allowed} or a decoder, got {decoder!r}")
         decoder = ClosedForm() if decoder == "auto" else _NAMES[decoder]()
     if not isinstance(decoder, Decoder):
         raise ValueError(f"decoder must be a name or a decoder of ovk.structured, got {decoder!r}")

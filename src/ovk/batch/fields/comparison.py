@@ -51,8 +51,7 @@ def profiles(profile: Any) -> list[Stationary]:
     given = list(profile) if isinstance(profile, (list, tuple)) else [profile]
     if not given or not all(isinstance(one, Stationary) for one in given):
         raise ValueError(
-            "profile must be 'auto', or a Gaussian, Matern or RationalQuadratic kernel or a list of them, got "
-            f"{profile!r}"
+            f"profile must be 'auto', a stationary kernel or a list of stationary kernels, got {profile!r}"
         )
     return given
 
@@ -77,7 +76,7 @@ def field_kernels(kind: str | None, profile: Any, p: int, d: int) -> dict[str, O
         if one == "apart" or not (isinstance(scalar, Matern) and scalar.nu <= 1)
     }
     if not found:
-        raise ValueError(f"kernel={kind!r} needs a profile that is smooth, such as Matern(1.5), got {profile!r}")
+        raise ValueError(f"profile must be smooth with kernel={kind!r}, for example Matern(1.5), got {profile!r}")
     return found
 
 

@@ -181,7 +181,7 @@ class VectorField(OVKRegressor):
         if self._is_named():
             return {name: clone(one) for name, one in field_kernels(self.kernel, self.profile, p, d).items()}
         if not (isinstance(self.profile, str) and self.profile == "auto"):
-            raise ValueError(f"profile is for the named kernels {', '.join(KINDS)}: give it to the kernel itself")
+            raise ValueError(f"profile is only for the kernels {', '.join(KINDS)}: pass it to the kernel instead")
         return {"given": clone(self._default_kernel())}
 
     def _output_dim(self) -> int | None:
@@ -211,7 +211,7 @@ class VectorField(OVKRegressor):
     ) -> tuple[OperatorKernel, float, Array]:
         """Kernel, noise variance and inlier probabilities by consensus; widths are chosen among the inliers."""
         if not targets.complete:
-            raise ValueError("robust=True needs every component of every vector: leave rows with nan out")
+            raise ValueError("robust=True requires complete vectors, got missing components: drop rows with nan")
         V, weight, kernel = targets.Y, targets.weight, next(iter(kernels.values()))
         given = self.landmarks
         landmarks = None if given is None else choose_landmarks(given, X, self.random_state, lambda rows: kernel)
@@ -276,14 +276,12 @@ class VectorField(OVKRegressor):
         if J.shape[1] == 2:
             return np.asarray(J[:, 1, 0] - J[:, 0, 1])
         if J.shape[1] != 3:
-            raise ValueError(f"curl is for fields in 2 or 3 dimensions, this one has {J.shape[1]}")
+            raise ValueError(f"curl requires a field in 2 or 3 dimensions, got {J.shape[1]}")
         return np.stack([J[:, 2, 1] - J[:, 1, 2], J[:, 0, 2] - J[:, 2, 0], J[:, 1, 0] - J[:, 0, 1]], axis=1)
 
     def _square_jacobian(self, X: Any, what: str) -> Array:
         check_is_fitted(self)
         if self.n_outputs_ != self.n_features_in_:
-            raise ValueError(
-                f"{what} needs a field with as many components as coordinates, this one has {self.n_outputs_} and "
-                f"{self.n_features_in_}"
-            )
+            shape = f"{self.n_outputs_} components and {self.n_features_in_} coordinates"
+            raise ValueError(f"{what} requires as many components as coordinates, got {shape}")
         return self.jacobian(X)

@@ -312,8 +312,8 @@ def alternate(
             at, step = new, min(STEP_GROWTH * step, MAX_STEP)
     if not done:
         warnings.warn(
-            f"learning kernels stopped after max_iter={max_iter} iterations, the last of which changed the "
-            f"coefficients by {change:.1e} instead of tol={tol:.0e}: raise max_iter or tol",
+            f"kernel learning stopped after max_iter={max_iter} iterations; the last relative change, {change:.1e}, is "
+            f"above tol={tol:.0e}: increase max_iter or tol",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -405,8 +405,8 @@ def _with_holes(system: System, weights: Array, alpha: float, folds: Indices | N
     gram = Observed(system.alone.gram(weights), observed.points, observed.outputs)
     if gram.shape[0] > DENSE_LIMIT:
         raise ValueError(
-            f"leaving out curves with gaps takes a matrix of all {gram.shape[0]} observed values, more than "
-            f"{DENSE_LIMIT}: choose alpha on fewer curves"
+            f"leave-one-out with gaps supports at most {DENSE_LIMIT} observed values, got {gram.shape[0]}: choose "
+            "alpha on fewer curves"
         )
     together = observed.points if folds is None else folds[observed.points]
     left = PairwisePath(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)

@@ -83,8 +83,8 @@ def kernel_grid(
     scalars: list[ScalarKernel] = [Gaussian(float(length)) for length in lengths]
     if len(degrees) and np.abs(X).max() > MAX_INPUT:
         raise ValueError(
-            f"X goes up to {np.abs(X).max():.3g}, where the squares in a polynomial kernel are not finite: scale X, "
-            "for instance with StandardScaler, or leave the polynomials out (degrees=())"
+            f"X must be at most {MAX_INPUT:g} in size for polynomial kernels, got {np.abs(X).max():.3g}: scale X, or "
+            "pass degrees=()"
         )
     gamma = 1.0 / max(float((X**2).sum(axis=1).mean()), 1e-300)
     for degree in degrees:
@@ -93,7 +93,7 @@ def kernel_grid(
     if operators is None:
         operators = [Identity(), Multiplication(Gaussian.from_mu(1.0)), Integral()]
     if not scalars or not operators:
-        raise ValueError("kernel_grid needs at least one bandwidth or degree, and at least one operator")
+        raise ValueError("kernel_grid requires at least one bandwidth or degree, and at least one operator")
     if equal_trace is None:
         return [Separable(scalar, operator) for operator in operators for scalar in scalars]
     outputs = check_int(equal_trace, "equal_trace") if isinstance(equal_trace, (int, np.integer)) else len(equal_trace)
@@ -102,7 +102,7 @@ def kernel_grid(
         placed = bind_grid(operator, equal_trace) if isinstance(equal_trace, Grid) else operator
         trace = float(placed.resolve(outputs).eigh().values.sum())
         if trace <= 0:
-            raise ValueError(f"{operator!r} has the trace 0: it cannot be scaled")
+            raise ValueError(f"operators must have a positive trace with equal_trace, got {operator!r}")
         result += [Separable(Scaled(outputs / trace, scalar), placed) for scalar in scalars]
     return result
 
@@ -332,7 +332,7 @@ class MovKLCV(CurveOutputs):
             X, targets = self._check(X, y, sample_weight, task)
             n = X.shape[0]
             if n < 2:
-                raise ValueError(f"leaving out a curve needs at least 2 samples, got 1 sample (shape {X.shape})")
+                raise ValueError(f"leave-one-out requires at least 2 samples, got 1 sample (shape {X.shape})")
             sets = None if self.folds is None else np.arange(n) % min(check_int(self.folds, "folds", least=2), n)
             same = same_inputs(X)
             if sets is None and len(np.unique(same)) < n:
@@ -352,7 +352,7 @@ class MovKLCV(CurveOutputs):
                     errors[e, a] = np.nansum(left_out_residuals(system, start, float(alphas[a]), sets) ** 2)
                     found[e, int(a)] = system, start
             if not found:
-                raise ValueError("n_eigen must hold at least one number, got none")
+                raise ValueError("n_eigen must hold at least one number, got an empty sequence")
             e, a = min(found, key=lambda place: errors[place])
             self.n_eigen_ = numbers[e]
             _keep(self, found[e, a][0], float(alphas[a]), found[e, a][1])
@@ -431,7 +431,7 @@ class MovKLClassifier(ClassifierMixin, Parameters):
         with self._fitting(X, y):
             X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
             if y is None:
-                raise ValueError("requires y to be passed, but the target y is None: give a label for each time")
+                raise ValueError("requires y to be passed, but the target y is None: pass a label for each row")
             listed = isinstance(y, (list, tuple)) and len(y) > 0
             self.label_sets_ = listed and all(isinstance(one, (set, frozenset)) for one in y)
             self.classes_, coded = _coded_sets(y) if self.label_sets_ else _coded(y)
@@ -492,7 +492,7 @@ def _coded_sets(y: Any) -> tuple[Labels, Array]:
     """The labels in all sets, and for each of them whether it is in a set: 1 or -1, (n, K)."""
     classes: Labels = np.array(sorted(set().union(*y)))
     if len(classes) == 0:
-        raise ValueError("y must hold at least one label, got empty sets alone")
+        raise ValueError("y must hold at least one label, got only empty sets")
     return classes, np.array([[1.0 if label in one else -1.0 for label in classes.tolist()] for one in y])
 
 
@@ -500,7 +500,7 @@ def _coded(y: Any) -> tuple[Labels, Array]:
     """The labels, and -1 and 1 in the shape of y for two of them, (n, K) for several; nan where none was observed."""
     labels = np.asarray(masked_as_nan(y, "y"))
     if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise ValueError("Input y contains infinity: give a label for each row")
+        raise ValueError("Input y contains infinity: pass a label for each row")
     if labels.ndim == 1 or labels.dtype.kind != "f":
         refuse_missing_labels(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -510,11 +510,9 @@ def _coded(y: Any) -> tuple[Labels, Array]:
         check_classification_targets(labels)
     classes = unique_labels(labels[seen])
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got {len(classes)}: one class is no choice")
+        raise ValueError(f"y must hold at least two classes, got {len(classes)} class")
     if len(classes) == 2:
         return classes, np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
     if labels.ndim > 1:
-        raise ValueError(
-            f"a curve of labels must hold two classes, got {len(classes)}: learn each against the others by itself"
-        )
+        raise ValueError(f"curves of labels must hold two classes, got {len(classes)}: fit one model for each class")
     return classes, np.where(labels[:, None] == classes, 1.0, -1.0)

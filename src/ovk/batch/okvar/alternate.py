@@ -119,10 +119,7 @@ def learnable_part(kernel: OperatorKernel) -> tuple[Separable, Callable[[Operato
             return left, lambda other: Hadamard(other, kernel.right)
         if right is not None and left is None:
             return right, lambda other: Hadamard(kernel.left, other)
-    raise ValueError(
-        "learn_operator=True learns the operator T of a kernel k * T, or of (k * T) & K, but the kernel is "
-        f"{kernel!r}: give one of these, or learn_operator=False"
-    )
+    raise ValueError(f"kernel must be k * T or (k * T) & K with learn_operator=True, got {kernel!r}")
 
 
 def with_operator(kernel: OperatorKernel, B: Array) -> OperatorKernel:
@@ -407,9 +404,9 @@ class AlternatingMinimiser:
         check_int(self.max_iter, "max_iter")
         check_int(self.max_rounds, "max_rounds")
         if self.penalty is not None and not isinstance(self.penalty, Penalty):
-            raise ValueError(f"penalty must be a penalty of ovk.objectives or None, got {self.penalty!r}")
+            raise ValueError(f"penalty must be None or a penalty of ovk.objectives, got {self.penalty!r}")
         if self.alpha == 0 and self.penalty is None:
-            raise ValueError("alpha must be > 0 without a penalty, got 0: the system would be singular")
+            raise ValueError("alpha must be positive without a penalty, got 0: the system would be singular")
         self.closed = ClosedFormCoefficients(self.coupling, self.regression)
 
     def minimise(self, B: Array) -> OKVARSolution:
@@ -423,13 +420,11 @@ class AlternatingMinimiser:
 
     def warn_if_zero(self, fit: OKVARSolution) -> None:
         if self.penalty is not None and not fit.C.any():
-            message = f"the penalty {self.penalty!r} leaves no coefficient, so h is zero: lower its weight"
+            message = f"the penalty {self.penalty!r} sets all coefficients, and so h, to zero: lower its weight"
             warnings.warn(message, stacklevel=3)
         elif self.operator_weight and not fit.B.any():
-            warnings.warn(
-                f"operator_weight={self.operator_weight:g} leaves no entry of the operator, so h is zero: lower it",
-                stacklevel=3,
-            )
+            message = f"operator_weight={self.operator_weight:g} sets the operator, and so h, to zero: lower it"
+            warnings.warn(message, stacklevel=3)
 
     def objective(self, B: Array, C: Array) -> float:
         value, _ = self._squares(C, self.coupling.product(C, B))
@@ -565,9 +560,8 @@ class AlternatingMinimiser:
             fit.converged = abs(fit.objective[-1] - fit.objective[-3]) <= tol * abs(fit.objective[-1])
             if not fit.converged:
                 warnings.warn(
-                    f"operator and coefficients still moved after max_rounds={self.max_rounds} rounds, the "
-                    f"last of which lowered the objective by {1 - fit.objective[-1] / fit.objective[-3]:.1e} of it: "
-                    "raise max_rounds or tol",
+                    f"operator and coefficients did not converge in max_rounds={self.max_rounds} rounds; the "
+                    f"last lowered the objective by {1 - fit.objective[-1] / fit.objective[-3]:.1e}: raise max_rounds",
                     ConvergenceWarning,
                     stacklevel=5,
                 )

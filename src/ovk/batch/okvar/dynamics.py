@@ -98,7 +98,7 @@ class FittedDynamics:
             raise ValueError(f"interval must be a number in (0, 1), got {level!r}")
         known = residuals[~np.isnan(residuals).any(axis=1)] / self.units.scale
         if len(known) == 0:
-            raise ValueError("there are no residuals of whole states to draw from: give smoothing to fill holes")
+            raise ValueError("interval requires residuals of complete states, got none: pass smoothing to fill gaps")
         last, view = (np.repeat(one[None], check_int(n_paths, "n_paths"), axis=0) for one in self._last_states(series))
         season = self._season_after(series.times[-1:], steps)
         paths = self._paths(last, view, season, known - known.mean(axis=0), rng)
@@ -109,12 +109,10 @@ class FittedDynamics:
         X = np.asarray(X, dtype=np.float64)
         d = len(self.decay)
         if X.ndim != 2 or X.shape[1] != d * self.lag:
-            raise ValueError(
-                f"X must have {d * self.lag} columns, the {d} variables at {self.lag} times (the newest first), got "
-                f"shape {X.shape}"
-            )
+            columns = f"{d * self.lag} columns, {d} variables at {self.lag} times (newest first)"
+            raise ValueError(f"X must have {columns}, got shape {X.shape}")
         if not np.isfinite(X).all():
-            raise ValueError("X must be finite here: there is no derivative at a state that is not known")
+            raise ValueError("X must be finite, got NaN or infinity")
         return np.asarray((X - np.tile(self.units.mean, self.lag)) / np.tile(self.units.scale, self.lag))
 
     def _views(self, series: TimeSeries) -> tuple[Array, Array]:
@@ -125,7 +123,7 @@ class FittedDynamics:
     def _last_states(self, series: TimeSeries) -> tuple[Array, Array]:
         last, view = (values[-self.lag :] for values in self._views(series))
         if len(last) < self.lag or np.isnan(last).any() or np.isnan(view).any():
-            raise ValueError(f"X must end in {self.lag} states in a row without holes to go on from")
+            raise ValueError(f"X must end in {self.lag} consecutive complete states")
         return last, view
 
     def _waves(self, times: Array) -> Array:

@@ -69,7 +69,7 @@ def _aggregated(J: Array, aggregate: Aggregate) -> Array:
     if callable(aggregate):
         result = np.asarray(aggregate(J), dtype=np.float64)
         if result.shape != J.shape[1:]:
-            raise ValueError(f"aggregate must map {J.shape} to {J.shape[1:]}, but it gave {result.shape}")
+            raise ValueError(f"aggregate must map shape {J.shape} to {J.shape[1:]}, got {result.shape}")
         return np.abs(result)
     if aggregate not in _AGGREGATES:
         raise ValueError(f"aggregate must be a function or one of {', '.join(_AGGREGATES)}, got {aggregate!r}")
@@ -106,7 +106,7 @@ def choose(
     """
     off = off_diagonal(len(scores))
     if sum(option is not None for option in (threshold, top_k, fdr)) > 1:
-        raise ValueError("give one of threshold, top_k and fdr")
+        raise ValueError("threshold, top_k and fdr cannot be combined: pass one of them")
     if threshold is not None:
         return np.asarray(off & (scores > positive(threshold, "threshold", zero=True)))
     if top_k is not None:
@@ -144,7 +144,7 @@ def rank_average(scores: Sequence[Array]) -> Array:
            [0.5, 0. ]])
     """
     if len(scores) == 0:
-        raise ValueError("there are no scores to average")
+        raise ValueError("scores must hold at least one matrix, got an empty sequence")
     off = off_diagonal(len(scores[0]))
     ranks = np.zeros((len(scores), *off.shape))
     for rank, one in zip(ranks, scores, strict=True):

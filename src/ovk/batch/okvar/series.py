@@ -37,7 +37,7 @@ def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | N
     rows, lengths, clock = _gathered(X, series, times)
     rows = check_inputs(estimator, rows, reset=step is None, dtype=np.float64, ensure_all_finite="allow-nan")
     if np.isinf(rows).any():
-        raise ValueError("Input X contains infinity: replace it by nan where nothing was observed")
+        raise ValueError("Input X contains infinity: replace missing values by nan")
     return _split(np.asarray(rows), lengths, clock, 1.0 if step is None else step)
 
 
@@ -51,7 +51,7 @@ def _gathered(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | 
     # A list of tables, and not one table written as a list of rows.
     if isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(part) == 2 for part in X):
         if series is not None:
-            raise ValueError("series tells the rows of one table apart: leave it out with a list of series")
+            raise ValueError("series is only for a single table: omit it with a list of series")
         parts = [np.asarray(part) for part in X]
         widths = {part.shape[1] for part in parts}
         if len(widths) > 1:
@@ -70,8 +70,8 @@ def _listed(times: Any, lengths: list[int]) -> Array:
     shared = np.asarray(times)
     if shared.ndim != 1 or set(lengths) != {len(shared)}:
         raise ValueError(
-            f"times must be one array for all series, or a list with one for each; series have lengths {lengths}, "
-            f"times has the shape {shared.shape}"
+            f"times must be one array for all series, or a list with one for each, of lengths {lengths}; got shape "
+            f"{shared.shape}"
         )
     return np.tile(_numbers(shared), len(lengths))
 
@@ -81,7 +81,7 @@ def _table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | Non
     if names:
         columns = getattr(X, "columns", None)
         if columns is None:
-            raise ValueError(f"{names[0]!r} is the name of a column, but X is no data frame: pass an array instead")
+            raise ValueError(f"X must be a data frame to name its column {names[0]!r}, got {type(X).__name__}")
         for name in names:
             if name not in list(columns):
                 raise ValueError(f"X has no column {name!r}; it has {', '.join(map(str, columns))}")
@@ -119,7 +119,7 @@ def _numbers(times: Any) -> Array:
     except (TypeError, ValueError) as error:
         raise ValueError(f"times must hold numbers or dates, got dtype {times.dtype}") from error
     if not np.isfinite(clock).all():
-        raise ValueError("times must be finite: leave out the rows whose time is not known")
+        raise ValueError("times must be finite, got NaN or infinity: drop rows without a time")
     return clock
 
 
@@ -131,8 +131,8 @@ def _split(rows: Array, lengths: Sequence[int], times: Array | None, step: float
         if (np.diff(clock) <= 0).any():
             k = int(np.flatnonzero(np.diff(clock) <= 0)[0])
             raise ValueError(
-                f"times must increase within a series, but in series {number} {clock[k]:g} is followed by "
-                f"{clock[k + 1]:g}: sort the rows, or tell the series apart (a list, or series=)"
+                f"times must increase within a series, got {clock[k]:g} before {clock[k + 1]:g} in series {number}: "
+                "sort the rows, or separate the series (a list, or series=)"
             )
         result.append(TimeSeries(rows[part], clock))
     return result
@@ -155,7 +155,7 @@ class Units:
         d = rows.shape[1]
         unseen = np.flatnonzero(np.isnan(rows).all(axis=0))
         if len(unseen):
-            raise ValueError(f"variable {names[unseen[0]]!r} was never observed: leave it out")
+            raise ValueError(f"variable {names[unseen[0]]!r} is never observed: drop it")
         if not standardize:
             return cls(np.zeros(d), np.ones(d), step)
         mean, spread = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)

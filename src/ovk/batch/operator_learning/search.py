@@ -193,9 +193,8 @@ def fill_gaps(Y: Array) -> Array:
     seen = ~np.isnan(Y)
     if seen.mean() < MIN_SHARE_OBSERVED:
         warnings.warn(
-            f"{1.0 - seen.mean():.0%} of the output values are missing, and filling them can be slow and inaccurate: "
-            "put the functions on fewer points, as ovk.curves.common_grid does, or use FunctionalRidgeCV, which fills "
-            "nothing",
+            f"{1.0 - seen.mean():.0%} of the output values are missing; filling them can be slow and inaccurate: use "
+            "fewer grid points (ovk.curves.common_grid) or FunctionalRidgeCV, which does not fill gaps",
             UserWarning,
             stacklevel=3,
         )
