@@ -114,7 +114,7 @@ class ParentEvidence:
 
     def __init__(self, kernel: ScalarKernel, regression: Any, alpha: float, log_odds: float) -> None:
         self.kernel, self.regression, self.alpha, self.log_odds = kernel, regression, alpha, log_odds
-        self.columns = regression.left(regression.Z) / np.sqrt(alpha) if isinstance(kernel, Linear) else None
+        self.columns = regression.apply(regression.Z) / np.sqrt(alpha) if isinstance(kernel, Linear) else None
         self._grams: dict[tuple[int, ...], Array] = {}
 
     def _gram(self, parents: tuple[int, ...]) -> Array:
