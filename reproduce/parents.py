@@ -122,7 +122,7 @@ class ParentEvidence:
         found = self._grams.get(parents)
         if found is None:
             Z = self.regression.Z[:, parents]
-            left = self.regression.left
+            left = self.regression.apply
             found = left(left(self.kernel.resolve(Z)(Z)).T) / self.alpha
             if (len(self._grams) + 1) * found.nbytes <= KEPT:
                 self._grams[parents] = found
