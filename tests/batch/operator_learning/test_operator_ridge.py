@@ -10,7 +10,7 @@ import pytest
 from ovk import GradientMetric, OperatorRidge, load, save
 from ovk.base import SingularSystem
 from ovk.batch.operator_learning.exact import FactoredRidge, symmetric_gram
-from ovk.batch.operator_learning.search import KernelCandidate, fill_gaps, left_out, stretch
+from ovk.batch.operator_learning.search import KernelCandidate, fill_gaps, leave_one_out, stretch
 from ovk.batch.ridge.ridge_system import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents, ProductGrid
 from ovk.kernels import Gaussian, Linear, Matern
@@ -83,9 +83,9 @@ def test_left_out_residuals_are_those_of_fits_without_the_row():
     Y = bent(A, T)[:20]
     outputs = PrincipalComponents.of(Y)
     S, scales = outputs.coordinates(Y), np.array([2.0, 1.0, 0.5, 0.2, 0.1, 0.1])
-    (found,) = left_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-3])
+    (found,) = leave_one_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-3])
     # By eigenvectors, where there are many ridges, the same.
-    many = left_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-4, 1e-3, 1e-2, 1e-1])[1]
+    many = leave_one_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-4, 1e-3, 1e-2, 1e-1])[1]
     np.testing.assert_allclose(many.residuals, found.residuals, atol=1e-9)
     np.testing.assert_allclose(many.amplitudes, found.amplitudes, rtol=1e-8)
     Z = A[:20] * stretch(scales, 0.5)
@@ -101,7 +101,7 @@ def test_left_out_residuals_are_those_of_fits_without_the_row():
 def test_the_left_out_error_is_a_share_of_the_root_mean_square(model):
     """In coordinates of the outputs, over fits without each function in turn."""
     Z, S = model.inputs_.coordinates(X) / model.inputs_.unit, model.outputs_.coordinates(bent(A, T))
-    (found,) = left_out(KernelCandidate(Gaussian(1.5), 0.5), Z, model.inputs_.scales, S, [1e-6])
+    (found,) = leave_one_out(KernelCandidate(Gaussian(1.5), 0.5), Z, model.inputs_.scales, S, [1e-6])
     expected = np.sqrt(np.sum(found.residuals**2) / np.sum(S**2))
     assert model.left_out_error_ == pytest.approx(expected, rel=1e-8)
     assert 0.01 < expected < 0.9
