@@ -105,9 +105,9 @@ def test_large_parts_take_the_sparse_route(kernel, monkeypatch):
     every, some = list(range(12)), [5, 2, 5]
     expected, diagonal = kernel(every, some), kernel.diag(every)
     monkeypatch.setattr(nodes, "MAX_EIGEN_NODES", 0)
-    monkeypatch.setattr(nodes, "MAX_COLUMNS", 2)
+    monkeypatch.setattr(nodes, "MAX_DIAGONAL_COLUMNS", 2)
     fresh = clone(kernel)
-    assert all(part.eigenvectors is None for part in fresh._parts()[0])
+    assert all(part.eigenvectors is None for part in fresh._components()[0])
     np.testing.assert_allclose(fresh(every, some), expected, atol=1e-10)
     np.testing.assert_allclose(fresh(some, every), expected.T, atol=1e-10)
     np.testing.assert_allclose(fresh.diag(every), diagonal, atol=1e-10)
