@@ -9,7 +9,7 @@ import reference
 from ovk import FunctionalRidge, FunctionalRidgeCV
 from ovk.base import Targets
 from ovk.base.parameters import equal
-from ovk.batch.curves.curve_outputs import CHOICE_VALUES, coarser_curves, default_operators
+from ovk.batch.curves import CHOICE_VALUES, coarser_curves, default_operators
 from ovk.curves import Components, Grid, ProductGrid
 from ovk.kernels import Gaussian, Intercept, Laplacian, Linear, Periodic
 from ovk.operators import Dense, Identity, Integral, Multiplication

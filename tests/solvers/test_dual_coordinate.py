@@ -10,16 +10,17 @@ from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 from ovk.ovkernels import DenseBlocks, Kronecker, Observed
 from ovk.solvers import support_vectors as coordinates
-from ovk.solvers import task_bias
 from ovk.solvers.support_vectors import (
     BoxDual,
     BoxProgramme,
+    balanced,
+    best_biases,
     box_newton,
     dual_coordinate,
+    dual_with_biases,
     interior_point,
     smoothed_newton,
 )
-from ovk.solvers.task_bias import balanced, best_biases, dual_with_biases
 
 
 def problem(seed, n=40, rank=40, epsilon=0.0, C=1.0):
@@ -171,7 +172,7 @@ def test_multipliers_and_interior_points_find_the_same_biases(epsilon, monkeypat
     dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
     slow, slow_bias, slow_info = dual_with_biases(dual, task, tol=1e-9)
     # One step of multipliers, and all the rest by the other.
-    monkeypatch.setattr(task_bias, "CALLS", 1e12)
+    monkeypatch.setattr(coordinates, "CALLS", 1e12)
     b, bias, info = dual_with_biases(dual, task, tol=1e-9)
     assert info.converged
     assert slow_info.converged

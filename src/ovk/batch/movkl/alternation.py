@@ -34,7 +34,6 @@ from ovk.solvers import (
     Cholesky,
     CholeskyState,
     ConjugateGradient,
-    GradientState,
     PairwisePath,
     SeparablePath,
     Solution,
@@ -132,7 +131,7 @@ class KernelTerms:
         gram = self.gram(weights)
         if self._guide is None or self._guide[0] != alpha:
             self._guide = alpha, preconditioner(gram, ConjugateGradient().rank)
-        found = ConjugateGradient(tol=tol).solve(GradientState(gram, self._guide[1]), Y, alpha, start)
+        found = ConjugateGradient(tol=tol).solve((gram, self._guide[1]), Y, alpha, start)
         if found.info.iterations > MAX_QUICK_ITERATIONS:
             self._guide = None
         return found

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovk.base import check_int
-from ovk.batch.curves.curve_outputs import bind_grid
+from ovk.batch.curves import bind_grid
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Polynomial, ScalarKernel, Scaled, median_distance, spread_rows
 from ovk.operators import Identity, Integral, Multiplication, OutputOperator

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ovk.base import Array, Targets, check_alphas, check_int, in_interval, positive
-from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
+from ovk.batch.curves import CurveOutputs, has_curve_operator
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
 from ovk.batch.movkl.kernel_grid import kernel_grid
 from ovk.batch.ridge.ridge_system import RidgeSolution, check_two_inputs, same_inputs

@@ -355,7 +355,7 @@ class AlternatingMinimiser:
                 return value, gram.matmat(2.0 * (self.alpha * C - self.regression.back(R)))
 
             scale = float(np.linalg.norm(smooth(np.zeros_like(fit.C))[1]))
-            found = proximal_gradient(
+            fit.C, info = proximal_gradient(
                 smooth,
                 self.penalty,
                 self._near(fit),
@@ -365,8 +365,7 @@ class AlternatingMinimiser:
                 max_iter=self.max_iter,
                 value_only=lambda C: self._squares(C, gram.matmat(C))[0],
             )
-            fit.C, fit.info = found
-            fit.converged = found.info.converged
+            fit.info, fit.converged = info, info.converged
         fit.objective.append(self.objective(fit.B, fit.C))
 
     def _near(self, fit: OKVARSolution) -> Array:
@@ -437,7 +436,7 @@ class AlternatingMinimiser:
             flat = self.regression.left(A.reshape(len(A), -1))
             curvature = 2.0 * float(np.linalg.norm(flat, 2)) ** 2
             both = PenaltySum([L1(self.operator_weight), PSDCone()], tol=1e-5, max_iter=20)
-            found = proximal_gradient(
+            fit.B, _ = proximal_gradient(
                 smooth,
                 both,
                 fit.B,
@@ -447,7 +446,6 @@ class AlternatingMinimiser:
                 max_iter=self.max_iter,
                 warn=False,
             )
-            fit.B = found.C
         fit.objective.append(self.objective(fit.B, fit.C))
 
     def alternate(self, fit: OKVARSolution) -> None:
