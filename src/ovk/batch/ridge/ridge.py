@@ -44,16 +44,17 @@ from ovk.batch.ridge.graph_penalty import (
 )
 from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks, landmark_ridge, rows_to_choose_from
 from ovk.batch.ridge.ridge_system import (
+    LeaveOutPredictor,
     PairSystem,
     RidgeSolution,
     RidgeSystem,
+    TrainingData,
     ridge_system,
     same_inputs,
     solve_ridge,
     takes_gram,
 )
 from ovk.batch.ridge.table_inputs import InputScaling
-from ovk.batch.ridge.training_data import LeaveOutPredictor, TrainingData
 from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackknife_plus
 from ovk.kernels import Gaussian
 from ovk.objectives import r2_observed
@@ -128,16 +129,6 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     dtype: Any = "float64"
     verbose: bool | None = None
 
-    kernel_: OperatorKernel
-    alpha_: Any
-    X_fit_: Any
-    dual_coef_: Any
-    intercept_: Array | None
-    n_outputs_: int
-    single_output_: bool
-    observed_: Mask | None
-    task_: Indices | None
-    sample_weight_: Array | None
     landmarks_: LandmarkRidge | None
     inputs_: InputScaling | None
     learned_rows_: Mask | None = None
