@@ -26,9 +26,9 @@ from ovk.base import (
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import rows_left_out_together, takes_gram
 from ovk.batch.tuning.error_surface import (
+    CandidateErrors,
     candidate_kernels,
     candidate_operators,
-    compare,
     output_dim_of,
     with_operator,
 )
@@ -605,9 +605,9 @@ class FunctionalRidgeCV(CurveOutputs):
             X, candidates = X[rows], [None if one is None else one.replace(grid=grid) for one in operators]
             compared = [with_operator(kernel, candidates[0]) for kernel in kernels]
         same = rows_left_out_together(self.kernel, X, targets, intercept=self._free_intercept)
-        how: dict[str, Any] = {"intercept": self._free_intercept, "entry": False}
-        how["tol"] = positive(self.tol, "tol", zero=True)
-        found = compare(compared, candidates, alphas, X, targets, same, list(range(targets.d)), **how)
+        tol = positive(self.tol, "tol", zero=True)
+        errors = CandidateErrors(X, targets, same, alphas, self._free_intercept, tol=tol)
+        found = errors.compare(compared, candidates, list(range(targets.d)))
         self.__dict__.update(found.attributes())
         k, o, a = found.best()
         return with_operator(kernels[k], operators[o]), float(alphas[a]), found.solver()

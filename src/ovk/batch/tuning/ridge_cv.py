@@ -30,10 +30,9 @@ from ovk.batch.ridge.ridge_system import merge_same_inputs, new_generator, robus
 from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, refuse_gaps
 from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice
 from ovk.batch.tuning.error_surface import (
+    CandidateErrors,
     candidate_kernels,
     candidate_operators,
-    compare,
-    error_surface,
     output_dim_of,
     with_operator,
 )
@@ -308,16 +307,16 @@ class OVKRidgeCV(OVKRegressor):
             some = np.sort(new_generator(self.random_state).permutation(X.shape[0])[:CHOICE_ROWS])
             X, targets = X[some], targets.rows(some)
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
-        how: dict[str, Any] = {"intercept": self.fit_intercept, "entry": self.leave_out == "entry"}
-        how["tol"] = positive(self.tol, "tol", zero=True)
-        found = compare(kernels, operators, alphas, X, targets, same, scored, n_jobs=self.n_jobs, **how)
+        tol, entry = positive(self.tol, "tol", zero=True), self.leave_out == "entry"
+        errors = CandidateErrors(X, targets, same, alphas, self.fit_intercept, entry, tol)
+        found = errors.compare(kernels, operators, scored, self.n_jobs)
         self.__dict__.update(found.attributes())
         k, o, a = found.best()
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
         best = with_operator(kernels[k], operators[o])
         alpha: float | Array = float(alphas[a])
         if self.alpha_per_target:
-            alpha = self._alpha_per_target(best, found.errors[k, o], alphas, (X, targets, same), **how)
+            alpha = self._alpha_per_target(best, found.errors[k, o], errors)
         return best, alpha, found.solver()
 
     def _scored(self, d: int) -> list[int]:
@@ -328,24 +327,22 @@ class OVKRidgeCV(OVKRegressor):
             raise ValueError(f"scored_outputs must name outputs from 0 to {d - 1}, got {self.scored_outputs!r}")
         return chosen
 
-    def _alpha_per_target(self, kernel: OperatorKernel, errors: Array, alphas: Array, data: Any, **how: Any) -> Array:
+    def _alpha_per_target(self, kernel: OperatorKernel, found: Array, errors: CandidateErrors) -> Array:
         """(d,) an alpha for each output: the best for it alone; when coupled, their ratios times a factor."""
-        separable = kernel.as_separable()
+        alphas, targets, separable = errors.alphas, errors.targets, kernel.as_separable()
         if separable is None:
             raise ValueError("alpha_per_target needs a kernel k * T: a sum has no alphas of outputs that are apart")
         if separable.operator.is_diagonal():
-            return np.asarray(alphas[errors.argmin(axis=0)])
+            return np.asarray(alphas[found.argmin(axis=0)])
         operator = separable.operator.dense()
-        X, targets, same = data
-        apart, _ = error_surface(kernel, [Dense(np.diag(np.diagonal(operator)))], alphas, X, targets, same, **how)
+        apart, _ = errors.surface(kernel, [Dense(np.diag(np.diagonal(operator)))])
         own = np.log(alphas[apart[0].argmin(axis=0)])
         ratios = np.exp(own - own.mean())
         # With D = diag(ratios) the problem is that of D^-1/2 T D^-1/2 on the outputs Y D^-1/2.
         roots = np.sqrt(ratios)
         scaled = replace(targets, Y=targets.Y / (roots if targets.task is None else roots[targets.task][:, None]))
-        coupled = Dense(operator / np.outer(roots, roots))
-        found, _ = error_surface(kernel, [coupled], alphas, X, scaled, same, **how)
-        best = int((found[0] * ratios)[:, self._scored(targets.d)].mean(axis=-1).argmin())
+        coupled, _ = replace(errors, targets=scaled).surface(kernel, [Dense(operator / np.outer(roots, roots))])
+        best = int((coupled[0] * ratios)[:, self._scored(targets.d)].mean(axis=-1).argmin())
         return np.asarray(alphas[best] * ratios)
 
     def _landmark_points(self, X: Any, kernel: OperatorKernel) -> Any:
