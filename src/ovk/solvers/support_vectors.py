@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -39,7 +40,7 @@ class DualInfo:
 
 
 class Products(Protocol):
-    """What is asked of K, as a gram of one output has it."""
+    """K, as a gram of one output or with something added to it."""
 
     def matmat(self, C: Any) -> Array: ...
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array: ...
@@ -173,9 +174,7 @@ def _straight(
     return new, length * change
 
 
-# The dual of support vector machines by an interior point method.
-#
-#     minimise  1/2 b'Kb - q'b + epsilon |b|_1   subject to  lower <= b <= upper,  E'b = 0
+# The dual by an interior point method, perhaps with sums E'b = 0.
 #
 # Each coordinate is the difference of what is above zero and what is below, b = S x with 0 <= x <= u (the side that has
 # no room is left out), so that the value is smooth. With multipliers z of x >= 0, w of u - x >= 0 and beta of the sums,
@@ -192,28 +191,15 @@ WAY, STEPS = 0.995, 60
 JITTER, GROWTH = 1e-13, 100.0
 
 
-class BoxProgramme(NamedTuple):
-    """The problem on all its coordinates, with a dense K, (N, N), and perhaps sums E'b = 0, E (N, T)."""
-
-    K: Array
-    q: Array
-    lower: Array
-    upper: Array
-    epsilon: float
-    E: Array | None = None
-
-
-def interior_point(problem: BoxProgramme, *, tol: float = 1e-9, start: Array | None = None) -> tuple[Array, Array]:
+def interior_point(
+    problem: BoxDual, K: Array, E: Array | None = None, *, tol: float = 1e-9, start: Array | None = None
+) -> tuple[Array, Array]:
     """Solution b, (N,), exactly at its bounds or at zero where the multipliers say so, and beta, (T,).
 
-    `tol` is the mean of the products x z at which to stop, relative to the scale of the value.
+    K (N, N) is dense, and E (N, T) has the sums E'b = 0, if there are any. `tol` is the mean of the products x z at
+    which to stop, relative to the scale of the value.
     """
-    p = problem
-    above, below = np.flatnonzero(p.upper > 0), np.flatnonzero(p.lower < 0)
-    of = np.concatenate([above, below])
-    sign = np.concatenate([np.ones(len(above)), -np.ones(len(below))])
-    u = np.concatenate([p.upper[above], -p.lower[below]])
-    search = _Path(p, of, sign, u, np.zeros(len(p.q)) if start is None else start)
+    search = _Path(problem, K, E, np.zeros(len(K)) if start is None else start)
     for _ in range(STEPS):
         if search.mu <= tol * search.scale or not search.step():
             break
@@ -223,14 +209,17 @@ def interior_point(problem: BoxProgramme, *, tol: float = 1e-9, start: Array | N
 class _Path:
     """x between 0 and u, multipliers z, w > 0 and beta: g - z + w + sign E beta = 0 from the start."""
 
-    def __init__(self, problem: BoxProgramme, of: Indices, sign: Array, u: Array, start: Array) -> None:
-        self.p, self.of, self.sign, self.u = problem, of, sign, u
-        q, K = problem.q, problem.K
+    def __init__(self, problem: BoxDual, K: Array, E: Array | None, start: Array) -> None:
+        self.p, self.K, q = problem, K, problem.q
+        above, below = np.flatnonzero(problem.upper > 0), np.flatnonzero(problem.lower < 0)
+        of = self.of = np.concatenate([above, below])
+        sign = self.sign = np.concatenate([np.ones(len(above)), -np.ones(len(below))])
+        u = self.u = np.concatenate([problem.upper[above], -problem.lower[below]])
         self._diagonal = max(float(np.einsum("ii->i", K).mean()), 1e-300)
         # As far inside as coefficients usually are; C can be far larger.
         inside = np.minimum(0.5 * u, max(0.1 * float(np.abs(q).mean()) / self._diagonal, 1e-300))
         self.x = np.minimum(np.maximum(np.maximum(sign * start[of], 0.0), inside), np.maximum(u - inside, 0.5 * u))
-        self.E = np.zeros((len(q), 0)) if problem.E is None else problem.E
+        self.E = np.zeros((len(q), 0)) if E is None else E
         self.beta = np.zeros(self.E.shape[1])
         self._renew()
         level = max(float(np.abs(self.g).mean()), 1e-300)
@@ -241,7 +230,7 @@ class _Path:
         """b and the gradient g in x."""
         self.v = self.u - self.x
         self.b = np.bincount(self.of, weights=self.sign * self.x, minlength=len(self.p.q))
-        slope = self.p.K @ self.b - self.p.q
+        slope = self.K @ self.b - self.p.q
         self.g = self.sign * slope[self.of] + self.p.epsilon
 
     @property
@@ -297,7 +286,7 @@ class _Path:
     def _factor(self, D: Array) -> Array | None:
         jitter = 0.0
         for _ in range(6):
-            A = self.p.K + np.diag(D + jitter)
+            A = self.K + np.diag(D + jitter)
             L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
             if not failed:
                 return np.asarray(L)
@@ -317,7 +306,7 @@ def _solve(L: Array, right: Array) -> Array:
     return np.asarray(found)
 
 
-# The dual of support vector machines by Newton steps on a smoothed loss.
+# The dual by Newton steps on a smoothed loss.
 #
 # With the ridge delta / 2 |b|^2 added to the dual, the primal loss has no kink: for the residuals r = q - f of
 # f = K beta
@@ -396,15 +385,7 @@ class _Smoothed:
             # The slope along the move is linear but for the outer part.
             at_start, per_length = float(self.beta @ change), float(move @ change)
 
-            def slope(
-                length: float,
-                r: Array = r,
-                change: Array = change,
-                at_start: float = at_start,
-                per_length: float = per_length,
-            ) -> float:
-                return at_start + length * per_length - float(self.outer(r - length * change) @ change)
-
+            slope = partial(self._slope, r, change, at_start, per_length)
             down = -slope(0.0)
             first = down if first is None else first
             if down <= 0.0:
@@ -414,6 +395,9 @@ class _Smoothed:
             if down <= ENOUGH * first:
                 break
         return True
+
+    def _slope(self, r: Array, change: Array, at_start: float, per_length: float, length: float) -> float:
+        return at_start + length * per_length - float(self.outer(r - length * change) @ change)
 
     def _solve(self, free: Indices, target: Array) -> bool:
         """Put the Newton step into the free entries of `target`."""
@@ -603,8 +587,8 @@ class _Search:
         self.spent -= cost
         K, b = p.matrix(A), self.b[A]
         # What these coordinates alone must fit; the others stay as they are.
-        part = BoxProgramme(K, self.r[A] + K @ b, p.lower[A], p.upper[A], p.epsilon)
-        new, _ = interior_point(part, tol=min(1e-9, 1e-3 * tol), start=b)
+        part = p._replace(q=self.r[A] + K @ b, lower=p.lower[A], upper=p.upper[A])
+        new, _ = interior_point(part, K, tol=min(1e-9, 1e-3 * tol), start=b)
         change = K @ (new - b)
         gain = (self.r[A] - 0.5 * change) @ (new - b) - p.epsilon * float(np.abs(new).sum() - np.abs(b).sum())
         if gain <= 0:
@@ -644,9 +628,7 @@ class _Search:
             self.shrunk = True
 
 
-# The dual of a support vector machine with a bias for each task that is not penalised.
-#
-#     minimise  1/2 b'Kb - q'b + epsilon |b|_1   subject to  lower <= b <= upper,  sum_{i in task t} b_i = 0 for each t
+# The dual with a bias for each task that is not penalised: sum_{i in task t} b_i = 0 for each t.
 #
 # The biases are the multipliers of the sums. The method of multipliers: solve the problem in the box with
 # rho/2 sum_t (sum_{i in t} b_i)^2 added, which is the kernel K + rho [same task], then raise bias_t by rho times the
@@ -692,8 +674,7 @@ def dual_with_biases(problem: BoxDual, task: Indices, *, tol: float = 1e-6, max_
         return found
     present = np.unique(task)
     E = (task[:, None] == present).astype(np.float64)
-    dense = BoxProgramme(problem.matrix(np.arange(N)), *problem[1:], E)
-    b, bias[present] = interior_point(dense, tol=min(1e-9, 1e-3 * tol))
+    b, bias[present] = interior_point(problem, problem.matrix(np.arange(N)), E, tol=min(1e-9, 1e-3 * tol))
     inside = _certified(problem, task, T, b, bias, found[2].iterations + 1, tol)
     if inside[2].converged or found[2].iterations >= max_iter:
         return min(inside, found, key=_gap)
