@@ -566,8 +566,9 @@ class FunctionalRidgeCV(CurveOutputs):
     def _chooses_operator(self) -> bool:
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         # The intercept is added to the scalar kernel, and a kernel matrix given as X has no place for it.
-        scalar = all(is_scalar(kernel) for kernel in kernels if kernel is not None) and not takes_gram(self.kernel)
-        return scalar and self.operators is None and self.n_eigen is None
+        given = [as_ours(kernel) for kernel in kernels if kernel is not None]
+        scalar = not any(isinstance(kernel, (OperatorKernel, OutputOperator)) for kernel in given)
+        return scalar and not takes_gram(self.kernel) and self.operators is None and self.n_eigen is None
 
     @property
     def _free_intercept(self) -> bool:
@@ -643,8 +644,3 @@ class FunctionalRidgeCV(CurveOutputs):
         if not numbers:
             raise ValueError("n_eigen must hold at least one number, got none")
         return [self._own_copy(first.replace(n_eigen=count), d).resolve(d) for count in numbers]
-
-
-def is_scalar(kernel: Any) -> bool:
-    """Whether what a user gave as a kernel says nothing about outputs."""
-    return not isinstance(as_ours(kernel), (OperatorKernel, OutputOperator))

@@ -83,28 +83,22 @@ def weighted_inputs(X: Any, targets: Targets, graph: Any) -> tuple[Any, Targets,
 
 
 def weights_of(graph: Any, n: int) -> sparse.csr_array:
-    """Weights between n inputs, from a graph or its Laplacian."""
-    A, _ = as_adjacency(_weights_of_laplacian(graph))
+    """Weights between n inputs, from a graph or its Laplacian D - A, which has negative entries."""
+    matrix = sparse.issparse(graph) or isinstance(graph, (np.ndarray, list))
+    L = sparse.csr_array(graph) if matrix else None
+    if L is not None and L.ndim == 2 and L.shape[0] == L.shape[1] and (L.data < 0).any():
+        off = sparse.csr_array(L - sparse.diags_array(L.diagonal()))
+        sums = np.abs(np.asarray(L.sum(axis=1))).max()
+        if (off.data > 0).any() or not sums <= 1e-8 * np.abs(L.data).max():
+            raise ValueError(
+                "graph with negative entries must be a Laplacian D - A: its other entries <= 0, each row with the sum "
+                "0 (a normalised one penalises constants: give the weights themselves)"
+            )
+        graph = -off
+    A, _ = as_adjacency(graph)
     if A.shape[0] != n:
         raise ValueError(f"graph must have a row for each of the {n} inputs, labelled ones first, got {A.shape[0]}")
     return A
-
-
-def _weights_of_laplacian(graph: Any) -> Any:
-    """The weights D - L of a Laplacian L; anything else as it is."""
-    if not (sparse.issparse(graph) or isinstance(graph, (np.ndarray, list))):
-        return graph
-    L = sparse.csr_array(graph)
-    if L.ndim != 2 or L.shape[0] != L.shape[1] or not (L.data < 0).any():
-        return graph
-    off = sparse.csr_array(L - sparse.diags_array(L.diagonal()))
-    sums = np.abs(np.asarray(L.sum(axis=1))).max()
-    if (off.data > 0).any() or not sums <= 1e-8 * np.abs(L.data).max():
-        raise ValueError(
-            "graph with negative entries must be a Laplacian D - A: its other entries <= 0, each row with the sum 0 "
-            "(a normalised one penalises constants: give the weights themselves)"
-        )
-    return -off
 
 
 def check_manifold(kernel: Any, loss: str = "squared", *, streamed: bool = False) -> None:

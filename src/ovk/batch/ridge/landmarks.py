@@ -109,10 +109,6 @@ class LandmarkRidge(State, ABC):
     def beyond(self, X: Any) -> Array:
         """Prior covariance of the rest, (n, d, d)."""
 
-    def covariance(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
-        """Posterior covariance at new points, (n, d, d); the prior's where the landmarks do not reach."""
-        return self.within(X, alpha, intercept=intercept) + self.beyond(X)
-
     def left_out(self, X: Any, R: Array, weight: Array | None, alpha: float | Array, *, intercept: bool) -> Array:
         """Residuals (n, d) of rows among those of the sums, each predicted as if its row had not been learned.
 

@@ -413,10 +413,11 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         return self._remembered("rows", lambda: TrainingData.recover(self.expansion_, self.alpha_, *data))
 
     def _covariance(self, X: Any) -> Array:
+        known = self.intercept_ is not None
         if self.landmarks_ is not None:
-            return self.landmarks_.covariance(X, self.alpha_, intercept=self.intercept_ is not None)
-        prior = self.kernel_.diagonal_blocks(X)
-        return prior - self._posterior().reduction(X, intercept=self.intercept_ is not None)
+            # The prior's where the landmarks do not reach.
+            return self.landmarks_.within(X, self.alpha_, intercept=known) + self.landmarks_.beyond(X)
+        return self.kernel_.diagonal_blocks(X) - self._posterior().reduction(X, intercept=known)
 
     def _variances(self, X: Any, outputs: Indices) -> Array:
         """Posterior variance of one output of each row, (n,)."""

@@ -235,8 +235,8 @@ def automatic_choice(
     half = halves(order, data.groups, time_order=data.time_order) if metric else np.zeros(n, dtype=np.intp)
     data = replace(data, variance=np.where(variance > 0, variance, 1.0), half=half)
     some = data.some(rows)
-    plain = kernel_candidates(X)
-    candidates = some.scored({name: (kernel,) for name, kernel in plain.items()})
+    plain: Kernels = {name: (kernel,) for name, kernel in kernel_candidates(X).items()}
+    candidates = some.scored(plain)
     threshold = candidates[0].threshold
     ridge = next(float(np.exp(np.log(c.alphas).mean())) for c in candidates if c.name == "Matern 3/2 1")
     if metric and some.units >= MIN_ROWS:
@@ -252,16 +252,12 @@ def automatic_choice(
     alphas, many = chosen.alphas, some
     if len(rows) < n:
         many = data.some(np.sort(order[: _affordable(Y[order], ALPHA_ROWS)]))
-        kernels: Kernels = {name: (kernel,) for name, kernel in plain.items()}
-        if not chosen.terms.keys() <= plain.keys():
-            kernels |= many.cross_fitted(ridge)
-        errors = many.errors(weighted_sum(kernels, chosen.terms), threshold)[1]
+        in_metric = {} if chosen.terms.keys() <= plain.keys() else many.cross_fitted(ridge)
+        errors = many.errors(weighted_sum(plain | in_metric, chosen.terms), threshold)[1]
         errors = pooled(errors, many.units)
         alphas = few_alphas(errors, MAX_DISTINCT_ALPHAS) if n > ALPHA_ROWS else ALPHAS[best_alphas(errors)]
-    every = dict(plain)
-    if not chosen.terms.keys() <= plain.keys():
-        every |= metric_kernels(many.X, many.Y, ridge)
-    (kernel,) = weighted_sum({name: (one,) for name, one in every.items()}, chosen.terms)
+    learned = {} if chosen.terms.keys() <= plain.keys() else metric_kernels(many.X, many.Y, ridge)
+    (kernel,) = weighted_sum(plain | {name: (one,) for name, one in learned.items()}, chosen.terms)
     operator = np.eye(d)
     if d > 1 and np.isnan(Y).any():
         operator, alphas = data.coupled(kernel, alphas, threshold, order)
