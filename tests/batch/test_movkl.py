@@ -447,7 +447,7 @@ def test_an_operator_that_sees_nothing_gets_nothing(r):
 
 def test_an_intercept_cannot_be_learned_from_nothing():
     model = MovKLCV(kernels("one"), [0.1], grid=T, fit_intercept=True)
-    with pytest.raises(ValueError, match="2 different inputs or more"):
+    with pytest.raises(ValueError, match="2 or more different inputs"):
         model.fit(np.ones((12, 2)), Y)
 
 

@@ -227,9 +227,9 @@ def test_a_new_word_is_none_of_the_others():
     new = pd.DataFrame({"rock": ["granite"], "depth": [10.0]})
     kinds = [model.predict(pd.DataFrame({"rock": [rock], "depth": [10.0]}))[0] for rock in ("clay", "lime", "sand")]
     assert min(kinds) < model.predict(new)[0] < max(kinds)
-    with pytest.raises(ValueError, match="column 'day' of X holds datetime64"):
+    with pytest.raises(ValueError, match="column 'day' of X has dtype datetime64"):
         OVKRidgeCV().fit(frame.assign(day=pd.Timestamp("2020-01-01")), y)
-    with pytest.raises(ValueError, match="column 'depth' of X held numbers"):
+    with pytest.raises(ValueError, match="column 'depth' of X must have numbers"):
         model.predict(pd.DataFrame({"rock": ["clay"], "depth": ["deep"]}))
 
 

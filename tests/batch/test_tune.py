@@ -222,7 +222,7 @@ def test_curves_are_tuned_in_the_coordinates_of_their_grid():
 
 
 def test_too_many_values_for_a_matrix(monkeypatch):
-    monkeypatch.setattr("ovk.batch.tuning.tune.DENSE_LIMIT", 10)
+    monkeypatch.setattr("ovk.batch.tuning.tune.MAX_DENSE_VALUES", 10)
     with pytest.raises(ValueError, match="at most 10 of them, got 18"):
         tune(OVKRidge(Gaussian(1.0)), X, with_holes(Y), restarts=1)
 

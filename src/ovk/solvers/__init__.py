@@ -3,6 +3,7 @@
 from ovk.base import SingularSystem
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import (
+    MAX_FACTORISATIONS,
     Cholesky,
     CholeskyFactor,
     CholeskyState,
@@ -40,8 +41,7 @@ from ovk.solvers.leave_one_out import (
 from ovk.solvers.output_kernel import CompleteProfile, Learned, PairProfile, Profile, learn_low_rank, learn_operator
 from ovk.solvers.proximal import PenaltySum, ProximalInfo, proximal_gradient
 from ovk.solvers.solver_choice import (
-    DENSE_LIMIT,
-    MANY_EIGENVALUES,
+    MAX_DENSE_UNKNOWNS,
     as_solver,
     explained_by_pairs,
     explained_covariance,

@@ -15,7 +15,7 @@ from ovk.base import Array, Indices, Map, ProgressBar, check_int, positive
 from ovk.operators import OutputOperator
 from ovk.ovkernels import DenseBlocks, Gram, Kronecker, Observed, Rotated
 from ovk.solvers.base import Solution, Solver, SolverInfo
-from ovk.solvers.cholesky import CholeskyFactor, CholeskyState, cholesky_factor, whitened_rows
+from ovk.solvers.cholesky import MAX_FACTORISATIONS, CholeskyFactor, CholeskyState, cholesky_factor, whitened_rows
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 
 #: The preconditioner at any alpha.
@@ -269,8 +269,6 @@ class MissingOutputs(Solver):
 
 # Preconditioners: approximate inverses of a gram plus alpha I, at any alpha.
 
-#: Distinct eigenvalues of the dominant operator up to which each has a factorisation of its own.
-MAX_FACTORED = 8
 #: Share of the outputs that must have been observed for the complete system to be a good guide.
 MIN_OBSERVED_SHARE = 0.5
 
@@ -288,7 +286,7 @@ def _(gram: Kronecker, rank: int) -> Preconditioner:
     spectra = [operator.eigh().values for _, operator in terms]
     spread = [np.trace(G) * np.linalg.norm(t - t.mean()) for (G, _), t in zip(terms, spectra, strict=True)]
     dominant = int(np.argmax(spread))
-    many = len(terms[dominant][1].eigh().groups) > MAX_FACTORED
+    many = len(terms[dominant][1].eigh().groups) > MAX_FACTORISATIONS
     return pencil(terms, dominant) if many else dominant_operator(terms, dominant)
 
 

@@ -29,8 +29,8 @@ from ovk.ovkernels import (
     distinct,
 )
 from ovk.solvers import (
-    DENSE_LIMIT,
-    MANY_EIGENVALUES,
+    MAX_DENSE_UNKNOWNS,
+    MAX_FACTORISATIONS,
     Cholesky,
     CholeskyState,
     ConjugateGradient,
@@ -146,7 +146,7 @@ class KernelTerms:
         values, vectors, groups = self._common[used]
         different = sum(len(self.operators[o].eigh().groups) > 1 for o in used)
         # One operator with many eigenvalues: one decomposition of its gram serves them all.
-        if not always and different <= 1 and len(groups) > MANY_EIGENVALUES:
+        if not always and different <= 1 and len(groups) > MAX_FACTORISATIONS:
             return None
         mixing = values[:, [group.start for group in groups]].T @ self._shares(weights)[list(used)]
         return Rotated(self.grams, mixing, vectors, groups)
@@ -410,10 +410,10 @@ def _by_solving(system: System, learned: LearnedWeights, alpha: float, folds: In
 def _with_holes(system: System, weights: Array, alpha: float, folds: Indices | None) -> Array:
     observed = system.observed
     gram = Observed(system.alone.gram(weights), observed.points, observed.outputs)
-    if gram.shape[0] > DENSE_LIMIT:
+    if gram.shape[0] > MAX_DENSE_UNKNOWNS:
         raise ValueError(
             f"leaving out curves with gaps takes a matrix of all {gram.shape[0]} observed values, more than "
-            f"{DENSE_LIMIT}: choose alpha on fewer curves"
+            f"{MAX_DENSE_UNKNOWNS}: choose alpha on fewer curves"
         )
     together = observed.points if folds is None else folds[observed.points]
     left = PairwisePath(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)

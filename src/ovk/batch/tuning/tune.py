@@ -427,9 +427,9 @@ def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> lis
 
 
 #: Observed values above which a criterion that needs their whole matrix is refused (a matrix of 288 MB).
-DENSE_LIMIT = 6000
+MAX_DENSE_VALUES = 6000
 #: The same for the comparison of what was tuned with the start.
-LEAVE_OUT_LIMIT = 4000
+MAX_COMPARED_VALUES = 4000
 
 
 class TuningCriterion:
@@ -480,7 +480,7 @@ class TuningCriterion:
     def can_leave_out(self, kernel: OperatorKernel) -> bool:
         """Whether rows can be left out in closed form at a bearable price."""
         complete = len(self.pairs) == self.n * self.d and kernel.as_separable() is not None
-        return complete or len(self.pairs) <= LEAVE_OUT_LIMIT
+        return complete or len(self.pairs) <= MAX_COMPARED_VALUES
 
     def covariance(self) -> Array:
         """(d, d) of the outputs, from the rows where both were observed; where there are none, zero."""
@@ -554,8 +554,8 @@ class TuningCriterion:
         return value, omega if self._scale is None else omega * self._scale, by_noise
 
     def _check_size(self) -> None:
-        if len(self.y) > DENSE_LIMIT:
+        if len(self.y) > MAX_DENSE_VALUES:
             raise ValueError(
-                f"tuning needs the matrix of all observed values here, at most {DENSE_LIMIT} of them, got "
+                f"tuning needs the matrix of all observed values here, at most {MAX_DENSE_VALUES} of them, got "
                 f"{len(self.y)}: tune on some of the rows (complete outputs with one term k * T have no such limit)"
             )
