@@ -51,28 +51,28 @@ from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 
 
 class CurveOutputs(OVKRegressor, saved=False):
-    """Rows of Y are curves on a grid, and errors are integrals.
+    """Base class of regressors whose outputs are curves on a grid, and whose errors are integrals.
 
-    Minimises  sum_i integral (y_i(t) - f(x_i)(t))^2 dt + alpha |f|^2  the integral by the grid's quadrature: the plain
-    problem in the coordinates sqrt(w_j) y(t_j). What was not observed (nan) does not count in the integral.
+    Minimises  sum_i integral (y_i(t) - f(x_i)(t))^2 dt + alpha |f|^2  with the grid's quadrature weights w_j: the plain
+    problem in the coordinates sqrt(w_j) y(t_j). Missing values (nan) are excluded from the integral.
     """
 
     grid: Any
     grid_: Grid | None
-    #: What curves are measured from: 0, or where the intercept is penalised the mean of all that was observed.
+    #: Constant subtracted from the curves: 0, or the mean of all observed values if the intercept is penalised.
     level_: float = 0.0
     _cure_of_gaps = (
-        f"{FILL}; gaps in input curves are filled where input_grid is given, as in FunctionalRidgeCV(input_grid=...), "
-        "or beforehand by ovk.curves.Grid(points).filled(X)"
+        f"{FILL}; for gaps in input curves, set input_grid, as in FunctionalRidgeCV(input_grid=...), or fill them with "
+        "ovk.curves.Grid(points).filled(X)"
     )
 
     def _grid_for(self, d: int) -> Grid | None:
-        """The grid of d outputs; None for a single number, which is no curve."""
+        """The grid of d outputs; None for a single output, which is not a curve."""
         if self.grid is None:
             return None if d == 1 else Grid.regular(d)
         grid = as_grid(self.grid)
         if len(grid) != d:
-            raise ValueError(f"grid has {len(grid)} points but Y has {d} columns")
+            raise ValueError(f"grid must have one point for each of the {d} columns of Y, got {len(grid)}")
         return grid
 
     def _check_rows(
@@ -93,7 +93,7 @@ class CurveOutputs(OVKRegressor, saved=False):
     def _default_kernel(self) -> OperatorKernel:
         if self.kernel is not None:
             return as_operator_kernel(self.kernel)
-        # Neighbouring times inform each other, where there are any.
+        # Neighbouring times share information; a single output has none.
         single = getattr(self, "grid_", self) is None
         return Separable(Gaussian(), Identity() if single else Integral())
 
@@ -102,7 +102,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         return clone(part) if grid is None else bind_grid(clone(part), grid)
 
     def jacobian(self, X: Any) -> Array:
-        """Derivative of the predicted curves in the inputs at each row of X, in closed form: (n, d, p)."""
+        """Exact derivative of the predicted curves with respect to the inputs at each row of X, (n, d, p)."""
         values = super().jacobian(X)
         return values if self.grid_ is None else values / self.grid_.roots()[:, None]
 
@@ -120,22 +120,25 @@ class CurveOutputs(OVKRegressor, saved=False):
 
         Parameters
         ----------
-        X : (n, p)
-        return_std, return_cov, of : as in `OVKRidge.predict`; a covariance is one on the fitted grid
+        X : (n, p) array
+            Inputs.
+        return_std, return_cov, of : as in `OVKRidge.predict`; a covariance refers to the fitted grid
         task : (n,) integers, optional
-            Long form: predict curve i at the point task_i of the fitted grid alone, (n,).
+            Long form: predict curve i only at the point task_i of the fitted grid, (n,).
         grid : points, `Grid` or `ProductGrid`, optional
-            Where to evaluate the curves. Parts of the function in the range of an integral operator are known
-            everywhere, up to half the largest spacing of the fitted grid beyond its ends; those of other operators are
-            interpolated between its points, and so are standard deviations.
+            Points at which to evaluate the curves, up to half the largest spacing beyond the ends of the fitted grid.
+            Terms with an integral operator are evaluated exactly; those of other operators, and standard deviations,
+            are interpolated.
 
         Returns
         -------
-        (n, d) on the fitted grid, or (n, m) on another; with `return_std` or `return_cov`, a tuple with that behind it
+        array or tuple
+            (n, d) on the fitted grid, or (n, m) on another; with `return_std` or `return_cov`, a tuple of prediction
+            and deviation.
         """
         if grid is not None:
             if return_cov or task is not None:
-                raise ValueError("return_cov and task are about the fitted grid: leave grid out")
+                raise ValueError("return_cov and task refer to the fitted grid: omit grid")
             mean = self._predict_at(X, grid)
             if not return_std:
                 return mean
@@ -165,21 +168,22 @@ class CurveOutputs(OVKRegressor, saved=False):
         folds: int = 10,
         grid: Any = None,
     ) -> Regions:
-        """Intervals around curves, as those of `OVKRidge.predict_interval` around outputs.
+        """Prediction intervals for curves, as in `OVKRidge.predict_interval`.
 
         Parameters
         ----------
         X, level, method, region, groups, folds : as in `OVKRidge.predict_interval`; a "box" is a band for whole curves
         grid : points, `Grid` or `ProductGrid`, optional
-            Where to evaluate them. Curves are predicted there; how far the ends are away from them is interpolated
-            between the points of the fitted grid. Not with region="ellipsoid".
+            Points at which to evaluate the intervals. Curves are predicted there; the widths are interpolated between
+            the points of the fitted grid. Not with region="ellipsoid".
 
         Returns
         -------
-        `ovk.intervals.Regions` with `predictions`, `lower` and `upper`, (n, d) on the fitted grid or (n, m) on another
+        ovk.intervals.Regions
+            Has `predictions`, `lower` and `upper`, (n, d) on the fitted grid or (n, m) on another.
         """
         if grid is not None and region == "ellipsoid":
-            raise ValueError("region='ellipsoid' is about the fitted grid: leave grid out, or give region='box'")
+            raise ValueError("region='ellipsoid' refers to the fitted grid: omit grid, or set region='box'")
         how: dict[str, Any] = {"method": method, "region": region, "groups": groups, "folds": folds}
         found = super().predict_interval(X, level, **how)
         if grid is None:
@@ -188,9 +192,9 @@ class CurveOutputs(OVKRegressor, saved=False):
         assert self.grid_ is not None
         weights = self.grid_.interpolation(grid, beyond=True)
         middle, lower, upper = unnamed((found.predictions, found.lower, found.upper))
-        below, above = (_between(distances, weights) for distances in (middle - lower, upper - middle))
+        below, above = (_interpolated(distances, weights) for distances in (middle - lower, upper - middle))
         each = found.radius.shape[1] == middle.shape[1]
-        radius = _between(found.radius, weights) if each else found.radius
+        radius = _interpolated(found.radius, weights) if each else found.radius
         covered = np.full(radius.shape, np.nan)
         return Regions(predictions, predictions - below, predictions + above, radius, covered)
 
@@ -198,32 +202,33 @@ class CurveOutputs(OVKRegressor, saved=False):
         return self.grid_ is not None
 
     def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
-        """Bands on the fitted grid, of which regions are in coordinates."""
+        """Bands on the fitted grid, from regions in coordinates."""
         if self.grid_ is not None:
             regions = regions.scaled(1.0 / self.grid_.roots(), self.level_)
         return super()._regions_of_outputs(regions, X)
 
     def left_out_residuals(self, groups: Any = None) -> Array:
-        """(curves, d) observed curves less what is predicted for them without their row, on the fitted grid."""
+        """Leave-one-out residuals (curves, d) on the fitted grid: observed curves minus predictions without them."""
         found = super().left_out_residuals(groups)
         return found if self.grid_ is None else found / self.grid_.roots()
 
     def left_out_curves(self, rows: Any = None) -> tuple[Array, Array, Array]:
-        """Curves that were learned, and what is predicted for them without their row.
+        """Training curves, and their leave-one-out predictions and standard deviations.
 
         Parameters
         ----------
-        rows : (m,) numbers of training rows, optional
-            Which; all by default.
+        rows : (m,) integers, optional
+            Numbers of training rows; all by default.
 
         Returns
         -------
-        (m, d) observed curves, nan in their gaps; (m, d) predictions at all points of the fitted grid; (m, d) standard
-        deviations of a new observation around these predictions
+        tuple of three (m, d) arrays
+            Observed curves, nan in gaps; predictions at all points of the fitted grid; standard deviations of a new
+            observation around these predictions.
         """
         check_is_fitted(self)
         if self.grid_ is None or self.task_ is not None:
-            raise ValueError("left_out_curves needs a model that was fitted to rows of curves: give Y with a grid")
+            raise ValueError("left_out_curves needs a model fitted to rows of curves: fit Y with a grid")
         every = np.arange(self.X_fit_.shape[0])
         chosen = every if rows is None else every[np.asarray(rows, dtype=np.intp)]
         kept = self._leave_out(None, None)
@@ -241,7 +246,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         expansion = self.expansion_
         X = self._new_inputs(X)
         if self.grid_ is None:
-            raise ValueError("grid needs a model of curves: Y had a single column")
+            raise ValueError("grid needs a model fitted to curves, but Y had a single column")
         gram = self.kernel_.gram(X, self.X_fit_)
         terms = gram.by_operator()
         if terms is None:
@@ -255,20 +260,20 @@ class CurveOutputs(OVKRegressor, saved=False):
         return np.asarray(values + (self.intercept_ / self.grid_.roots()) @ weights)
 
 
-def _between(distances: Array, weights: Any) -> Array:
-    """Distances (n, d), some of them infinite, at other points by weights (d, m)."""
-    endless = np.isinf(distances)
-    known = np.where(endless, 0.0, distances) @ weights
-    return np.where(endless.astype(np.float64) @ weights > 0, np.inf, known)
+def _interpolated(distances: Array, weights: Any) -> Array:
+    """Interpolate distances (n, d), which may be infinite, with weights (d, m)."""
+    infinite = np.isinf(distances)
+    finite = np.where(infinite, 0.0, distances) @ weights
+    return np.where(infinite.astype(np.float64) @ weights > 0, np.inf, finite)
 
 
 def has_curve_operator(kernel: OperatorKernel) -> bool:
-    """Whether one of the kernel's operators is about curves."""
+    """Whether one of the kernel's operators acts on curves."""
     return any(isinstance(part, CurveOperator) for part in kernel.get_params().values())
 
 
 def bind_grid(thing: Any, grid: Grid) -> Any:
-    """A kernel or operator (or a list of them) in which every operator on curves has a grid."""
+    """Set the grid of every operator on curves in a kernel or operator, or in a list of them."""
     if isinstance(thing, (list, tuple)):
         return [bind_grid(part, grid) for part in thing]
     if isinstance(thing, CurveOperator):
@@ -288,42 +293,42 @@ def _on_grid(operator: CurveOperator, grid: Grid) -> CurveOperator:
         and np.allclose(own.checked(), grid.checked())
     ):
         raise ValueError(
-            f"the grid of {type(operator).__name__} is not the estimator's: leave grid out of the operator, and it "
-            "gets the estimator's"
+            f"the grid of {type(operator).__name__} must be that of the estimator: omit it, and the operator uses the "
+            "estimator's grid"
         )
     return operator
 
 
-# Which operator suits curves that nobody has said anything about, and the intercept that goes with it.
+# Default output operators of curves, and the intercept.
 #
 # Candidates are integral operators of a Gaussian with lengths of 1/20, 1/10 and 1/5 of the grid, for curves that are
-# smooth on that scale, and of exp(-|t - s| / length of the grid), for rough ones and for jumps. On a closed grid they
-# are kernels of the circle.
+# smooth on that scale, and of exp(-|t - s| / length of the grid), for rough curves and jumps. A periodic grid has
+# periodic kernels.
 #
-# An intercept without a penalty is the mean of the residuals at each time, with the noise of each time in it. As
+# An unpenalised intercept is the mean of the residuals at each time, and so as noisy as the curves. With
 #
-#     f(x) = g(x) + b,   |f|^2 = |g|^2 + |b|^2 / c   with both norms those of the same operator T
+#     f(x) = g(x) + b,   |f|^2 = |g|^2 + |b|^2 / c   where both norms are those of the same operator T
 #
-# it is as smooth as everything else: the kernel of f is (k(x, z) + c) T. In the eigenfunctions of T the intercept is
-# shrunk by n c t_q / (n c t_q + alpha), so with c = 100 the leading ones are left as they are, and noise is not.
+# it is as smooth as g: the kernel of f is (k(x, z) + c) T. In the eigenfunctions of T the intercept is shrunk by
+# n c t_q / (n c t_q + alpha), so c = 100 keeps the leading eigenfunctions and removes noise.
 
-#: Lengths of the Gaussians in lengths of the grid.
+#: Length scales of the Gaussians, relative to the length of the grid.
 LENGTHS = (0.05, 0.1, 0.2)
-#: c, the variance of the intercept beside that of the rest.
-INTERCEPT = 100.0
-#: Values of curves with gaps above which the choice is made on coarser curves, and the fewest points of these.
-CHOICE_VALUES, MIN_POINTS = 1200, 12
+#: c, the prior variance of the intercept relative to that of g.
+INTERCEPT_VARIANCE = 100.0
+#: Maximum number of values of curves with gaps that compare candidates without binning, and minimum number of bins.
+MAX_COMPARED_VALUES, MIN_BINS = 1200, 12
 
 
 def default_operators(grid: Grid) -> list[Integral]:
-    """The candidates, the rough one first."""
+    """Candidate operators, the rough one first."""
     sides = grid.sides() if isinstance(grid, ProductGrid) else [grid]
     kernels = [[_time_kernel(side, length) for side in sides] for length in (None, *LENGTHS)]
     return [Integral(each if isinstance(grid, ProductGrid) else each[0], grid) for each in kernels]
 
 
 def _time_kernel(side: Grid, length: float | None) -> ScalarKernel | None:
-    """The kernel along one axis; None where there is no time along it."""
+    """The kernel along one axis; None for an axis of components."""
     if isinstance(side, Components):
         return None
     if side.period is not None:
@@ -333,26 +338,26 @@ def _time_kernel(side: Grid, length: float | None) -> ScalarKernel | None:
     return Laplacian(whole) if length is None else Gaussian(length * whole)
 
 
-def coarser_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices]:
-    """Curves with gaps, in coordinates, averaged over neighbouring points; their grid; and the rows that were taken.
+def binned_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices]:
+    """Bin curves with gaps, in coordinates: the grid of the bins, the binned curves, and the rows used.
 
-    Averages over bins are projections in L2: the noise of a coordinate keeps its variance, and so alpha its meaning. A
-    bin counts as observed where at least half of it was. If there are too many curves, or bins of curves that were seen
-    here and there would be mostly empty, some curves are drawn.
+    Averages over bins are projections in L2: the noise of a coordinate keeps its variance, so alpha keeps its meaning.
+    A bin is observed if at least half of it is. If there are too many curves, or if sparse curves would leave most bins
+    empty, a random subset of the curves is used.
     """
     roots, d = grid.roots(), len(grid)
     seen = ~np.isnan(targets.Y)
     before: tuple[Any, ...] | None = None
-    for size in range(1, max(d // MIN_POINTS, 1) + 1):
+    for size in range(1, max(d // MIN_BINS, 1) + 1):
         bins = np.arange(d) // size
         whole = np.bincount(bins, weights=grid.weights())
         member = np.eye(len(whole))[bins]
         mass = (seen * grid.weights()) @ member
         observed = mass >= 0.5 * whole
-        if before is not None and observed.sum() < 0.5 * CHOICE_VALUES:
+        if before is not None and observed.sum() < 0.5 * MAX_COMPARED_VALUES:
             whole, member, mass, observed = before
             break
-        if observed.sum() <= CHOICE_VALUES:
+        if observed.sum() <= MAX_COMPARED_VALUES:
             break
         before = whole, member, mass, observed
     sums = (np.where(seen, targets.Y, 0.0) * roots) @ member
@@ -360,54 +365,53 @@ def coarser_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices
     points = (grid.checked() * grid.weights()) @ member / whole
     rows = np.flatnonzero(observed.any(axis=1))
     share = observed.sum() / max(len(rows), 1)
-    most = max(int(CHOICE_VALUES / share), 3)
+    most = max(int(MAX_COMPARED_VALUES / share), 3)
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
     weight = None if targets.weight is None else targets.weight[rows]
     return Grid(points, grid.period, whole), Targets(Y[rows], len(whole), False, None, weight), rows
 
 
-# Kernels to choose from where inputs are curves, alone or with numbers beside them.
+# Candidate kernels for inputs that start with a curve and may continue with numbers.
 #
-# With k of the curves, a Gaussian of their L2 distance, and h of the standardised numbers, candidates are
+# With a Gaussian k of the L2 distance of the curves, and a Gaussian h of the standardised numbers, candidates are
 #
 #     k   and   k + h + k h
 #
-# that is a function of the curves alone, for numbers that say nothing, and the sum of one of the curves, one of the
-# numbers, and one of both together. The lengths of k and h are 1, 3 and 9 times the median distance of the training
-# inputs, each with each. So neither counts for more because it has more columns or larger units, and leaving out one
-# curve at a time finds how fast the outputs change along each.
+# that is a function of the curve only, and a sum of functions of the curve, of the numbers, and of both. The length
+# scales of k and h are 1, 3 and 9 times the median distance of the training inputs, in all combinations. So the number
+# of columns and their units have no influence.
 
-#: Lengths of the Gaussians in median distances.
+#: Length scales of the Gaussians, relative to the median distance.
 LENGTH_FACTORS = (1.0, 3.0, 9.0)
 
 
 def without_gaps(X: Any, grid: Grid) -> Array:
-    """Inputs (n, p) that start with a curve on the grid, its gaps filled (`Grid.filled`); no other may be nan."""
+    """Fill the gaps of the input curves (`Grid.filled`); the numbers after the curve must not be nan."""
     inputs: Array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
     d = len(grid)
     if X.shape[1] < d:
-        raise ValueError(f"X has {X.shape[1]} columns but input_grid has {d} points: a row of X starts with the curve")
+        raise ValueError(f"X must have at least the {d} columns of input_grid, got {X.shape[1]}")
     if not np.isnan(inputs).any():
         return inputs
     missing = np.argwhere(np.isnan(inputs[:, d:]))
     if len(missing):
         row, column = missing[0]
         raise ValueError(
-            f"Input X contains NaN, first in row {row}, column {d + column}, a number beside the curve: {FILL}"
+            f"Input X contains NaN, first in row {row}, column {d + column}, which is not part of the curve: {FILL}"
         )
     return np.hstack([grid.filled(inputs[:, :d]), inputs[:, d:]])
 
 
 def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
-    """The candidates for inputs (n, p) that start with a curve on the grid, the other columns being numbers."""
+    """Candidate kernels for inputs (n, p) that start with a curve on the grid and continue with numbers."""
     d = len(grid)
     length = median_distance(X[:, :d] * grid.roots())
     curves = [OnCurves(Gaussian(factor * length), grid) for factor in LENGTH_FACTORS]
     if X.shape[1] == d:
         return [*curves]
     numbers = X[:, d:]
-    # A row that is repeated counts once, as it does in the median distance.
+    # Repeated rows count once, as in the median distance.
     scales = np.unique(X, axis=0)[:, d:].std(axis=0)
     scales = np.where(scales > 0, scales, 1.0)
     lengths = scales * median_distance(numbers / scales)
@@ -418,28 +422,34 @@ def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
 
 @dataclass(eq=False, repr=False)
 class FunctionalRidge(CurveOutputs):
-    """`OVKRidge` for outputs that are curves: sums over the outputs become integrals over time.
+    """Ridge regression for outputs that are curves: `OVKRidge` with integrals over time instead of sums.
 
-    Minimises  sum_i w_i integral (y_i(t) - f(x_i)(t))^2 dt + alpha |f|^2,  so a fit does not depend on how finely the
-    curves were sampled. Curves with gaps have nan there; `ovk.curves.common_grid` brings curves together that were each
-    seen at points of their own.
+    Minimises  sum_i w_i integral (y_i(t) - f(x_i)(t))^2 dt + alpha |f|^2,  so the fit does not depend on how finely the
+    curves are sampled. Gaps in curves are nan; `ovk.curves.common_grid` maps curves with different time points to one
+    grid.
 
     Parameters
     ----------
     kernel : operator-valued kernel; default ``Gaussian() * Integral()``
-        A scalar kernel means curves with independent time points. Operators get the estimator's grid.
+        A scalar kernel means curves with independent time points. Operators use the estimator's grid.
     alpha : float >= 0
+        Weight of the penalty.
     grid : `Grid` or its points, optional
-        Where the columns of Y were seen; regular on [0, 1] by default.
-    solver : as in `OVKRidge`
+        Time points of the columns of Y; regular on [0, 1] by default.
+    solver : str or solver
+        As in `OVKRidge`.
     fit_intercept : bool
-        Learn a constant curve that is not penalised.
+        Learn an unpenalised constant curve.
 
     Attributes
     ----------
     grid_ : the grid
     dual_coef_, intercept_ : as in `OVKRidge`, in the coordinates sqrt(w_j) y(t_j) of the grid
     and the others of `OVKRidge`
+
+    See Also
+    --------
+    FunctionalRidgeCV, OVKRidge, OperatorRidge, ovk.curves.Grid
 
     Examples
     --------
@@ -464,7 +474,7 @@ class FunctionalRidge(CurveOutputs):
     fit_intercept: bool = True
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
-        """Learn from inputs and curves; the arguments are those of `OVKRidge.fit`."""
+        """Fit the model; arguments as in `OVKRidge.fit`, with curves as rows of y."""
         with self._fitting(X, y):
             X, targets = self._check(X, y, sample_weight, task)
             alpha = check_alpha(self.alpha, targets.d)
@@ -474,43 +484,47 @@ class FunctionalRidge(CurveOutputs):
 
 @dataclass(eq=False, repr=False)
 class FunctionalRidgeCV(CurveOutputs):
-    """`FunctionalRidge` with alpha, the operator or its number of eigenfunctions, and the kernel chosen by leaving out
-    one curve at a time, in closed form.
+    """`FunctionalRidge` with kernel, operator and alpha selected by exact leave-one-curve-out.
 
-    If no kernel is given, or one without an operator, the output operator is chosen too, among integral operators for
-    smooth curves of three scales and one for rough curves and jumps, and the intercept is a curve as smooth as the
-    operator makes all others. Curves with gaps and more than 1,200 observed values are averaged over neighbouring grid
-    points for that choice, because leaving out curves with gaps takes time that grows with the third power of the
-    number of values; what is chosen is then fitted to the curves as they are.
+    If no kernel is given, or one without an operator, the output operator is selected too, among integral operators for
+    smooth curves of three scales and one for rough curves and jumps, and the intercept is as smooth as the operator.
+    Curves with gaps and more than 1,200 observed values are binned for the selection, whose time is cubic in the number
+    of values; the final fit uses the original curves.
 
     Parameters
     ----------
     kernel : operator-valued kernel, scalar kernel, or a list of them; default ``Gaussian()``
-        A scalar kernel is multiplied by an operator that is chosen; write ``k * Identity()`` for curves with
-        independent time points.
-    alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2
+        A scalar kernel is multiplied by a selected operator; write ``k * Identity()`` for independent time points.
+    alphas : sequence of floats > 0, optional
+        Candidates; by default 25 values from 1e-6 to 1e2.
     grid : `Grid` or its points, optional
+        Time points of the columns of Y; regular on [0, 1] by default.
     input_grid : `Grid` or its points, optional
-        Without a kernel: every row of X starts with a curve on this grid, and the columns after it are numbers. The
-        kernel is chosen too, with curves compared by integrals, numbers standardised, and each of the two as important
-        as the outputs say. Gaps in the curve (nan) are filled along straight lines, in new rows as well.
+        Without a kernel: every row of X starts with a curve on this grid and continues with numbers. The kernel is
+        selected too: curves are compared by integrals, numbers are standardised, and leave-one-out selects the
+        importance of each. Gaps in the curve (nan) are interpolated linearly, in new rows too.
     n_eigen : sequence of ints, optional
-        Numbers of eigenfunctions to choose from, for kernels k * Integral(...).
+        Candidate numbers of eigenfunctions, for kernels k * Integral(...).
     operators : sequence of output operators, optional
-        Operators to choose from, in the place of the kernel's own.
+        Candidate operators, which replace the kernel's operator.
     fit_intercept : bool
-        Learn a constant curve. Where the operator is chosen it is a term ``Intercept(100.0)`` of the kernel, penalised
-        a hundred times less than the rest, and `intercept_` is None; elsewhere it is not penalised.
-    tol : as in `OVKRidgeCV`
+        Learn a constant curve. If the operator is selected, it is a term ``Intercept(100.0)`` of the kernel, penalised
+        a hundred times less than the rest, and `intercept_` is None; otherwise it is not penalised.
+    tol : float >= 0
+        As in `OVKRidgeCV`.
 
     Attributes
     ----------
-    n_eigen_ : chosen number, None without `n_eigen`
-    level_ : mean of all that was observed, which curves are measured from where the intercept is penalised; else 0
-    best_rsse_ : integral of the sum of squared left-out errors, the smallest on the surface
-    errors_ : (kernels, operators, alphas) mean squared left-out error; times n d it is the integral; of the averaged
-        curves where the choice was made by them
+    n_eigen_ : selected number, None without `n_eigen`
+    level_ : mean of all observed values, subtracted from the curves if the intercept is penalised; else 0
+    best_rsse_ : smallest integral of the sum of squared leave-one-out errors
+    errors_ : (kernels, operators, alphas) mean squared leave-one-out error, of the binned curves if these were used;
+        times n d it is the integral
     and those of `FunctionalRidge` and `OVKRidgeCV`
+
+    See Also
+    --------
+    FunctionalRidge, OVKRidgeCV, OperatorRidge, ovk.curves.Grid
 
     Examples
     --------
@@ -543,7 +557,7 @@ class FunctionalRidgeCV(CurveOutputs):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
-        """Choose and learn from inputs and curves; the arguments are those of `OVKRidge.fit`."""
+        """Select the settings and fit the model; arguments as in `OVKRidge.fit`, with curves as rows of y."""
         with self._fitting(X, y):
             X, targets = self._check(X, y, sample_weight, task)
             kernel, alpha, solver = self._choose(X, targets)
@@ -565,18 +579,18 @@ class FunctionalRidgeCV(CurveOutputs):
 
     def _chooses_operator(self) -> bool:
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
-        # The intercept is added to the scalar kernel, and a kernel matrix given as X has no place for it.
+        # The intercept is a term of the scalar kernel, which a kernel matrix given as X cannot have.
         given = [as_ours(kernel) for kernel in kernels if kernel is not None]
         scalar = not any(isinstance(kernel, (OperatorKernel, OutputOperator)) for kernel in given)
         return scalar and not takes_gram(self.kernel) and self.operators is None and self.n_eigen is None
 
     @property
     def _free_intercept(self) -> bool:
-        # A single number is no curve, and has no operator to choose.
+        # A single output has no operator to select.
         return self.fit_intercept and (self.grid_ is None or not self._chooses_operator())
 
     def _level(self, targets: Targets) -> float:
-        # A penalised intercept is drawn to zero, which has to be where the curves are, not where their units begin.
+        # A penalised intercept is shrunk to zero, so the curves are centred first.
         weight = np.ones(len(targets.Y)) if targets.weight is None else targets.weight
         seen = ~np.isnan(targets.Y) & (weight > 0)[:, None]
         free = not self.fit_intercept or self._free_intercept
@@ -588,21 +602,20 @@ class FunctionalRidgeCV(CurveOutputs):
             return kernels
         scalars = [kernel.scalar for kernel in kernels if isinstance(kernel, Separable)]
         if self.fit_intercept:
-            scalars = [scalar + Intercept(INTERCEPT) for scalar in scalars]
-        # The operators to choose from take the place of this one.
+            scalars = [scalar + Intercept(INTERCEPT_VARIANCE) for scalar in scalars]
+        # The candidate operators replace this one.
         return [Separable(scalar, Integral()) for scalar in scalars]
 
     def _choose(self, X: Any, targets: Targets) -> tuple[OperatorKernel, float, Any]:
-        """Kernel, alpha and solver."""
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
         kernels = self._of_input_curves(X, self._kernels())
         kernels = compared = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
         operators = candidates = self._operators(targets.d)
         curves, gaps = self.grid_, targets.task is None and not targets.complete
-        many = np.count_nonzero(~np.isnan(targets.Y)) > CHOICE_VALUES
+        many = np.count_nonzero(~np.isnan(targets.Y)) > MAX_COMPARED_VALUES
         if self._chooses_operator() and curves is not None and not isinstance(curves, ProductGrid) and gaps and many:
-            # Leaving out curves with gaps takes too long with so many values.
-            grid, targets, rows = coarser_curves(curves, targets)
+            # Leave-one-out of curves with gaps is too slow for so many values.
+            grid, targets, rows = binned_curves(curves, targets)
             X, candidates = X[rows], [None if one is None else one.replace(grid=grid) for one in operators]
             compared = [with_operator(kernel, candidates[0]) for kernel in kernels]
         same = rows_left_out_together(self.kernel, X, targets, intercept=self._free_intercept)
@@ -614,16 +627,16 @@ class FunctionalRidgeCV(CurveOutputs):
         return with_operator(kernels[k], operators[o]), float(alphas[a]), found.solver()
 
     def _of_input_curves(self, X: Any, kernels: list[OperatorKernel]) -> list[OperatorKernel]:
-        """The kernels to choose from, those of input curves in the place of the default one."""
+        """The candidate kernels; with `input_grid` those of input curves."""
         if self.input_grid is None:
             return kernels
         if self.kernel is not None:
-            raise ValueError("input_grid is about the choice of a kernel: leave it out, or leave kernel out")
+            raise ValueError("input_grid and kernel cannot be combined: omit one of them")
         scalars = input_kernels(X, as_grid(self.input_grid))
         operator = kernels[0].as_separable()
         assert operator is not None
         added = self.fit_intercept and not self._free_intercept
-        return [Separable(k + Intercept(INTERCEPT) if added else k, operator.operator) for k in scalars]
+        return [Separable(k + Intercept(INTERCEPT_VARIANCE) if added else k, operator.operator) for k in scalars]
 
     def _operators(self, d: int) -> list[OutputOperator | None]:
         if self._chooses_operator() and self.grid_ is not None:
@@ -632,15 +645,15 @@ class FunctionalRidgeCV(CurveOutputs):
             given = candidate_operators(self.operators, None, self._kernels())
             return [None if one is None else self._own_copy(one, d).resolve(d) for one in given]
         if self.operators is not None:
-            raise ValueError("give n_eigen or operators, not both")
+            raise ValueError("n_eigen and operators cannot be combined: omit one of them")
         separable = [kernel.as_separable() for kernel in self._kernels()]
         operators = [None if kernel is None else kernel.operator for kernel in separable]
         first = operators[0]
         if len(operators) > 1 and (first is None or not all(equal(other, first) for other in operators)):
-            raise ValueError("n_eigen needs kernels k * T with the same T: give the truncated operators as operators")
+            raise ValueError("n_eigen needs kernels k * T with the same T: pass truncated operators as operators")
         if not isinstance(first, Integral):
-            raise ValueError(f"n_eigen is about kernels k * Integral(...), got the operator {first!r}")
+            raise ValueError(f"n_eigen needs a kernel k * Integral(...), got the operator {first!r}")
         numbers = [check_int(count, "each of n_eigen") for count in self.n_eigen]
         if not numbers:
-            raise ValueError("n_eigen must hold at least one number, got none")
+            raise ValueError("n_eigen must contain at least one candidate, got none")
         return [self._own_copy(first.replace(n_eigen=count), d).resolve(d) for count in numbers]
