@@ -149,8 +149,7 @@ class OnlineOperator(StreamRegressor):
         return self.inputs_.coordinates(X) / self.inputs_.unit * stretch(scales, float(self.decay))
 
     def _rows_in_units(self, rows: Rows) -> Rows:
-        X = np.where(rows.valid[:, None], rows.X, 0.0)
-        return rows._replace(X=self._inputs(X), Y=coordinates_with_gaps(self.outputs_, rows.Y) / self.size_)
+        return rows._replace(X=self._inputs(rows.X), Y=coordinates_with_gaps(self.outputs_, rows.Y) / self.size_)
 
     def _outputs_of_user(self, Z: Array) -> Array:
         return self.outputs_.functions(self.size_ * Z)
@@ -162,12 +161,8 @@ class OnlineOperator(StreamRegressor):
             self.learner_.set_params(warm_up=0)
 
     def _learn(self, rows: Rows) -> Array:
-        Z = np.full(rows.Y.shape, np.nan)
-        valid = rows.valid
-        if valid.any():
-            Z[valid] = self.learner_.predict_then_learn(rows.X[valid], rows.Y[valid])
-        self.n_skipped_ += int((~valid).sum())
-        return Z
+        found: Array = self.learner_.predict_then_learn(rows.X, rows.Y)
+        return found
 
 
 def default_learner() -> PKAWV:

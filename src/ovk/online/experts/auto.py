@@ -134,7 +134,7 @@ class AutoStream(StreamRegressor):
         return Z[:, 0] if self.single_output_ else self._named(Z, X)
 
     def _start(self, rows: Rows) -> None:
-        self.n_outputs_, self.single_output_ = rows.Y.shape[1], rows.single
+        self.n_outputs_ = rows.Y.shape[1]
         self.mixture_ = ExpertMixture(rows.X.shape[1], self.n_outputs_, lag=self.lag)
 
     def _learn(self, rows: Rows) -> Array:

@@ -212,10 +212,9 @@ class OLOK(StreamRegressor):
 
     def _start(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
-        X, d = rows.X[rows.valid], rows.Y.shape[1]
+        X, d = rows.X, rows.Y.shape[1]
         self.kernel_ = kernel.resolve(X, d)
         refuse_overflow(self, self.kernel_, X)
-        self.single_output_ = rows.single
         self.t_ = 0
         self.cumulative_loss_ = self.cumulative_risk_ = 0.0
         self.truncation_error_ = 0.0
@@ -322,18 +321,15 @@ class OLOK(StreamRegressor):
     # Learning ---------------------------------------------------------------------------------------------------------
 
     def _learn(self, rows: Rows) -> Array:
-        Z = np.full(rows.Y.shape, np.nan)
-        valid = np.flatnonzero(rows.valid)
-        self._check_memory(len(valid))
-        self._check_rates(len(valid))
-        self.n_skipped_ += len(rows.X) - len(valid)
-        start = 0
+        Z, start = np.empty(rows.Y.shape), 0
+        self._check_memory(len(Z))
+        self._check_rates(len(Z))
         with one_blas_thread():
-            while start < len(valid):
+            while start < len(Z):
                 # Blocks end at multiples of their size in the whole stream: where chunks end makes no difference.
                 stop = start + self.block_size_ - self._rows % self.block_size_
                 assert stop > start
-                some = valid[start:stop]
+                some = slice(start, stop)
                 weights = None if rows.weights is None else rows.weights[some]
                 Z[some] = self._learn_block(rows.X[some], rows.Y[some], weights)
                 start = stop

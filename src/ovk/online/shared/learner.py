@@ -134,11 +134,11 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     @abstractmethod
     def _start(self, rows: Rows) -> None:
-        """Make the state of a learner that knows nothing yet."""
+        """Create the initial state; all rows are valid."""
 
     @abstractmethod
     def _learn(self, rows: Rows) -> Array:
-        """Predictions of all rows, each made before learning from it."""
+        """Predict each row before learning from it; all rows are valid."""
 
     def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False, unsupervised: bool = False) -> Rows:
         """Checked rows. `whole`: these are all the data there will be, so every output must be seen in them."""
@@ -271,11 +271,11 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             self.held_ = HeldRows(size, LearnedRows.empty(rows.X.shape[1], rows.Y.shape[1]))
         else:
             labelled = np.flatnonzero(rows.valid & np.isfinite(rows.Y).any(axis=1))
-            self._start(rows.chosen(labelled) if len(labelled) else rows)
+            self._start(rows.chosen(labelled if len(labelled) else np.flatnonzero(rows.valid)))
 
     def _learn_in_units(self, rows: Rows) -> Array:
         """Predictions of all rows in the units of the user, each made before learning from it."""
-        if self.held_ is None:
+        if self.held_ is None and rows.valid.all():
             return self._outputs_of_user(self._learn(self._rows_in_units(rows)))
         Z = np.full(rows.Y.shape, np.nan)
         valid, start = np.flatnonzero(rows.valid), 0
