@@ -129,7 +129,7 @@ class AutoStream(StreamRegressor):
         check_is_fitted(self)
         if return_std:
             raise ValueError(f"return_std must be False: {type(self).__name__} has no standard deviations; {CURE}")
-        accepted = self._gate is not None and self._gate.accepts(self, X)
+        accepted = self._fast_path is not None and self._fast_path.accepts(self, X)
         Z = self.mixture_.predict(X if accepted else _new_inputs(self, X))
         return Z[:, 0] if self.single_output_ else self._named(Z, X)
 

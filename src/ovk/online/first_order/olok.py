@@ -268,7 +268,7 @@ class OLOK(StreamRegressor):
     @reads_snapshot
     def predict(self, X: Any) -> Array:
         """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
-        if self._gate is not None and self._gate.accepts(self, X):
+        if self._fast_path is not None and self._fast_path.accepts(self, X):
             with thread_for_row():
                 z = self._outputs_of_user(self._row_prediction(self._inputs(X)))
             return z if self.single_output_ else z[None]
@@ -600,8 +600,8 @@ class OLOK(StreamRegressor):
         return f if bias is None else f + bias
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
-        assert self._gate is not None
-        plan: RowPlan = self._gate.plan
+        assert self._fast_path is not None
+        plan: RowPlan = self._fast_path.plan
         loss, truncation = plan.loss, plan.truncation
         loss.check(y[None])
         X, y = self._row_in_units(X, y)

@@ -56,7 +56,7 @@ def predict(model: Any, X: Any, return_std: bool = False, return_cov: bool = Fal
     -------
     (n, d), or (n,) if y was one-dimensional; with `return_std` or `return_cov`, a tuple with that behind it
     """
-    if model._gate is not None and not return_std and not return_cov and model._gate.accepts(model, X):
+    if model._fast_path is not None and not return_std and not return_cov and model._fast_path.accepts(model, X):
         with thread_for_row():
             z = model._outputs_of_user(row_forecast(model, *model._predict_row(model._inputs(X))))
         return z if model.single_output_ else z[None]

@@ -507,7 +507,7 @@ class PKAWV(StreamRegressor):
             learned.ridges_ = snapshot_of(learned.ridges_)
             learned._commit()
             learned._start_block()
-            learned._open_gate()
+            learned._open_fast_path()
         return learned, self._outputs_of_user(z)
 
     def _predict_row(self, X: Array) -> tuple[Array, Array, Array]:

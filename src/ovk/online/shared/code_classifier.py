@@ -86,10 +86,10 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         -------
         (n,) labels; with ``on_invalid="skip"`` None in rows that were skipped, in an array of objects if there are any
         """
-        if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
-            self._open_gate()
+        if self._fast_path is None and type(X) is np.ndarray and X.shape[:1] == (1,):
+            self._open_fast_path()
         plain = classes is None and sample_weight is None
-        number = self._number_of_row(X, y) if plain and self._gate is not None else None
+        number = self._number_of_row(X, y) if plain and self._fast_path is not None else None
         learned = None if number is None else self._learn_one(X, number)
         if learned is not None:
             winner = learned[1]
@@ -120,34 +120,34 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
     # Single rows ------------------------------------------------------------------------------------------------------
 
     #: The fast path of single rows; its plan has the numbers of the labels, and the codes.
-    _gate: FastPath | None = None
+    _fast_path: FastPath | None = None
 
-    def _open_gate(self) -> None:
+    def _open_fast_path(self) -> None:
         if not hasattr(self, "learner_") or "feature_names_in_" in vars(self):
             return
-        if self.learner_._gate is None:
-            self.learner_._open_gate()
-        if self.learner_._gate is not None:
+        if self.learner_._fast_path is None:
+            self.learner_._open_fast_path()
+        if self.learner_._fast_path is not None:
             numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
-            self._gate = FastPath(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
+            self._fast_path = FastPath(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
 
     def _number_of_row(self, X: Any, y: Any) -> int | None:
         """The number of the label of a row that the fast path accepts, else None."""
-        assert self._gate is not None
-        if type(y) is not np.ndarray or y.shape != (1,) or not self._gate.accepts(self, X):
+        assert self._fast_path is not None
+        if type(y) is not np.ndarray or y.shape != (1,) or not self._fast_path.accepts(self, X):
             return None
         label = y.item()
-        return self._gate.plan[0].get(label) if type(label) in (bool, int, str) else None
+        return self._fast_path.plan[0].get(label) if type(label) in (bool, int, str) else None
 
     def _learn_one(self, X: Array, number: int) -> tuple[Self, int] | None:
         """This classifier after one more row, and the class that it predicts; None where more than the counts changes.
 
         The learner of a classifier is its own: its parameters do not change, and its fast path need not ask again.
         """
-        assert self._gate is not None
-        learner, counts, code = self.learner_, self.counts_, self._gate.plan[1][number]
+        assert self._fast_path is not None
+        learner, counts, code = self.learner_, self.counts_, self._fast_path.plan[1][number]
         seen = int(np.add.reduce(counts.right))
-        if (seen + 1) & seen == 0 or learner._gate is None:
+        if (seen + 1) & seen == 0 or learner._fast_path is None:
             return None
         with thread_for_row():
             learned, z = learner._learn_one(X, code)
@@ -222,7 +222,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
     @reads_snapshot
     def decision_function(self, X: Any) -> Array:
         """Scores: (n,), positive for the second class, with two classes; else (n, K), the largest is predicted."""
-        if self._gate is None or not self._gate.accepts(self, X):
+        if self._fast_path is None or not self._fast_path.accepts(self, X):
             check_is_fitted(self)
             X = check_inputs(self, X, reset=False, dtype=np.float64)
         return self._scores(self.learner_.predict(X))

@@ -182,10 +182,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         (n, d) predictions, (n,) if y was one-dimensional at first; nan in rows that were skipped. Where y was a data
         frame at first, predictions are frames of the same kind
         """
-        if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
+        if self._fast_path is None and type(X) is np.ndarray and X.shape[:1] == (1,):
             with thread_for_row():
-                self._open_gate()
-        if self._gate is not None and sample_weight is None and self._gate.accepts_pair(self, X, y):
+                self._open_fast_path()
+        if self._fast_path is not None and sample_weight is None and self._fast_path.accepts_pair(self, X, y):
             with thread_for_row():
                 learned, z = self._learn_one(X, y.reshape(-1))
             self.__dict__ = learned.__dict__
@@ -223,13 +223,13 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     # Single rows ------------------------------------------------------------------------------------------------------
 
     #: The fast path of single rows; None where they all go the general way.
-    _gate: FastPath | None = None
+    _fast_path: FastPath | None = None
 
     def _row_plan(self) -> Any:
         """The plan of the fast path, None if `_learn_one` cannot learn the next row."""
         return None
 
-    def _open_gate(self) -> None:
+    def _open_fast_path(self) -> None:
         """Open the fast path if the next row can be learned by itself; files and copies have none."""
         named = self.output_frame_ is not None or "feature_names_in_" in vars(self)
         if self.held_ is not None or named or not hasattr(self, "single_output_"):
@@ -238,7 +238,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         plan = self._row_plan()
         if plan is not None:
             outputs = (1,) if self.single_output_ else (1, self.n_outputs_)
-            self._gate = FastPath(self, (1, self.n_features_in_), outputs, plan)
+            self._fast_path = FastPath(self, (1, self.n_features_in_), outputs, plan)
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         """This learner after one more row, (1, p) and (d,) without gaps, and the prediction of the row, (d,).
