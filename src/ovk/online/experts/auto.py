@@ -30,6 +30,11 @@ def _new_inputs(model: Any, X: Any) -> Array:
     return inputs
 
 
+def _add_inputs(model: AutoStream | AutoStreamClassifier, count: int) -> None:
+    model.mixture_ = model.mixture_.with_inputs(count)
+    model.n_features_in_ += count
+
+
 @reads_snapshot
 def _expert_weights(model: AutoStream | AutoStreamClassifier) -> dict[str, Array]:
     """Weight of each expert in the next prediction, for each output: (d,) arrays by name."""
@@ -96,6 +101,7 @@ class AutoStream(StreamRegressor):
     _state_classes = {"mixture_": ExpertMixture}
     expert_weights_ = property(_expert_weights)
     effective_window_ = property(_effective_window)
+    _add_inputs = _add_inputs
 
     def __init__(self, *, lag: bool = True) -> None:
         self.lag = lag
@@ -204,6 +210,7 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
     _state_classes = {"mixture_": ExpertMixture}
     expert_weights_ = property(_expert_weights)
     effective_window_ = property(_effective_window)
+    _add_inputs = _add_inputs
 
     def __init__(self, *, lag: bool = True) -> None:
         self.lag = lag

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk.base import Array, Labels, Parameters, Transactional, check_inputs, reads_snapshot
 from ovk.objectives import Novelty
 from ovk.online.first_order.olok import OLOK
+from ovk.online.shared.learner import add_features
 
 
 @dataclass(eq=False, repr=False)
@@ -84,6 +85,10 @@ class NoveltyDetector(OutlierMixin, Transactional, Parameters):
                 work.learner_ = self._learner()
             work.learner_.partial_fit(X)
         return self
+
+    def _add_inputs(self, count: int) -> None:
+        add_features(self.learner_, count)
+        self.n_features_in_ += count
 
     @property
     @reads_snapshot

@@ -477,6 +477,10 @@ class OLOK(StreamRegressor):
         loss.check(rows.Y)
         return rows
 
+    def _add_inputs(self, count: int) -> None:
+        self._widen(count)
+        self.support_.add_columns(count)
+
     @reads_snapshot
     def memory_needed(self, n_rows: int) -> int:
         """Bytes that the support points will take after `n_rows` rows if none is dropped."""
@@ -720,5 +724,5 @@ class OLOKClassifier(CodedClassifier):
         margin = isinstance(as_loss(self.learner_.loss), MarginLoss)
         return 2.0 * np.eye(classes) - 1.0 if margin else simplex_code(classes)
 
-    def _learner(self, classes: int) -> OLOK:
+    def _learner(self) -> OLOK:
         return OLOK(**{**self.get_params(deep=False), "loss": "hinge" if self.loss is None else self.loss})

@@ -144,6 +144,10 @@ class KAWV(StreamRegressor):
         else:
             self._stack()
 
+    def _add_inputs(self, count: int) -> None:
+        self._widen(count)
+        self.rows_.add_columns(count)
+
     def _stack(self) -> None:
         """Let all outputs share one factor from here on, and put the rows so far into it."""
         X, Y, roots = self.rows_.with_weights()
