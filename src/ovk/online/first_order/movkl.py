@@ -132,9 +132,7 @@ class OnlineMovKL(StreamRegressor):
         pattern = OLOK(alpha=1e-3, schedule="auto", warm_up=0) if self.learner is None else self.learner
         self.learners_ = [clone(pattern).set_params(kernel=kernel) for kernel in resolved]
         self.losses_, self.slopes_ = np.zeros(len(resolved)), np.zeros(len(resolved))
-        self.largest_ = 0.0
-        self.t_ = 0
-        self.n_outputs_ = d
+        self.largest_, self.t_ = 0.0, 0
 
     def _given(self) -> list[OperatorKernel]:
         if self.kernels is None:

@@ -280,12 +280,6 @@ class OLOK(StreamRegressor):
         return values[:, 0] if self.single_output_ else self._named(values, X)
 
     @property
-    def n_outputs_(self) -> int:  # type: ignore[override]
-        """Number of outputs."""
-        check_is_fitted(self, "support_")
-        return int(self.support_.A.shape[2])
-
-    @property
     @reads_snapshot
     def expansion_(self) -> Expansion:
         """The current function f(x) = sum_i K(x, x_i) a_i (the mean of all iterates with `average`)."""

@@ -126,7 +126,7 @@ def start(model: Any, rows: Rows) -> None:
     # A sum of kernels times one operator is the product with their sum, which costs a factorisation of m, not m d.
     model.kernel_ = resolved.as_separable() or resolved
     refuse_overflow(model, model.kernel_, X)
-    model.n_outputs_, model.t_, model.cumulative_loss_ = d, 0, 0.0
+    model.t_, model.cumulative_loss_ = 0, 0.0
     model._start_state(X, d)
 
 

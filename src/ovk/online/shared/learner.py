@@ -106,6 +106,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     """
 
     single_output_: bool
+    n_outputs_: int
     n_skipped_: int
     kernel_: OperatorKernel
     t_: int
@@ -261,7 +262,8 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         """Start with the first rows, or with a warm-up of at most `most` rows."""
         size = self._warm_up_rows() if most is None else min(self._warm_up_rows(), most)
         self.input_units_ = self.output_units_ = self.held_ = None
-        self.single_output_, self.n_skipped_ = rows.single, getattr(self, "n_skipped_", 0)
+        self.single_output_, self.n_outputs_ = rows.single, rows.Y.shape[1]
+        self.n_skipped_ = getattr(self, "n_skipped_", 0)
         if size:
             self.held_ = HeldRows(size, LearnedRows.empty(rows.X.shape[1], rows.Y.shape[1]))
         else:
