@@ -139,11 +139,8 @@ class WithIntervals(Transactional, Parameters):
         F = RowByRow(REGRESSION, self.learner_).predict_then_learn(X, Y, Y[:1].size, weights=sample_weight)
         return F.reshape(Y.shape), Y
 
-
-@add_features.register
-def _(model: WithIntervals, count: int) -> None:
-    with model._transaction() as work:
-        add_features(work.learner_, count)
+    def _add_inputs(self, count: int) -> None:
+        add_features(self.learner_, count)
 
 
 def _named(regions: Regions, learner: Any, X: Any) -> Regions:
