@@ -4,6 +4,7 @@ import copy
 from datetime import timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import SGDClassifier, SGDRegressor
@@ -71,18 +72,30 @@ def test_baselines():
     assert majority.accuracy == pytest.approx(3 / 5)
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA], ids=str)
 @pytest.mark.parametrize("make", [AutoStreamClassifier, lambda: PKAWVClassifier(Gaussian(1.0)), SGDClassifier])
-def test_missing_labels_are_not_counted_and_classes_may_come_late(make):
+def test_missing_labels_are_not_counted_and_classes_may_come_late(make, missing):
     X, y = rows()
     y = y.astype(object)
     y[:100] = np.where(y[:100] == "c", "a", y[:100])
-    y[::7] = None
+    y[::7] = missing
     result = progressive(make(), X, y, chunk_size=64)
     assert result.n_missing == len(y[::7])
     assert result.predictions[7] in {"a", "b", "c"}
     assert result.model.confusion.sum() == 400 - result.n_missing
     assert result.model.accuracy > 0.55
     assert set(result.classes) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_labels_of_a_nullable_column_may_be_missing(delay):
+    X, y = rows()
+    column = pd.Series(y, dtype="string")
+    column[::7] = pd.NA
+    expected = progressive(AutoStreamClassifier(), X, np.where(column.isna(), None, y), delay=delay)
+    result = progressive(AutoStreamClassifier(), X, column, delay=delay)
+    assert result.n_missing == len(y[::7])
+    assert_array_equal(result.predictions, expected.predictions)
 
 
 def test_untested_rows_are_not_counted():

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from ovk.base import Array, Times, check_int, is_fitted_name, positive
+from ovk.base import Array, Times, check_int, is_fitted_name, missing_labels, positive
 
 T = TypeVar("T")
 
@@ -225,7 +225,7 @@ class RowByRow:
         rows = [row for row in rows if row.weight is None or row.weight != 0]
         blocks = self.task.learns_blocks(self.model)
         if not blocks:
-            whole = [row for row in rows if not _missing(row.y).any()]
+            whole = [row for row in rows if not missing_labels(row.y).any()]
             self.n_skipped, rows = self.n_skipped + len(rows) - len(whole), whole
         options = {} if self.task.numeric else {"classes": np.asarray(classes)}
         for some in [rows] if blocks and rows else [[row] for row in rows]:
@@ -233,9 +233,4 @@ class RowByRow:
                 options["sample_weight"] = np.concatenate([row.weight for row in some])
             X, y = np.concatenate([row.X for row in some]), np.concatenate([row.y for row in some])
             learn_rows(self.model, X, y, [row.last for row in some], **options)
-            self._knows = self._knows or not _missing(y).all()
-
-
-def _missing(y: Any) -> Any:
-    """Which targets are None or nan."""
-    return np.array([one is None or one != one for one in np.ravel(y).tolist()])
+            self._knows = self._knows or not missing_labels(y).all()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from ovk.base import Array, Labels, Mask, State, Times
+from ovk.base import Array, Labels, Mask, State, Times, missing_labels
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.delayed import Incremental, OnlineClassifier, OnlineLearner
 from ovk.online import CodedClassifier
@@ -586,7 +586,7 @@ class Classification(Task[ClassScores], kind="classification"):
 
     def predict_then_learn(self, model: Any, X: Array, y: Any, classes: Any, **options: Any) -> Array:
         if first := "classes_" not in vars(model):
-            known, weights = np.array([one is not None for one in y.tolist()]), options.get("sample_weight")
+            known, weights = ~missing_labels(y), options.get("sample_weight")
             if not (known if weights is None else known & (weights > 0.0)).any():
                 return np.full((len(X), len(classes)), 1.0 / len(classes))
         # One that must know its classes at the start is told; the others find them one after the other.
@@ -666,9 +666,9 @@ def task_of(model: Any) -> Task[Any]:
 
 
 def encoded(y: Any, classes: Any = None) -> tuple[Array, Labels]:
-    """(n,) codes of labels, nan where one is None or nan, and the classes: those given and those found, sorted."""
+    """(n,) codes of labels, nan where missing, and the classes: those given and those found, sorted."""
     labels = np.asarray(y)
-    missing = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+    missing = missing_labels(labels)
     if labels.ndim != 1 or missing.all():
         raise ValueError(f"y must be one column of labels, some of them known, got shape {labels.shape}")
     seen = labels[~missing]
