@@ -245,7 +245,7 @@ def test_regions_and_learn_in_turn_are_regions_then_learn(method, region, d):
 
 def test_seasons_and_late_labels_exclude_each_other():
     method = ConformalPID(0.8, season=3)
-    with pytest.raises(ValueError, match="season must be None where labels come late, got 3"):
+    with pytest.raises(ValueError, match="season must be None with delayed labels, got 3"):
         method.learn(method.regions(np.zeros((1, 1))), [[1.0]])
 
 

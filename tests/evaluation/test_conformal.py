@@ -76,7 +76,7 @@ def test_rolling_quantiles_equal_their_twin(window, step, rate):
     for coverage in (0.5, 0.8, 0.9995):
         assert_array_equal(method.half_widths(coverage, 1), method.at(coverage).regions(np.zeros(1)).upper[0])
     assert_array_equal(RollingConformal(0.8).half_widths(0.5, 2), [np.inf, np.inf])
-    with pytest.raises(ValueError, match="region 'each'"):
+    with pytest.raises(ValueError, match="region must be 'each' for half widths, got 'box'"):
         RollingConformal(0.8, region="box").half_widths(0.5, 2)
 
 
@@ -139,7 +139,7 @@ def test_rolling_quantiles_cover_rows_like_the_last_ones():
 def test_joint_scores_equal_their_twin(form, memory):
     R = residuals(80, d=3)
     decay = 1.0 if memory is None else 1 - 1 / memory
-    score = ACI(region=form, memory=memory)._started(3)
+    score = ACI(region=form, memory=memory)._joint_score(3)
     found = []
     for r in R:
         found.append(score.score(r, np.ones(3, dtype=bool)))
@@ -409,7 +409,7 @@ def test_looking_changes_nothing(Method):
 def test_errors_name_what_is_wrong():
     with pytest.raises(ValueError, match="coverage must be a number in"):
         ACI(1.5).regions_then_learn(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="region must be 'each', 'box', 'ellipsoid', got 'ball'"):
+    with pytest.raises(ValueError, match="region must be 'each', 'box' or 'ellipsoid', got 'ball'"):
         ACI(region="ball").regions_then_learn(np.zeros(3), np.zeros(3))
     with pytest.raises(ValueError, match="same shape"):
         ACI().regions_then_learn(np.zeros(3), np.zeros(4))
@@ -424,7 +424,7 @@ def test_errors_name_what_is_wrong():
     method = ACI()
     method.regions_then_learn(np.zeros(3), np.ones(3))
     before = method.trackers_[0].level
-    with pytest.raises(ValueError, match="has seen 1 outputs, got 2"):
+    with pytest.raises(ValueError, match="has learned from 1 outputs, got 2"):
         method.regions_then_learn(np.zeros((3, 2)), np.ones((3, 2)))
     assert method.trackers_[0].level == before
     with pytest.raises(ValueError, match="intervals must be a method"):

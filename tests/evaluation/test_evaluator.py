@@ -7,7 +7,7 @@ from sklearn.linear_model import SGDRegressor
 from ovk import OLOK, load, progressive, save
 from ovk.app.tables import chunks
 from ovk.evaluation import Evaluator, LastValue, RefittedRidge, RunningMean
-from ovk.evaluation.running import FARTHEST, Scaling, Standardised
+from ovk.evaluation.running import MAX_DEVIATIONS, Scaling, Standardised
 from ovk.persistence import register
 
 
@@ -90,12 +90,12 @@ def test_robust_scaling_fills_and_draws_in():
     X = np.array([[np.nan, 1e300], [-1e300, 0.0]])
     scaled = scaling.scale(X, np.array([[1e300], [np.nan]]))
     assert scaled.X[0, 0] == 0.0
-    assert scaled.X[0, 1] == FARTHEST
-    assert scaled.X[1, 0] == -FARTHEST
-    np.testing.assert_array_equal(scaled.Y[:, 0], [FARTHEST, np.nan])
+    assert scaled.X[0, 1] == MAX_DEVIATIONS
+    assert scaled.X[1, 0] == -MAX_DEVIATIONS
+    np.testing.assert_array_equal(scaled.Y[:, 0], [MAX_DEVIATIONS, np.nan])
     np.testing.assert_array_equal(scaling.scale_inputs(X).X, scaled.X)
 
 
 def test_scaling_before_anything_was_seen():
-    with pytest.raises(ValueError, match="nothing was scaled yet"):
+    with pytest.raises(ValueError, match="no rows have been scaled yet"):
         Standardised(running=True).scale_inputs(np.zeros((1, 2)))

@@ -250,7 +250,7 @@ class Evaluator(State, Registered):
         for rows in self.drift.pieces(self.model, self.n_rows, self.n_rows + len(y)):
             some = None if weights is None else weights[rows]
             F.append(self._timed(0, self._predict, scaled.X[rows], y[rows], Y.shape[1], some))
-            self.drift.look(self.model, self.n_rows + rows.stop)
+            self.drift.observe(self.model, self.n_rows + rows.stop)
         return scaled.restore(np.concatenate(F)) if self.task.numeric else np.concatenate(F)
 
     def _predict(self, X: Array, y: Any, d: int, weights: Array | None) -> Array:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk.base import Array, Labels, Times, check_int, unnamed
-from ovk.evaluation.running import DriftResult
-from ovk.evaluation.task import MAX_NAMES, ScoreTable, Task, checkpoints, encoded, ratio
+from ovk.evaluation.running import DriftResult, ratio
+from ovk.evaluation.task import MAX_NAMES, ScoreTable, Task, checkpoints, encoded
 from ovk.intervals import Regions
 
 # A stretch of a stream: which rows it has, and the errors on them alone.

@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from ovk.base import Array, Labels, Mask, State, Times, missing_labels
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.delayed import Incremental, OnlineClassifier, OnlineLearner
+from ovk.evaluation.running import ratio
 from ovk.online import CodedClassifier
 
 # Scores of one learner, noted at checkpoints of the stream.
@@ -136,11 +137,6 @@ class RegressionScores(Scores, kind="regression"):
     def _mean(self, sums: Array, which: int) -> Array:
         parts = np.split(sums, 3, axis=-1)
         return ratio(parts[which], parts[0])
-
-
-def ratio(sums: Array, counts: Array) -> Array:
-    """Means from sums, nan where there is nothing."""
-    return sums / np.where(counts > 0, counts, np.nan)
 
 
 @dataclass
