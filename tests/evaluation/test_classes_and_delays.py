@@ -107,7 +107,7 @@ def test_what_a_classifier_cannot_be_evaluated_with():
     X, y = rows(20)
     with pytest.raises(ValueError, match="y must be one column of labels, some of them known"):
         progressive(AutoStreamClassifier(), X, [None] * 20)
-    with pytest.raises(ValueError, match="AutoStreamClassifier is a classifier: give its labels as Y"):
+    with pytest.raises(ValueError, match="AutoStreamClassifier is a classifier: pass its labels as Y"):
         progressive(AutoStreamClassifier(), X, targets=0)
     with pytest.raises(ValueError, match="intervals must be None for a classifier"):
         progressive(AutoStreamClassifier(), X, y, intervals=0.9)
@@ -179,7 +179,7 @@ def test_baselines_wait_like_the_model_and_rows_before_the_first_label_are_not_t
     assert_allclose(found.baselines[2].mse, np.mean((np.array(guesses) - Y[delay + 1 :]) ** 2, axis=0))
     assert "labels 5 rows late" in found.summary()
     assert "6 rows before them learned, not tested" in found.summary()
-    with pytest.raises(ValueError, match="before any was tested: lower untested, or the delay"):
+    with pytest.raises(ValueError, match="rows without a test: lower untested or the delay"):
         progressive(PKAWV(Gaussian(1.0)), X[:5], Y[:5], delay=5, progress=False)
 
 
@@ -282,7 +282,7 @@ def test_intervals_around_a_model_that_knows_something():
 def test_late_labels_with_intervals_are_saved_whole(tmp_path):
     X = rows(40)[0]
     learner = DelayedLabels(WithIntervals(PKAWV(Gaussian(1.0)), 0.8), max_pending=12)
-    with pytest.raises(TypeError, match=r"got DelayedLabels: .* there is DelayedLabels\(WithIntervals\(model\)\)"):
+    with pytest.raises(TypeError, match=r"got DelayedLabels: .* use DelayedLabels\(WithIntervals\(model\)\)"):
         WithIntervals(DelayedLabels(PKAWV())).partial_fit(X, X[:, 0])
     with pytest.raises(TypeError, match=r"use DelayedLabels\(WithIntervals\(model, 0.9\)\)"):
         DelayedLabels(PKAWV()).predict_regions(X)
@@ -343,10 +343,10 @@ def test_clocks_that_are_refused():
     y = X[:, 0]
     time = np.arange(6.0)
     for clock, delay, message in [
-        (time[::-1], 1, "time must not be missing or decrease, but row 1 holds 4.0 after 5.0: sort the rows"),
-        (np.where(time == 2, np.nan, time), 1, "row 2 holds nan"),
+        (time[::-1], 1, "time must not be missing or decrease, got 4.0 after 5.0 in row 1: sort the rows"),
+        (np.where(time == 2, np.nan, time), 1, "got nan after 1.0 in row 2"),
         (time[:4], 1, "time must have an entry for each of the 6 rows, got 4"),
-        (time, timedelta(1), "delay must be a number >= 0, as time holds numbers"),
+        (time, timedelta(1), "delay must be a number >= 0, got"),
         (time, -1, "delay must be"),
         (time.astype("datetime64[D]"), 1, "delay must be a timedelta >= 0"),
         ([["a"] * 6], 1, "time must be one column of numbers or of dates"),
@@ -354,7 +354,7 @@ def test_clocks_that_are_refused():
         with pytest.raises(ValueError, match=message):
             progressive(PKAWV(Gaussian(1.0)), X, y, delay=delay, time=clock, progress=False)
     pieces = iter([(X[:3], y[:3]), (X[3:], y[3:])])
-    with pytest.raises(ValueError, match="time must have an entry for each row, but has 4 and more rows come"):
+    with pytest.raises(ValueError, match="time must have an entry for each row, got 4 entries and more rows"):
         progressive(PKAWV(Gaussian(1.0)), pieces, delay=1, time=time[:4], progress=False)
 
 

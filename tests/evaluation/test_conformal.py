@@ -525,7 +525,7 @@ def test_a_learner_with_intervals_is_saved_whole(tmp_path):
 
 
 def test_before_learning():
-    with pytest.raises(ValueError, match="has not learned anything yet"):
+    with pytest.raises(ValueError, match="WithIntervals is not fitted"):
         WithIntervals(OLOK()).predict(np.zeros((1, 2)))
 
 
@@ -596,10 +596,10 @@ def test_rows_without_bounds_are_counted_of_the_outcomes():
     X, Y = stream(300, d=2)
     Y[::2, 1] = np.nan
     text = progressive(OLOK(), X, Y, intervals=0.8).summary()
-    line = next(line for line in text.splitlines() if "had no bounds" in line)
-    assert re.fullmatch(r"\d of 299 outcomes of y0, \d of 150 outcomes of y1 had no bounds: too few.*", line)
+    line = next(line for line in text.splitlines() if "had infinite intervals" in line)
+    assert re.fullmatch(r"\d of 299 outcomes of y0, \d of 150 outcomes of y1 had infinite intervals: too few.*", line)
     text = progressive(OLOK(), *stream(300, d=2), intervals=0.8).summary()
-    assert re.search(r"\d of 299 outcomes of each output had no bounds", text)
+    assert re.search(r"\d of 299 outcomes of each output had infinite intervals", text)
     assert "mean of outputs" in text
 
 

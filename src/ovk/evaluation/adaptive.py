@@ -75,10 +75,6 @@ class ACI(Conformal):
     memory : int or None
         Number of rows over which the scale and the covariance of the residuals decay, for streams that drift; None
         weights all rows equally.
-    bounds : (low, high), or such a pair for each output, or None
-        Bounds of the outputs, such as ``(0, None)`` for a power. Predictions, intervals, boxes and the box around an
-        ellipsoid are clipped to them, which does not change the coverage. An outcome outside its bounds counts as
-        missed, with a warning.
     rate : float > 0
         Step of the level. Larger values adapt to shifts earlier, and the width varies more.
     window : int
@@ -86,6 +82,10 @@ class ACI(Conformal):
     widest : float >= 1 or None
         If the quantile is infinite, the radius is this factor times the largest of the recent scores; None for infinite
         intervals, as in the paper.
+    bounds : (low, high), or such a pair for each output, or None
+        Bounds of the outputs, such as ``(0, None)`` for a power. Predictions, intervals, boxes and the box around an
+        ellipsoid are clipped to them, which does not change the coverage. An outcome outside its bounds counts as
+        missed, with a warning.
 
     See Also
     --------
@@ -207,7 +207,7 @@ class ConformalPID(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory, bounds
+    coverage, region, memory
         As in `ACI`.
     rate : float > 0
         Step of the radius at each miss, relative to the largest of the last `window` scores.
@@ -221,6 +221,8 @@ class ConformalPID(Conformal):
     season : int, optional
         Number of rows in a season, such as 24 for hourly data; adds a forecast from the scores at the same position of
         past seasons.
+    bounds
+        As in `ACI`.
 
     See Also
     --------
@@ -375,10 +377,12 @@ class StronglyAdaptive(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory, bounds
+    coverage, region, memory
         As in `ACI`.
     lifetime : int
         Number of rows for which the shortest-lived experts are active.
+    bounds
+        As in `ACI`.
 
     See Also
     --------

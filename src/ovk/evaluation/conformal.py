@@ -497,7 +497,7 @@ class RollingConformal(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory, bounds
+    coverage, region, memory
         As in `ACI`.
     window : int
         Number of recent scores in the quantile.
@@ -505,6 +505,8 @@ class RollingConformal(Conformal):
         Number of scores between two refreshes.
     rate : float in [0, 1]
         Step of the quantile level at each miss; 0 always uses the level `coverage`.
+    bounds
+        As in `ACI`.
 
     See Also
     --------
