@@ -563,7 +563,7 @@ def test_widths_of_outputs_in_several_units_can_be_compared():
     assert display.title == "80% intervals (ACI)"
     curves = np.array([line.get_ydata() for line in display.axes_[-1].lines])
     assert_allclose(np.median(curves, axis=1), 1.0, rtol=0.01)
-    assert display.axes_[-1].get_ylabel() == "width over\nits median"
+    assert display.axes_[-1].get_ylabel() == "width /\nmedian width"
     median = f"{np.median(display.width[:, 1]):,.0f}"
     assert f"y1 (median width {median})" in [text.get_text() for text in display.figure_.legends[0].get_texts()]
 
@@ -581,7 +581,7 @@ def test_a_band_around_the_last_predictions():
         RecentDisplay.from_result(plain)
     with pytest.raises(ValueError, match=r"run progressive with intervals=0\.9 and keep='all'"):
         RecentDisplay.from_result(progressive(OLOK(), X, Y))
-    with pytest.raises(ValueError, match="output must be a name or a number of y0, y1, got 'y7'"):
+    with pytest.raises(ValueError, match="output must be the name or number of one of y0, y1, got 'y7'"):
         RecentDisplay.from_result(result, "y7")
 
 
@@ -607,7 +607,7 @@ def test_display_needs_intervals():
     X, Y = stream(50)
     with pytest.raises(ValueError, match="has no intervals"):
         IntervalDisplay.from_result(progressive(OLOK(), X, Y))
-    with pytest.raises(ValueError, match="nothing to draw"):
+    with pytest.raises(ValueError, match="no rows to draw"):
         IntervalDisplay.from_result(progressive(OLOK(), X[:0], Y[:0], intervals=0.9))
 
 

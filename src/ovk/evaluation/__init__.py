@@ -8,7 +8,7 @@ from ovk.evaluation.deployment import DelayedLabels, WithIntervals
 from ovk.evaluation.evaluator import Evaluator, progressive
 from ovk.evaluation.regret import Regret, regret
 from ovk.evaluation.result import IntervalResult, ProgressiveResult, stretch
-from ovk.evaluation.running import DriftResult, PageHinkley, RunningMoments, Standardised
+from ovk.evaluation.running import DriftResult, PageHinkley, RunningMoments, Standardised, ratio
 from ovk.evaluation.sources import Chunk, Chunks, Table, chunks
 from ovk.evaluation.task import ALIKE, CLASSIFICATION, REGRESSION, Scores, ScoreTable, Task, is_share, printable
 from ovk.intervals import Regions, rows_needed
