@@ -110,7 +110,7 @@ def test_field_checks_its_points():
         (make_vector_field, {"mixture": 2}, r"mixture must be a number in \[0, 1\]"),
         (make_vector_field, {"box": (1, 0)}, "box must be"),
         (make_vector_field, {"box": (0, np.inf)}, "box must be"),
-        (make_vector_field, {"length_scale": 0.01}, "length_scale must be at least 1/30"),
+        (make_vector_field, {"length_scale": 0.01}, "length_scale must be at least .*, 1/30 of the box, got 0.01"),
     ],
 )
 def test_arguments_refused(make, wrong, message):

@@ -1,4 +1,4 @@
-"""Data for examples and tests: generators, and a small real data set that comes with the package."""
+"""Data for examples and tests: generators and a small real data set."""
 
 from __future__ import annotations
 

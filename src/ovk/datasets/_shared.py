@@ -1,4 +1,4 @@
-"""What loaders and generators share: the Bunch that they return, and one kind of random generator."""
+"""Functions that loaders and generators share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ovk.base import Loaded, RandomState, check_int
 
 
 def bundle(return_X_y: bool, **fields: Any) -> Loaded:
-    """The Bunch of a data set, or only its data and target."""
+    """The Bunch of a data set, or its data and target."""
     return (fields["data"], fields["target"]) if return_X_y else Bunch(**fields)
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """A Generator: the one given, or one seeded by the integer, by draws of the RandomState or by nothing."""
+    """The given Generator, or one seeded by the integer, by draws of the RandomState or at random."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
     if random_state is None or isinstance(random_state, np.random.Generator):

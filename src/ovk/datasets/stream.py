@@ -1,4 +1,4 @@
-"""A stream of rows with related outputs, missing labels and a drift."""
+"""A stream of rows with related outputs, missing labels and drift."""
 
 from __future__ import annotations
 
@@ -19,44 +19,47 @@ def make_stream(
     random_state: RandomState = None,
     return_X_y: bool = False,
 ) -> Loaded:
-    r"""Draw a stream whose outputs share a function that moves as time goes by.
+    r"""Draw a stream with drift whose outputs share a function.
 
     .. math:: y_{tq} = g(x_t + s_t) + \text{own} \; h_q(x_t) + \epsilon_{tq}, \quad x_t \sim U[-2, 2]^2
 
     g and every h_q are sums of twelve random waves with variance 1. The shift :math:`s_t` grows from 0 to `drift`,
-    along the diagonal, over the second third of the stream: what was learned of g in the first third is then at the
-    wrong place.
+    along the diagonal, over the second third of the stream.
 
     Parameters
     ----------
     n_samples, n_outputs : int
-        Sizes n and d.
+        Numbers n of rows and d of outputs.
     missing : float in [0, 1)
-        Part of the labels that were not observed, at random.
+        Share of missing labels, chosen at random.
     drift : float >= 0
-        How far g moves.
+        Distance by which g is shifted.
     own : float >= 0
-        How much of an output is its own.
+        Amplitude of the functions h_q of the individual outputs.
     noise : float >= 0
         Standard deviation of the noise.
     random_state : int, Generator, RandomState or None
-        Seed or generator of waves, inputs, noise and gaps.
+        Seed or generator.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
     Returns
     -------
     Bunch
-        `data` (n, 2), `target` (n, d) with nan where missing, `truth` (n, d) without noise or gaps, `feature_names`,
-        `target_names`, `DESCR`.
+        `data` (n, 2), `target` (n, d) with nan where missing, `truth` (n, d) without noise and complete,
+        `feature_names`, `target_names`, `DESCR`.
+
+    See Also
+    --------
+    ovk.progressive, load_us_economy
 
     Examples
     --------
     >>> import numpy as np
     >>> from ovk.datasets import make_stream
     >>> stream = make_stream(500, 4, random_state=0)
-    >>> stream.target.shape, bool(0.85 < np.isnan(stream.target).mean() < 0.95)
-    ((500, 4), True)
+    >>> stream.target.shape, np.isnan(stream.target).mean().round(1)
+    ((500, 4), np.float64(0.9))
     """
     n, d = check_int(n_samples, "n_samples"), check_int(n_outputs, "n_outputs")
     part = in_interval(missing, "missing", 0.0, 1.0)
