@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovk.datasets import BumpField, make_stream, make_vector_field
-from ovk.datasets._shared import as_generator
+from ovk.datasets.generators import as_generator
 
 
 def jacobian(field, X, step=1e-5):

@@ -7,7 +7,7 @@ from importlib.resources import files
 import numpy as np
 
 from ovk.base import Array, Loaded, check_int
-from ovk.datasets._shared import bundle
+from ovk.datasets.generators import bundle
 
 #: Indicators that are converted to growth over four quarters in percent, with their names in the file.
 _GROWTH = {

@@ -10,7 +10,7 @@ from scipy.fft import irfft, irfft2, rfft, rfft2
 
 from ovk.base import Array, Loaded, RandomState, check_int, positive, track
 from ovk.curves import Grid, ProductGrid
-from ovk.datasets._shared import as_generator, bundle
+from ovk.datasets.generators import as_generator, bundle
 
 #: Number of flows and of curves in a batch, small enough for the processor's cache.
 _FLOW_BATCH, _CURVE_BATCH = 4, 64

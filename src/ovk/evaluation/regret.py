@@ -34,7 +34,7 @@ class Regret:
 
     See Also
     --------
-    regret, ovk.plotting.RegretDisplay
+    regret, ProgressiveResult
 
     Examples
     --------
@@ -99,7 +99,7 @@ def regret(predictions: Any, comparator: Any, *, X: Any = None, Y: Any = None) -
 
     See Also
     --------
-    progressive, ovk.plotting.RegretDisplay
+    progressive, Regret
 
     Examples
     --------

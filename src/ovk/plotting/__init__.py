@@ -11,7 +11,7 @@ from ovk.plotting.intervals import (
 )
 from ovk.plotting.prediction import FunctionalPredictionDisplay, PredictionDisplay, VectorFieldDisplay
 from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay
-from ovk.plotting.stream import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay, RegretDisplay, SupportDisplay
+from ovk.plotting.stream import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay, SupportDisplay
 from ovk.plotting.structure import (
     JacobianDisplay,
     NetworkDisplay,
@@ -35,7 +35,6 @@ __all__ = [
     "PredictionDisplay",
     "ProgressiveErrorDisplay",
     "RecentDisplay",
-    "RegretDisplay",
     "ResidualDisplay",
     "SeriesDisplay",
     "SupportDisplay",

@@ -12,12 +12,6 @@ from ovk.base import Array, check_int, unnamed
 from ovk.curves import Grid, ProductGrid
 from ovk.plotting.display import BLUE, ORANGE, Display, draw_band, own_names
 
-#: Advice for models of several inputs.
-OTHER_DISPLAYS = (
-    "use sklearn.metrics.PredictionErrorDisplay.from_predictions(Y[:, 0], model.predict(X)[:, 0]), or for intervals "
-    "ovk.plotting.IntervalDisplay.from_estimator(model, X, Y)"
-)
-
 
 class PredictionDisplay(Display):
     """Predictions of a model with one input, with two standard deviations and the data.
@@ -69,9 +63,9 @@ class PredictionDisplay(Display):
         check_is_fitted(estimator)
         if estimator.n_features_in_ != 1:
             curves = getattr(estimator, "grid_", None) is not None
+            other = "FunctionalPredictionDisplay" if curves else "IntervalDisplay or sklearn's PredictionErrorDisplay"
             raise ValueError(
-                f"PredictionDisplay requires a model with one input, got {estimator.n_features_in_}: "
-                + ("use FunctionalPredictionDisplay for curves" if curves else OTHER_DISPLAYS)
+                f"PredictionDisplay requires a model with one input, got {estimator.n_features_in_}: use {other}"
             )
         support = np.asarray(estimator.X_fit_)[:, 0]
         margin = 0.05 * np.ptp(support)

@@ -1,4 +1,4 @@
-"""Displays of a stream: scores of a model and its baselines, regret, support points, drift, confusion matrix."""
+"""Displays of a stream: scores of a model and its baselines, support points, drift, confusion matrix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk.base import Array
-from ovk.evaluation import DriftResult, ProgressiveResult, Regret
+from ovk.evaluation import DriftResult, ProgressiveResult
 from ovk.plotting.display import (
     BLUE,
     LINES,
@@ -166,7 +166,7 @@ class SupportDisplay(RowCurves):
 
     See Also
     --------
-    ProgressiveErrorDisplay, RegretDisplay
+    ProgressiveErrorDisplay, ovk.OLOK
 
     Examples
     --------
@@ -190,43 +190,6 @@ class SupportDisplay(RowCurves):
 
     def plot(self, ax: Any = None) -> Self:
         super().plot(ax).ax_.set_ylim(bottom=0)
-        return self
-
-
-class RegretDisplay(RowCurves):
-    """Regret against the number of rows: flat while the learner is as good as the best fixed function.
-
-    Parameters
-    ----------
-    rows, curves, titles, label, alarms, logarithmic
-        As in `ProgressiveErrorDisplay`.
-
-    See Also
-    --------
-    ProgressiveErrorDisplay, ovk.evaluation.regret
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OLOK, OVKRidge, progressive
-    >>> from ovk.evaluation import regret
-    >>> from ovk.plotting import RegretDisplay
-    >>> X = np.linspace(0, 9, 200)[:, None]
-    >>> found = regret(progressive(OLOK(), X, np.sin(X), keep="all"), OVKRidge())
-    >>> list(RegretDisplay.from_regret(found, plot=False).curves)
-    ['against its loss', 'against loss and penalty']
-    """
-
-    @classmethod
-    def from_regret(cls, found: Regret, *, ax: Any = None, plot: bool = True) -> Self:
-        """The curves of `ovk.evaluation.regret`."""
-        curves = {"against its loss": found.curve, "against loss and penalty": found.regularised_curve}
-        columns = {name: curve[:, None] for name, curve in curves.items()}
-        titles = ("Regret against the best fixed function",)
-        return cls(found.rows, columns, titles, "regret", logarithmic=False)._drawn(ax, plot)
-
-    def plot(self, ax: Any = None) -> Self:
-        super().plot(ax).ax_.axhline(0, color="0.6", linewidth=1)
         return self
 
 
