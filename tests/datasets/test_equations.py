@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ovk.datasets import make_burgers, make_navier_stokes
-from ovk.datasets.operators import burgers, forcing_waves, vorticity
+from ovk.datasets.equations import burgers, forcing_waves, vorticity
 
 
 def order(solve, steps):

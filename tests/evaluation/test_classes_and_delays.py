@@ -111,7 +111,7 @@ def test_what_a_classifier_cannot_be_evaluated_with():
         progressive(AutoStreamClassifier(), X, targets=0)
     with pytest.raises(ValueError, match="intervals must be None for a classifier"):
         progressive(AutoStreamClassifier(), X, y, intervals=0.9)
-    with pytest.raises(ValueError, match="baselines must hold 'last', 'majority' or baselines"):
+    with pytest.raises(ValueError, match="baselines must be 'last', 'majority' or baselines"):
         progressive(AutoStreamClassifier(), X, y, baselines=["mean"])
     with pytest.raises(TypeError, match="model must be a classifier"):
         progressive(object(), X, y, classes=["a", "b", "c"])

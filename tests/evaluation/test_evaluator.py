@@ -7,7 +7,7 @@ from sklearn.linear_model import SGDRegressor
 from ovk import OLOK, load, progressive, save
 from ovk.app.tables import chunks
 from ovk.evaluation import Evaluator, LastValue, RefittedRidge, RunningMean
-from ovk.evaluation.running import MAX_DEVIATIONS, Scaling, Standardised
+from ovk.evaluation.scaling_and_drift import MAX_DEVIATIONS, Scaling, Standardised
 from ovk.evaluation.task import ScoreTable, printable
 from ovk.persistence import register
 

@@ -366,7 +366,7 @@ def test_batch_ridge_is_hard_to_beat_on_a_stream_that_does_not_change():
     [
         ({"scale": "minmax"}, "scale must be None, 'warm-up' or 'running'"),
         ({"keep": "some"}, "keep must be 'predictions', 'all' or 'none', got 'some'"),
-        ({"baselines": ["median"]}, "baselines must hold"),
+        ({"baselines": ["median"]}, "baselines must be"),
         ({"untested": -1}, "untested must be a whole number >= 0"),
         ({"scale": "warm-up", "untested": 1}, "untested must be a whole number >= 2"),
         ({"untested": N}, f"ended after {N} rows without a test: lower untested"),

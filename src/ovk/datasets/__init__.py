@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ovk.datasets.economy import load_us_economy
+from ovk.datasets.equations import make_burgers, make_navier_stokes
 from ovk.datasets.generators import BumpField, make_stream, make_vector_field
-from ovk.datasets.operators import make_burgers, make_navier_stokes
 
 __all__ = ["load_us_economy", "make_burgers", "make_navier_stokes", "make_stream", "make_vector_field"]

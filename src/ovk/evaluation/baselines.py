@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from ovk.base import Array, CopyOnWrite, Mask, Parameters, check_int
 from ovk.batch import OVKRidge
-from ovk.evaluation.running import RunningMoments
+from ovk.evaluation.scaling_and_drift import RunningMoments
 
 
 class Baseline(CopyOnWrite, Parameters, ABC):

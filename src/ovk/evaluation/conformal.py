@@ -37,7 +37,7 @@ from ovk.base import (
     reads_snapshot,
     unnamed,
 )
-from ovk.evaluation.running import ratio
+from ovk.evaluation.scaling_and_drift import ratio
 from ovk.intervals import Regions, conformal_rank, shrunk
 
 #: Residuals of an output that its scale must be estimated from before joint scores are learned.
@@ -140,8 +140,8 @@ class JointScore(State):
     def correlation(self) -> tuple[Array, Array]:
         """Scales (d,), and positive definite correlations (d, d) about zero, shrunk towards 0 when rows are few."""
         if self._known is None:
-            s, together = self.scales(), self.weight > 0
-            C = np.where(together, self.squares / np.where(together, self.weight, 1.0), 0.0) / np.outer(s, s)
+            s, both_seen = self.scales(), self.weight > 0
+            C = np.where(both_seen, self.squares / np.where(both_seen, self.weight, 1.0), 0.0) / np.outer(s, s)
             self._known = s, shrunk(C, float(np.diagonal(self.weight).max(initial=0.0)))
         return self._known
 

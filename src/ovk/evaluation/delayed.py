@@ -177,12 +177,12 @@ class RowByRow:
     """A model that predicts one row at a time, and learns each row when its label arrives.
 
     Before its first label the model predicts 0, or the first class; nan with delayed labels. Estimators of other
-    libraries skip rows with a missing output or of weight 0. `n_blind` counts the rows before the first label, with
-    delayed labels; `n_skipped` those with a missing output.
+    libraries skip rows with a missing output or of weight 0. `n_before_first_label` counts rows with delayed labels
+    only; `n_skipped` counts rows with a missing output.
     """
 
     def __init__(self, task: Any, model: Any, waiting: int | Times = 0) -> None:
-        self.task, self.model, self.n_blind, self.n_skipped = task, model, 0, 0
+        self.task, self.model, self.n_before_first_label, self.n_skipped = task, model, 0, 0
         self._queue: LabelQueue[PendingRow] = LabelQueue(waiting)
         # A learner that received only missing labels is fitted, but has nothing to predict from.
         self._has_labels = self._queue.at_once or has_learned(model)
@@ -201,7 +201,7 @@ class RowByRow:
                 if self._queue.at_once:
                     F[row] = np.zeros(d) if self.task.numeric else np.eye(1, d)
                 else:
-                    self.n_blind += 1
+                    self.n_before_first_label += 1
             return PendingRow(X[row], y[row], None if weights is None else weights[row], last)
 
         self._queue.replay(len(X), predict, lambda rows: self._learn(rows, classes))

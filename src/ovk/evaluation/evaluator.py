@@ -18,7 +18,7 @@ from ovk.evaluation.conformal import Conformal
 from ovk.evaluation.delayed import LabelQueue, Mergeable, RowByRow, has_learned, waiting_rows
 from ovk.evaluation.deployment import as_intervals
 from ovk.evaluation.result import IntervalResult, ProgressiveResult, interval_counts
-from ovk.evaluation.running import DriftRecord, Scaling, as_scaling
+from ovk.evaluation.scaling_and_drift import DriftRecord, Scaling, as_scaling
 from ovk.evaluation.sources import Chunk, chunks
 from ovk.evaluation.task import (
     CLASSIFICATION,
@@ -27,8 +27,8 @@ from ovk.evaluation.task import (
     Task,
     checkpoints,
     encoded,
+    predicts_probabilities,
     task_of,
-    tells_probabilities,
 )
 from ovk.intervals import Regions, concatenate
 
@@ -113,7 +113,7 @@ class Evaluator(State, Registered):
     drift: DriftRecord = field(default_factory=DriftRecord)
     #: For models of other libraries, and for delayed labels.
     _row_by_row: RowByRow | None = field(default=None, init=False)
-    _late: list[LabelQueue[tuple[Array, Array]]] = field(default_factory=list, init=False)
+    _baseline_queues: list[LabelQueue[tuple[Array, Array]]] = field(default_factory=list, init=False)
     _kept: list[tuple[Array, ...]] = field(default_factory=list, init=False)
 
     _state_classes = {
@@ -129,7 +129,7 @@ class Evaluator(State, Registered):
             self._row_by_row = RowByRow(self.task, self.model)
 
     def state(self) -> dict[str, Any]:
-        if self._late or self.keep != "none":
+        if self._baseline_queues or self.keep != "none":
             raise ValueError("cannot save an evaluator that keeps rows or has delayed labels: use its result")
         return super().state()
 
@@ -149,7 +149,7 @@ class Evaluator(State, Registered):
         task = task_of(model) if task is None else task
         d = len(first.targets) if task.numeric else 0
         others = [task.baseline(one) for one in (task.default_baselines if baselines is None else baselines)]
-        scores = [task.scores(type(model).__name__, d, probabilities=tells_probabilities(model))]
+        scores = [task.scores(type(model).__name__, d, probabilities=predicts_probabilities(model))]
         evaluator = cls(
             task=task,
             model=model,
@@ -163,7 +163,7 @@ class Evaluator(State, Registered):
         )
         if not isinstance(waiting, int) or waiting > 0:
             evaluator._row_by_row = RowByRow(task, model, waiting)
-            evaluator._late = [LabelQueue(waiting) for _ in others]
+            evaluator._baseline_queues = [LabelQueue(waiting) for _ in others]
         if intervals is not None:
             evaluator.intervals = IntervalRecord.start(intervals, d, keep=keep != "none", waiting=waiting)
         return evaluator
@@ -189,8 +189,8 @@ class Evaluator(State, Registered):
             raise
         skipped = self.task.skipped(chunk.X, Y, F)
         # Rows before the first label are not tested.
-        blind, refused = (now - then for now, then in zip(self._row_counts, before, strict=True))
-        shown = (np.arange(n) >= (blind if tested else n))[:, None]
+        unlabelled, refused = (now - then for now, then in zip(self._row_counts, before, strict=True))
+        shown = (np.arange(n) >= (unlabelled if tested else n))[:, None]
         counted = np.isfinite(Y) & ~skipped[:, None] & shown
         self._warn_not_finite(F, counted)
         marks = checkpoints(start, start + n) if tested else checkpoints(0, 0)
@@ -203,9 +203,9 @@ class Evaluator(State, Registered):
             self.intervals.update(np.where(shown, F, np.nan), np.where(counted, Y, np.nan), marks - start)
         self.rows += marks.tolist()
         self.n_rows += n
-        self.n_skipped += int(skipped.sum()) + (refused if self.task.numeric else -blind)
+        self.n_skipped += int(skipped.sum()) + (refused if self.task.numeric else -unlabelled)
         self.n_missing += int((~np.isfinite(Y).any(axis=1)).sum())
-        self.warm_up += blind if tested else n
+        self.warm_up += unlabelled if tested else n
         if len(marks) or not tested:
             self.support += self._support_now()
         if self.keep != "none":
@@ -217,7 +217,8 @@ class Evaluator(State, Registered):
     @property
     def _row_counts(self) -> tuple[int, int]:
         """Number of rows predicted before the first label, and of rows with a missing output that were not learned."""
-        return (0, 0) if self._row_by_row is None else (self._row_by_row.n_blind, self._row_by_row.n_skipped)
+        rows = self._row_by_row
+        return (0, 0) if rows is None else (rows.n_before_first_label, rows.n_skipped)
 
     def _warn_not_finite(self, F: Array, counted: Mask) -> None:
         wrong = (counted & ~np.isfinite(F)).any(axis=1)
@@ -250,7 +251,7 @@ class Evaluator(State, Registered):
 
     def _predict_baseline(self, k: int, X: Array, Y: Array) -> Array:
         baseline = self.baselines[k]
-        if not self._late:
+        if not self._baseline_queues:
             return baseline.predict_then_learn(X, Y)
         F = np.empty(Y.shape)
 
@@ -261,7 +262,7 @@ class Evaluator(State, Registered):
         def learn(rows: list[tuple[Array, Array]]) -> None:
             baseline.predict_then_learn(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
 
-        self._late[k].replay(len(X), predict, learn)
+        self._baseline_queues[k].replay(len(X), predict, learn)
         return F
 
     def _timed(self, k: int, call: Callable[..., Array], *args: Any) -> Array:

@@ -11,35 +11,35 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk.base import Array, Labels, Times, check_int, unnamed
-from ovk.evaluation.running import DriftResult, ratio
+from ovk.evaluation.scaling_and_drift import DriftResult, ratio
 from ovk.evaluation.task import MAX_NAMES, ScoreTable, Task, checkpoints, encoded
 from ovk.intervals import Regions
 
 
-def stretch(rows: Any, n: int, times: Any = None, name: str = "rows") -> slice:
-    """A slice of n rows with both ends, from the argument `name`.
+def row_slice(rows: Any, n: int, times: Any) -> slice:
+    """A slice of n rows with both ends.
 
     `rows`: the number of last rows, or a slice of row numbers or, with `times` (n,), of dates; both dates are included.
     """
     if not isinstance(rows, slice):
-        return slice(max(0, n - check_int(rows, name)), n)
+        return slice(max(0, n - check_int(rows, "rows")), n)
     if rows.step not in (None, 1):
-        raise ValueError(f"{name} must be a slice without a step, got {rows!r}")
-    ends = (_row(rows.start, times, "left", name), _row(rows.stop, times, "right", name))
+        raise ValueError(f"rows must be a slice without a step, got {rows!r}")
+    ends = (_row(rows.start, times, "left"), _row(rows.stop, times, "right"))
     first, last, _ = slice(*ends).indices(n)
     if first >= last:
-        raise ValueError(f"{name} must contain some of the {n:,} rows, got {rows!r}")
+        raise ValueError(f"rows must contain some of the {n:,} rows, got {rows!r}")
     return slice(first, last)
 
 
-def _row(end: Any, times: Any, side: Any, name: str) -> int | None:
+def _row(end: Any, times: Any, side: Any) -> int | None:
     if end is None:
         return None
     if not isinstance(end, (str, date, np.datetime64)):
-        return check_int(end, f"the ends of {name}", least=-(2**62))
+        return check_int(end, "the ends of rows", least=-(2**62))
     if times is None or times.dtype.kind != "M":
         raise ValueError(
-            f"{name} has the date {end!r}, but the dates of the rows are unknown: run progressive with time="
+            f"rows has the date {end!r}, but the dates of the rows are unknown: run progressive with time="
         )
     return int(np.searchsorted(times, np.datetime64(end), side=side))
 
@@ -169,7 +169,7 @@ class ProgressiveResult:
     n_missing : int
         Number of rows without any output.
     support_rows, support_sizes : arrays or None
-        Number of support points after so many rows; None for models without `support_`.
+        Number of rows and of support points at each point; None for models without `support_`.
     intervals : IntervalResult or None
         Coverage and widths; None without intervals.
     drift : DriftResult or None
@@ -290,7 +290,7 @@ class ProgressiveResult:
         """
         if self.predictions is None or self.targets is None or self.inputs is None:
             raise ValueError("the result has no stored rows: run progressive with keep='all'")
-        where = stretch(rows, self.n_rows, self.times)
+        where = row_slice(rows, self.n_rows, self.times)
         n = where.stop - where.start
         codes = self.targets if self.task.numeric else encoded(self.targets, self.classes)[0]
         Y = self.task.outputs(codes[where], self.classes)
@@ -393,8 +393,8 @@ class ProgressiveResult:
         """Number of outcomes with infinite intervals, by output."""
         tested = found.tested[-1]
         missing = tested - found.bounded[-1]
-        alike = len(set(missing)) == len(set(tested)) == 1
-        if alike or found.region != "each":
+        equal = len(set(missing)) == len(set(tested)) == 1
+        if equal or found.region != "each":
             each = " of each output" if found.region == "each" and len(self.outputs) > 1 else ""
             return f"{found.n_unbounded:,} of {int(tested[0]):,} outcomes{each}"
         counts = {self.outputs[q]: f"{missing[q]:,.0f} of {tested[q]:,.0f}" for q in np.flatnonzero(missing)}

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from ovk.base import Array, Labels, Mask, State, Times, missing_labels
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.delayed import Incremental, OnlineClassifier, OnlineLearner
-from ovk.evaluation.running import ratio
+from ovk.evaluation.scaling_and_drift import ratio
 from ovk.online import CodedClassifier
 
 # Scores of one learner, recorded at checkpoints of the stream.
@@ -312,7 +312,7 @@ class Task(State, ABC, Generic[S]):
         if isinstance(baseline, str) and baseline in self.baselines:
             return self.baselines[baseline]()
         names = ", ".join(map(repr, self.baselines))
-        raise ValueError(f"baselines must hold {names} or baselines of ovk.evaluation, got {baseline!r}")
+        raise ValueError(f"baselines must be {names} or baselines of ovk.evaluation, got {baseline!r}")
 
     # Rows ------------------------------------------------------------------------------------------------------------
 
@@ -374,7 +374,7 @@ class Task(State, ABC, Generic[S]):
 
 
 #: Errors whose ratio differs from 1 by at most this are reported as equal: the percentage would round to 0.
-ALIKE = 0.005
+EQUAL_TOLERANCE = 0.005
 
 #: Maximum number of outputs named in a sentence.
 MAX_NAMES = 4
@@ -441,10 +441,10 @@ class Regression(Task[RegressionScores], kind="regression"):
         if compared is None:
             return "There is no comparison yet: no row was tested with the model and a baseline."
         best, ratio = compared
-        if ratio > 1 + ALIKE:
+        if ratio > 1 + EQUAL_TOLERANCE:
             return f"{best!r} is better: the model's mean squared error is {ratio - 1:.0%} above it."
         said = f"The model's mean squared error is {1 - ratio:.0%} below that of {best!r}, the best baseline"
-        if ratio >= 1 - ALIKE:
+        if ratio >= 1 - EQUAL_TOLERANCE:
             said = f"The model is as good as {best!r}, the best baseline: their mean squared errors are within 1%"
         return f"{said}{_but(learners, best, names)}."
 
@@ -546,11 +546,11 @@ class Classification(Task[ClassScores], kind="classification"):
             if not (known if weights is None else known & (weights > 0.0)).any():
                 return np.full((len(X), len(classes)), 1.0 / len(classes))
         # Some classifiers need the classes at the start; the others find them in the labels.
-        told = np.asarray(classes) if first and isinstance(model, CodedClassifier) else None
-        return by_label(model.predict_proba_then_learn(X, y, told, **options), model.classes_, classes)
+        all_classes = np.asarray(classes) if first and isinstance(model, CodedClassifier) else None
+        return by_label(model.predict_proba_then_learn(X, y, all_classes, **options), model.classes_, classes)
 
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
-        if tells_probabilities(model):
+        if predicts_probabilities(model):
             P = by_label(model.predict_proba(X), model.classes_, classes)
             if np.isfinite(P).all():
                 return P
@@ -588,7 +588,7 @@ class Classification(Task[ClassScores], kind="classification"):
         rare = int(np.where(counts > 0, counts, np.inf).argmin())
         note = ""
         if counts[rare] < RARE_SHARE * counts.sum() / max((counts > 0).sum(), 1):
-            note = f" {str(names[rare])!r} is rare: look at kappa, AUC and its recall ({model.recall[rare]:.0%})."
+            note = f" {str(names[rare])!r} is rare: see kappa, AUC and its recall ({model.recall[rare]:.0%})."
         if not baselines:
             return f"{said}.{note}"
         best = max(baselines, key=lambda one: one.accuracy)
@@ -600,7 +600,7 @@ class Classification(Task[ClassScores], kind="classification"):
         return f"{said}, {best.name!r} in {best.accuracy:.1%}; {reason}.{note}"
 
 
-def tells_probabilities(model: Any) -> bool:
+def predicts_probabilities(model: Any) -> bool:
     """Whether a classifier has `predict_proba`, which may depend on its parameters."""
     return hasattr(model, "predict_proba")
 

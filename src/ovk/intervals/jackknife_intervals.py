@@ -122,8 +122,8 @@ def shrunk_correlation(z: Array) -> Array:
     n, d = z.shape
     seen = ~np.isnan(z)
     known = np.where(seen, z, 0.0)
-    together = seen.T.astype(np.float64) @ seen
-    moments = np.divide(known.T @ known, together, out=np.zeros((d, d)), where=together > 0)
+    both_seen = seen.T.astype(np.float64) @ seen
+    moments = np.divide(known.T @ known, both_seen, out=np.zeros((d, d)), where=both_seen > 0)
     return shrunk(moments, n, complete=bool(seen.all()))
 
 

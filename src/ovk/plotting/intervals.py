@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.base import Array, as_dates, check_int, unnamed
-from ovk.evaluation import LEVEL, IntervalResult, ProgressiveResult, RecentErrors, ratio, stretch
+from ovk.evaluation import LEVEL, IntervalResult, ProgressiveResult, RecentErrors, ratio, row_slice
 from ovk.intervals import Regions
 from ovk.plotting.display import BLUE, LINES, SKY, Display, draw_band, output_number, own_names, shortened, time_axis
 
@@ -97,7 +97,7 @@ class RecentDisplay(Display):
         q = output_number(result.outputs, output)
         outcomes = np.asarray(result.targets if Y is None else unnamed(Y), dtype=np.float64)
         outcomes = outcomes.reshape(found.regions.predictions.shape)
-        where = stretch(rows, len(outcomes), result.times)
+        where = row_slice(rows, len(outcomes), result.times)
         regions = found.regions
         y, f, low, high = (A[where, q] for A in (outcomes, regions.predictions, regions.lower, regions.upper))
         with np.errstate(invalid="ignore"):
@@ -230,8 +230,8 @@ class CalibrationDisplay(Display):
             if self.tested is not None:
                 error = 2 * np.sqrt(self.levels * (1 - self.levels) / np.maximum(self.tested[:, q], 1))
                 # Separate the error bars of several outputs.
-                beside = self.levels + 0.006 * (q - (min(len(self.names), len(MARKERS)) - 1) / 2)
-                ax.errorbar(beside, self.coverage[:, q], error, fmt="none", ecolor=style["color"], elinewidth=1)
+                shifted = self.levels + 0.006 * (q - (min(len(self.names), len(MARKERS)) - 1) / 2)
+                ax.errorbar(shifted, self.coverage[:, q], error, fmt="none", ecolor=style["color"], elinewidth=1)
                 lowest = np.fmin(lowest, np.nanmin(self.coverage[:, q] - error, initial=lowest))
         ax.set_xlim(0.4, 1.0)
         ax.set_ylim(max(float(lowest) - 0.02, -0.02), 1.01)

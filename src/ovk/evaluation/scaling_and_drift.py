@@ -406,7 +406,7 @@ class DriftResult:
 
 @dataclass
 class DriftRecord(State):
-    """The record behind a `DriftResult`; `total` and `count` are sum and number of the losses, `names` the experts."""
+    """The state of a `DriftResult`: `total` and `count` are sum and number of the losses, `names` the experts."""
 
     test: PageHinkley = field(default_factory=PageHinkley)
     total: float = 0.0
