@@ -79,10 +79,10 @@ def test_what_has_no_part():
     result, *_ = evaluated()
     for rows, message in [
         (0, "rows must be a whole number >= 1, got 0"),
-        (slice(500, 600), "rows must hold some of the 400 rows"),
+        (slice(500, 600), "rows must contain some of the 400 rows"),
         (slice(0, 10, 2), "rows must be a slice without a step"),
         (slice(0.5, 10), "the ends of rows must be a whole number"),
-        (slice("2024-01-01", None), "the dates of the rows are not known: run progressive with time="),
+        (slice("2024-01-01", None), "the dates of the rows are unknown: run progressive with time="),
     ]:
         with pytest.raises(ValueError, match=message):
             result.part(rows)

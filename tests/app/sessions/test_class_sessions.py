@@ -11,7 +11,7 @@ from ovk import load
 from ovk.app.sessions import Session, Settings, fit_table, learn
 from ovk.app.tables import open_records
 from ovk.evaluation import Chunk, Evaluator
-from ovk.evaluation.running import Scaling
+from ovk.evaluation.scaling_and_drift import Scaling
 from ovk.online import AutoStreamClassifier
 
 KEPT = {"warm_up": 100, "block": 50, "every": 100, "classify": True}

@@ -42,7 +42,7 @@ from ovk.app.sessions.summary import (
 from ovk.app.tables import STDIN, Batch, BrokerError, Preparation, Prepared, Records, concatenate, open_records
 from ovk.base import Array, Label, Registered, State, one_blas_thread, quoted
 from ovk.evaluation import (
-    ALIKE,
+    EQUAL_TOLERANCE,
     Chunk,
     Evaluator,
     LastValue,
@@ -425,7 +425,7 @@ class Session(LearnedTable, State, Registered):
     def _conclusion(self, result: ProgressiveResult) -> str:
         """How the model compares with its best baseline, and what to do if it loses."""
         compared, said = result.against_best_baseline(), result.conclusion()
-        if compared is None or compared[1] <= 1 - ALIKE:
+        if compared is None or compared[1] <= 1 - EQUAL_TOLERANCE:
             return said
         cure = "the inputs say little about the outputs, or they drift"
         if compared[0] == LastValue.name and not self.settings.lags:
