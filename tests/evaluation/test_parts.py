@@ -177,13 +177,13 @@ def test_a_window_that_shrinks_is_told():
     (found,) = result.drift.shrunk()
     assert 2500 < found.row < 3000
     assert found.before > 5 * found.after
-    text = f"from {found.before:,.0f} to {found.after:,.0f} rows by row {found.row:,}: experts that forget"
+    text = f"from {found.before:,.0f} to {found.after:,.0f} rows by row {found.row:,}: forgetting experts"
     assert f"The effective window shrank {text}" in drift_section(result)
     # Of several outputs those that changed are named.
     windows = result.drift.windows
     drift = replace(result.drift, alarms=(), windows=np.hstack([np.full_like(windows, 9.0), windows]))
     quiet = replace(result, drift=drift, outputs=("calm", "a < b"))
-    assert f"did not rise for long. But the effective window of a &lt; b shrank {text}" in drift_section(quiet)
+    assert f"No drift alarm was raised. The effective window of a &lt; b shrank {text}" in drift_section(quiet)
     import matplotlib.pyplot as plt
 
     plt.close("all")
