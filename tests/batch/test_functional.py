@@ -332,7 +332,7 @@ def test_bad_calls():
         model.predict(NEW, grid=[2.0])
     with pytest.raises(ValueError, match="return_cov and task refer to the fitted grid"):
         model.predict(NEW, return_cov=True, grid=T)
-    with pytest.raises(ValueError, match="a model of curves"):
+    with pytest.raises(ValueError, match="a model fitted to curves"):
         FunctionalRidge().fit(X, Y[:, 0]).predict(NEW, grid=[0.5])
 
 
