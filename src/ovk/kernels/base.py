@@ -115,26 +115,14 @@ def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
     The weights W are (m, q), or (n, m, q) with weights of its own for each x_i.
     """
     X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-    if W.ndim == 3:
-        return _contract_each(slopes, X, Z, W)
-    n, p, q = len(X), X.shape[1], W.shape[1]
-    weighted = (W[:, :, None] * Z[:, None, :]).reshape(len(Z), q * p)
-    total = np.zeros((n, q, p))
+    shape = (len(X), W.shape[-1], X.shape[1])
+    each = W.ndim == 3
+    weighted = None if each else (W[:, :, None] * Z[:, None, :]).reshape(len(Z), -1)
+    total = np.zeros(shape)
     for A, B, metric in slopes:
-        term = (A @ weighted).reshape(n, q, p)
+        term = (A[:, :, None] * W).swapaxes(1, 2) @ Z if each else (A @ weighted).reshape(shape)
         if B is not None:
-            term += (B @ W)[:, :, None] * X[:, None, :]
-        total += term @ metric if np.ndim(metric) == 2 else metric * term
-    return total
-
-
-def _contract_each(slopes: list[Slope], X: Array, Z: Array, W: Array) -> Array:
-    """`contract` with weights for each x_i: products of small matrices, one for each point."""
-    total = np.zeros((len(X), W.shape[2], X.shape[1]))
-    for A, B, metric in slopes:
-        term = (A[:, :, None] * W).swapaxes(1, 2) @ Z
-        if B is not None:
-            term += np.einsum("ij,ijq->iq", B, W)[:, :, None] * X[:, None, :]
+            term += (np.einsum("ij,ijq->iq", B, W) if each else B @ W)[:, :, None] * X[:, None, :]
         total += term @ metric if np.ndim(metric) == 2 else metric * term
     return total
 

@@ -16,53 +16,29 @@ from ovk.kernels.base import NotDifferentiable, ScalarKernel, Slope
 from ovk.kernels.tiles import over_rows, radial, radial_product
 
 
-class Stationary(ScalarKernel):
-    """Base of the radial kernels.
+class LengthScaled(ScalarKernel, saved=False):
+    """A function of distances in units of a length scale, with k(x, x) = 1."""
 
-    A subclass gives the profile phi and its derivatives; everything else follows: the matrix, derivatives in the
-    inputs, and the derivative in the length scale, d phi(s) / dl = -(2 s / l) phi'(s) with s = |x - z|^2 / l^2.
-    """
+    #: The distance, as `scipy.spatial.distance` names it.
+    metric = "euclidean"
 
     length_scale: float | Array | str
-
-    @property
-    def rough(self) -> bool:
-        """Whether phi(s) has an infinite slope at s = 0, so that distances near zero must be exact."""
-        return False
-
-    @abstractmethod
-    def profile(self, s: Array, order: int = 0) -> Array:
-        """Derivative of the given order of phi, at s = |x - z|^2 / l^2."""
-
-    @abstractmethod
-    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
-        """n draws, (n, p), from the kernel's spectral density: k(x, z) = E cos(w . (x - z))."""
-
-    def _from_half_distances(self, h: Array) -> None:
-        """Replace h = -|x - z|^2 / (2 l^2), above 0 by at most 1e-11, by the kernel's values, in place."""
-        np.minimum(h, 0.0, out=h)
-        h *= -2.0
-        h[...] = self.profile(h)
 
     def scale(self, p: int | None = None) -> float | Array:
         """The length scale, checked: a number, or one for each of the p inputs."""
         value = self.length_scale
         if type(value) is float and 0.0 < value < np.inf:
             return value
-        if isinstance(value, str):
-            if value == "median":
-                raise ValueError(
-                    f"length_scale='median' of {type(self).__name__} is learned from training inputs: fit an "
-                    "estimator, or call kernel.resolve(X) and use the kernel that it returns"
-                )
-            raise ValueError(f"length_scale must be a number > 0, one for each input, or 'median', got {value!r}")
-        try:
-            scales = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        if self._is_median():
             raise ValueError(
-                f"length_scale must be a number > 0, one for each input, or 'median', got {value!r}"
-            ) from error
-        if scales.ndim > 1 or scales.size == 0 or not (np.isfinite(scales).all() and (scales > 0).all()):
+                f"length_scale='median' of {type(self).__name__} is learned from training inputs: fit an estimator, or "
+                "call kernel.resolve(X) and use the kernel that it returns"
+            )
+        scales = np.asarray(value)
+        if scales.dtype.kind not in "iuf" or scales.ndim > 1 or scales.size == 0:
+            raise ValueError(f"length_scale must be a number > 0, one for each input, or 'median', got {value!r}")
+        scales = scales.astype(np.float64)
+        if not (np.isfinite(scales).all() and (scales > 0).all()):
             raise ValueError(f"length_scale must be finite and > 0, got {value!r}")
         if scales.ndim == 0:
             return float(scales)
@@ -79,14 +55,13 @@ class Stationary(ScalarKernel):
             )
         return scale
 
-    def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances, rough=self.rough)
+    def _is_median(self) -> bool:
+        return isinstance(self.length_scale, str) and self.length_scale == "median"
 
-    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
-        if sparse.issparse(X) or sparse.issparse(Z):
-            return super().product(X, Z, W, since)
-        X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-        return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W, since, rough=self.rough)
+    def resolve(self, X: Any) -> Self:
+        if not self._is_median():
+            return self
+        return type(self)(**{**self.get_params(deep=False), "length_scale": median_distance(X, self.metric)})
 
     def diag(self, X: Any) -> Array:
         self.scale(X.shape[1])
@@ -95,10 +70,41 @@ class Stationary(ScalarKernel):
     def norm_bound(self) -> float:
         return 1.0
 
-    def resolve(self, X: Any) -> Self:
-        if not (isinstance(self.length_scale, str) and self.length_scale == "median"):
-            return self
-        return type(self)(**{**self.get_params(deep=False), "length_scale": median_distance(X)})
+    @abstractmethod
+    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
+        """n draws, (n, p), from the kernel's spectral density: k(x, z) = E cos(w . (x - z))."""
+
+
+class Stationary(LengthScaled):
+    """Base of the radial kernels.
+
+    A subclass gives the profile phi and its derivatives; everything else follows: the matrix, derivatives in the
+    inputs, and the derivative in the length scale, d phi(s) / dl = -(2 s / l) phi'(s) with s = |x - z|^2 / l^2.
+    """
+
+    @property
+    def rough(self) -> bool:
+        """Whether phi(s) has an infinite slope at s = 0, so that distances near zero must be exact."""
+        return False
+
+    @abstractmethod
+    def profile(self, s: Array, order: int = 0) -> Array:
+        """Derivative of the given order of phi, at s = |x - z|^2 / l^2."""
+
+    def _from_half_distances(self, h: Array) -> None:
+        """Replace h = -|x - z|^2 / (2 l^2), above 0 by at most 1e-11, by the kernel's values, in place."""
+        np.minimum(h, 0.0, out=h)
+        h *= -2.0
+        h[...] = self.profile(h)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances, rough=self.rough)
+
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
+        if sparse.issparse(X) or sparse.issparse(Z):
+            return super().product(X, Z, W, since)
+        X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+        return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W, since, rough=self.rough)
 
     def scaled_distances(self, X: Any, Z: Any | None = None) -> Array:
         """|x - z|^2 / l^2, (n, m)."""
@@ -264,7 +270,7 @@ def median_distance(X: Any, metric: str = "euclidean") -> float:
 
 
 @dataclass(eq=False, repr=False)
-class Laplacian(ScalarKernel):
+class Laplacian(LengthScaled):
     """k(x, z) = exp(-|x - z|_1 / l), the L1 distance (as scikit-learn's `laplacian_kernel` with gamma = 1/l).
 
     For the exponential of the Euclidean distance use ``Matern(nu=0.5)``.
@@ -283,18 +289,9 @@ class Laplacian(ScalarKernel):
            [0.3679, 1.    ]])
     """
 
+    metric = "cityblock"
+
     length_scale: float | str = "median"
-
-    def _is_median(self) -> bool:
-        return isinstance(self.length_scale, str) and self.length_scale == "median"
-
-    def _scale(self) -> float:
-        if self._is_median():
-            raise ValueError(
-                "length_scale='median' of Laplacian is learned from training inputs: fit an estimator, or call "
-                "kernel.resolve(X) and use the kernel that it returns"
-            )
-        return positive(self.length_scale, "length_scale")
 
     def _distances(self, X: Any, Z: Any | None) -> Array:
         X = dense_inputs(X, "Laplacian")
@@ -308,30 +305,17 @@ class Laplacian(ScalarKernel):
         return out
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        scale = self._scale()
+        scale = self.single_scale()
         values = self._distances(X, Z)
         values *= -1.0 / scale
         return np.exp(values, out=values)
 
-    def diag(self, X: Any) -> Array:
-        self._scale()
-        return np.ones(len(X))
-
-    def norm_bound(self) -> float:
-        return 1.0
-
-    def resolve(self, X: Any) -> Self:
-        if not self._is_median():
-            return self
-        return type(self)(median_distance(X, "cityblock"))
-
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        ratio = self._distances(X, Z) / self._scale()
-        return {"length_scale": np.exp(-ratio) * ratio / self._scale()}
+        ratio = self._distances(X, Z) / self.single_scale()
+        return {"length_scale": np.exp(-ratio) * ratio / self.single_scale()}
 
     def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
-        """n draws, (n, p), from the spectral density: independent Cauchy coordinates."""
-        return rng.standard_cauchy((n, p)) / self._scale()
+        return rng.standard_cauchy((n, p)) / self.single_scale()
 
 
 # The Matern family: Sobolev spaces as kernels.
