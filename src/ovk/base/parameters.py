@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from functools import cache
 from importlib import import_module
 from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar
@@ -244,10 +243,14 @@ def cached(method: Callable[[Any], R]) -> Callable[[Any], R]:
     return wrapper
 
 
-@cache
-def parameter_names(cls: Any) -> list[str]:
+_NAMES: dict[type, list[str]] = {}
+
+
+def parameter_names(cls: type) -> list[str]:
     """Names of the constructor's arguments, which `get_params` would look up in the signature every time."""
-    return list(cls._get_param_names())
+    if cls not in _NAMES:
+        _NAMES[cls] = cls._get_param_names()  # type: ignore[attr-defined]
+    return _NAMES[cls]
 
 
 def _unchanged(a: object, b: object) -> bool:

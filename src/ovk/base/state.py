@@ -38,6 +38,13 @@ class StateMismatch(ValueError):
     """A state has an entry that its class does not know, or lacks one that it needs."""
 
 
+def _replace(self: R, **values: Any) -> R:
+    """A copy with other values for some attributes; all else is shared, so the copy may change none of it."""
+    other: R = object.__new__(type(self))
+    other.__dict__ = {**self.__dict__, **values}
+    return other
+
+
 class CopyOnWrite:
     """Something that can be copied before it changes, so that the original stays as it is."""
 
@@ -50,11 +57,7 @@ class CopyOnWrite:
                 vars(other)[name] = snapshot_of(value)
         return other
 
-    def _replace(self, **values: Any) -> Self:
-        """A copy with other values for some attributes; all else is shared, so the copy may change none of it."""
-        other: Self = object.__new__(type(self))
-        other.__dict__ = {**self.__dict__, **values}
-        return other
+    _replace = _replace
 
 
 def snapshot_of(value: Any) -> Any:
@@ -200,11 +203,7 @@ def named(error: np.linalg.LinAlgError, learner: object) -> SingularSystem:
 class Transactional:
     """Mixin of learners whose calls happen wholly or not at all."""
 
-    def _replace(self, **values: Any) -> Self:
-        """A copy with other values for some attributes, as in `CopyOnWrite`."""
-        other: Self = object.__new__(type(self))
-        other.__dict__ = {**self.__dict__, **values}
-        return other
+    _replace = _replace
 
     def _snapshot(self) -> Self:
         """The learner as it is now. It can go on by itself, for learning replaces what its attributes lead to."""

@@ -117,7 +117,7 @@ def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
     X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
     shape = (len(X), W.shape[-1], X.shape[1])
     each = W.ndim == 3
-    weighted = None if each else (W[:, :, None] * Z[:, None, :]).reshape(len(Z), -1)
+    weighted: Any = None if each else (W[:, :, None] * Z[:, None, :]).reshape(len(Z), -1)
     total = np.zeros(shape)
     for A, B, metric in slopes:
         term = (A[:, :, None] * W).swapaxes(1, 2) @ Z if each else (A @ weighted).reshape(shape)

@@ -93,8 +93,7 @@ class Stationary(LengthScaled):
 
     def _from_half_distances(self, h: Array) -> None:
         """Replace h = -|x - z|^2 / (2 l^2), above 0 by at most 1e-11, by the kernel's values, in place."""
-        np.minimum(h, 0.0, out=h)
-        h *= -2.0
+        _to_squares(h)
         h[...] = self.profile(h)
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
@@ -108,12 +107,7 @@ class Stationary(LengthScaled):
 
     def scaled_distances(self, X: Any, Z: Any | None = None) -> Array:
         """|x - z|^2 / l^2, (n, m)."""
-
-        def only_distances(h: Array) -> None:
-            np.minimum(h, 0.0, out=h)
-            h *= -2.0
-
-        return radial(X, Z, self.scale(X.shape[1]), only_distances, rough=self.rough)
+        return radial(X, Z, self.scale(X.shape[1]), _to_squares, rough=self.rough)
 
     def shape_gradient(self, s: Array, order: int = 0) -> dict[str, Array]:
         """Derivative of `profile` in the parameters other than the length scale."""
@@ -148,6 +142,11 @@ class Stationary(LengthScaled):
         # grad_x phi(|x - z|^2 / l^2) = 2 phi' (x - z) / l^2
         first = 2.0 * self.profile(self.scaled_distances(X, Z), 1)
         return [Slope(-first, first, 1.0 / np.square(self.scale(X.shape[1])))]
+
+
+def _to_squares(h: Array) -> None:
+    np.minimum(h, 0.0, out=h)
+    h *= -2.0
 
 
 @dataclass(eq=False, repr=False)

@@ -6,7 +6,6 @@ L2 is the plain one and a self-adjoint operator is a symmetric matrix. All matri
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,7 @@ from scipy.special import ive
 from ovk.base import Array, cached, check_int
 from ovk.curves import Components, Grid, ProductGrid, as_grid
 from ovk.kernels import Function, Gaussian, Laplacian, Matern, Periodic, ScalarKernel
-from ovk.operators.base import Identity, OutputOperator, Spectrum, checked_symmetric, spectrum
+from ovk.operators.base import Identity, KeptMatrix, OutputOperator, Spectrum, checked_symmetric, spectrum
 from ovk.operators.groups import TensorProduct
 
 # Integral operators whose eigenfunctions are known.
@@ -116,13 +115,6 @@ class CurveOperator(OutputOperator):
             return self.replace(grid=Grid.regular(d))
         return super().resolve(d)
 
-    def evaluation_on(self, grid: Grid, points: Any) -> Any:
-        return self.evaluation(points)
-
-    @abstractmethod
-    def evaluation(self, points: Any) -> Any:
-        """The matrix E, (d, m), that takes coordinates of y to the values of T y at other points or on a grid: y E."""
-
 
 @dataclass(eq=False, repr=False)
 class Multiplication(CurveOperator):
@@ -186,7 +178,7 @@ class Multiplication(CurveOperator):
         order = np.argsort(self._diagonal(), kind="stable")
         return Spectrum(self._diagonal()[order], np.eye(len(order))[:, order])
 
-    def evaluation(self, points: Any) -> Array:
+    def evaluation_on(self, grid: Grid, points: Any) -> Array:
         grid = self._grid()
         L = np.asarray(grid.interpolation(points))
         g = self._values(grid.inside(points))
@@ -196,7 +188,7 @@ class Multiplication(CurveOperator):
 
 
 @dataclass(eq=False, repr=False)
-class Integral(CurveOperator):
+class Integral(CurveOperator, KeptMatrix):
     """(T y)(t) = integral of k(t, s) y(s) ds: neighbouring times inform each other (Hilbert-Schmidt operator).
 
     The curves that it makes are sums of its eigenfunctions, the smoothest with the largest eigenvalues; truncated at
@@ -306,9 +298,6 @@ class Integral(CurveOperator):
         used = s.values > 0
         return (s.vectors[:, used] * s.values[used]) @ s.vectors[:, used].T
 
-    def dense(self) -> Array:
-        return self._matrix().copy()
-
     def apply(self, Y: Array) -> Array:
         Y = _array(Y)
         if self.n_eigen is not None:
@@ -324,7 +313,7 @@ class Integral(CurveOperator):
         roots = self._grid().roots()
         return exponential_sums(Y * roots, self._grid().checked(), rate) * roots
 
-    def evaluation(self, points: Any) -> Any:
+    def evaluation_on(self, grid: Grid, points: Any) -> Any:
         grid = self._grid()
         if isinstance(grid, ProductGrid):
             product = self._product()

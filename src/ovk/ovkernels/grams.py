@@ -44,9 +44,11 @@ class Gram(ABC):
         """`matmat` for rows that each see the points from since_i on only; `since`, (n,), never decreases."""
         return self.weighted((np.arange(self.shape[1]) >= since[:, None]).astype(np.float64)).matmat(C)
 
-    @abstractmethod
     def weighted(self, weights: Array) -> Gram:
         """The gram with K(x_i, z_j) replaced by weights_ij K(x_i, z_j); `weights` is (n, m)."""
+        (n, m), d = self.shape, self.output_dim
+        blocks = self.dense().reshape(n, d, m, d) * weights[:, None, :, None]
+        return DenseBlocks(blocks.reshape(n * d, m * d), d)
 
     @abstractmethod
     def part_matmat(self, rows: slice, columns: slice, C: Array) -> Array:
@@ -147,12 +149,6 @@ class DenseBlocks(Gram):
         flat = (C.toarray() if sparse.issparse(C) else np.asarray(C)).reshape(-1)
         return np.asarray((self.matrix @ flat).reshape(self.shape[0], self.output_dim))
 
-    def weighted(self, weights: Array) -> Gram:
-        n, m = self.shape
-        d = self.output_dim
-        blocks = self.matrix.reshape(n, d, m, d) * weights[:, None, :, None]
-        return DenseBlocks(blocks.reshape(n * d, m * d), d)
-
     def part_matmat(self, rows: slice, columns: slice, C: Array) -> Array:
         n, m = self.shape
         d = self.output_dim
@@ -207,9 +203,6 @@ class Observed(Gram):
 
     def __rmul__(self, factor: float) -> Observed:
         return Observed(factor * self.base, self.rows, self.outputs)
-
-    def weighted(self, weights: Array) -> Gram:
-        return DenseBlocks(self.dense() * weights, 1)
 
     def part_matmat(self, rows: slice, columns: slice, C: Array) -> Array:
         c = np.zeros(self.shape[1])

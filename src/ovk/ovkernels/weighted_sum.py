@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -107,26 +107,42 @@ class WeightedSum(PartsMixin, OperatorKernel):
         found = None if terms is None else SeparableTerms(terms).product_form()
         return None if found is None else Separable(*found)
 
-    def _evaluated(self) -> SeparableTerms | AddedKernels:
-        """What evaluates the sum: as separable terms where it is one, else kernel by kernel."""
+    def _separable_terms(self) -> SeparableTerms | None:
         check_same_outputs([kernel.output_dim for kernel in self.kernels])
         terms = self.terms()
-        return AddedKernels(self._checked(), self.kernels) if terms is None else SeparableTerms(terms)
+        return None if terms is None else SeparableTerms(terms)
+
+    def _used(self) -> list[tuple[float, OperatorKernel]]:
+        """The kernels of positive weight."""
+        pairs = zip(self._checked().tolist(), self.kernels, strict=True)
+        return [(weight, kernel) for weight, kernel in pairs if weight > 0] or [(0.0, self.kernels[0])]
+
+    def _total(self, values: Callable[[SeparableTerms | OperatorKernel], Array]) -> Array:
+        """The weighted sum of some values of the kernels, from the separable terms where the sum consists of such."""
+        separable = self._separable_terms()
+        if separable is not None:
+            return values(separable)
+        return np.asarray(sum(weight * values(kernel) for weight, kernel in self._used()))
 
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
-        return self._evaluated().gram(X, Z)
+        separable = self._separable_terms()
+        if separable is not None:
+            return separable.gram(X, Z)
+        grams = [(weight, kernel.gram(X, Z)) for weight, kernel in self._used()]
+        check_same_outputs([gram.output_dim for _, gram in grams])
+        return DenseBlocks(np.asarray(sum(weight * gram.dense() for weight, gram in grams)), grams[0][1].output_dim)
 
     def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
-        return self._evaluated().product(X, Z, C, since)
+        return self._total(lambda K: K.product(X, Z, C, since))
 
     def diagonal_blocks(self, X: Any) -> Array:
-        return self._evaluated().diagonal_blocks(X)
+        return self._total(lambda K: K.diagonal_blocks(X))
 
     def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
-        return self._evaluated().pairs(X, s, Z, t)
+        return self._total(lambda K: K.pairs(X, s, Z, t))
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        return self._evaluated().jacobian(X, Z, C)
+        return self._total(lambda K: K.jacobian(X, Z, C))
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
         found: dict[str, Gram] = {}
@@ -151,35 +167,6 @@ class WeightedSum(PartsMixin, OperatorKernel):
         bounds = [(weight, kernel.norm_bound()) for weight, kernel in self.summands() if weight > 0]
         known = [weight * bound for weight, bound in bounds if bound is not None]
         return float(sum(known)) if len(known) == len(bounds) else None
-
-
-class AddedKernels:
-    """sum_k w_k K_k(x, z) of kernels that are no separable terms; those without weight are left out."""
-
-    def __init__(self, weights: Array, kernels: Sequence[OperatorKernel]) -> None:
-        pairs = zip(weights.tolist(), kernels, strict=True)
-        self.used = [(weight, kernel) for weight, kernel in pairs if weight > 0] or [(0.0, kernels[0])]
-
-    def gram(self, X: Any, Z: Any | None = None) -> Gram:
-        grams = [(weight, kernel.gram(X, Z)) for weight, kernel in self.used]
-        check_same_outputs([gram.output_dim for _, gram in grams])
-        return DenseBlocks(self._total(weight * gram.dense() for weight, gram in grams), grams[0][1].output_dim)
-
-    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
-        return self._total(weight * kernel.product(X, Z, C, since) for weight, kernel in self.used)
-
-    def diagonal_blocks(self, X: Any) -> Array:
-        return self._total(weight * kernel.diagonal_blocks(X) for weight, kernel in self.used)
-
-    def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
-        return self._total(weight * kernel.pairs(X, s, Z, t) for weight, kernel in self.used)
-
-    def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        return self._total(weight * kernel.jacobian(X, Z, C) for weight, kernel in self.used)
-
-    @staticmethod
-    def _total(parts: Any) -> Array:
-        return np.asarray(sum(parts))
 
 
 def check_same_outputs(found: Sequence[int | None]) -> None:
