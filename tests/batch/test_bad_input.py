@@ -96,8 +96,8 @@ def test_a_failed_first_fit_leaves_the_model_unfitted(estimator, data):
 
 
 BAD_PARAMETERS = {
-    "negative alpha": ({"alpha": -1.0}, "alpha must be finite and >= 0, got -1.0"),
-    "nan alpha": ({"alpha": np.nan}, "alpha must be finite and >= 0, got nan"),
+    "negative alpha": ({"alpha": -1.0}, "alpha must be non-negative and finite, got -1.0"),
+    "nan alpha": ({"alpha": np.nan}, "alpha must be non-negative and finite, got nan"),
     "text alpha": (
         {"alpha": "large"},
         "alpha must be a number >= 0, or one > 0 for each output, got 'large'",
@@ -105,7 +105,7 @@ BAD_PARAMETERS = {
     "alphas of wrong length": ({"alpha": [0.1, 0.2]}, "alpha has 2 entries but there are 3 outputs"),
     "one negative alpha": (
         {"alpha": [0.1, 0.2, -0.1]},
-        r"alpha must be finite and >= 0, got \[0.1, 0.2, -0.1\]",
+        r"alpha must be non-negative and finite, got \[0.1, 0.2, -0.1\]",
     ),
     "one zero alpha": ({"alpha": [0.1, 0.2, 0.0]}, "alpha must be > 0 for each output when it differs"),
     "unknown solver": ({"solver": "qr"}, "solver must be 'auto', one of .*cholesky.* got 'qr'"),
@@ -124,7 +124,7 @@ BAD_PARAMETERS = {
         {"kernel": Gaussian(1.0) * Dense(np.triu(np.ones((3, 3))))},
         "must be symmetric",
     ),
-    "bad length scale": ({"kernel": Gaussian(-1.0)}, "length_scale must be finite and > 0, got -1.0"),
+    "bad length scale": ({"kernel": Gaussian(-1.0)}, "length_scale must be positive and finite, got -1.0"),
     "length scales of wrong length": (
         {"kernel": Gaussian([1.0, 2.0, 3.0])},
         "3 entries but the inputs have 2",

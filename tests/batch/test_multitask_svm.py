@@ -219,7 +219,7 @@ def test_repeated_points_with_other_labels_and_a_constant_output_are_no_trouble(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"C": 0.0}, "C must be a finite number > 0"),
+        ({"C": 0.0}, "C must be positive and finite"),
         ({"bias": "own"}, "bias must be one of 'none', 'shared', 'task', got 'own'"),
         ({"tol": 0.0}, "tol must be"),
     ],

@@ -174,8 +174,8 @@ def test_bad_curves(make, message):
     ("given", "message"),
     [
         ({"points": "some"}, "points must be a number, 'auto' or 'all', got 'some'"),
-        ({"points": 1}, "points must be a whole number >= 2, got 1"),
-        ({"points": 2.5}, "points must be a whole number >= 2, got 2.5"),
+        ({"points": 1}, "points must be an integer >= 2, got 1"),
+        ({"points": 2.5}, "points must be an integer >= 2, got 2.5"),
         ({"within": "median"}, "within must be 'mean' or 'nearest', got 'median'"),
         ({"period": 0.0}, "period must be"),
         ({"grid": [0.0, 1.0], "points": 5}, "give grid or points, not both"),

@@ -367,10 +367,10 @@ def test_batch_ridge_is_hard_to_beat_on_a_stream_that_does_not_change():
         ({"scale": "minmax"}, "scale must be None, 'warm-up' or 'running'"),
         ({"keep": "some"}, "keep must be 'predictions', 'all' or 'none', got 'some'"),
         ({"baselines": ["median"]}, "baselines must hold"),
-        ({"untested": -1}, "untested must be a whole number >= 0"),
-        ({"scale": "warm-up", "untested": 1}, "untested must be a whole number >= 2"),
+        ({"untested": -1}, "untested must be an integer >= 0"),
+        ({"scale": "warm-up", "untested": 1}, "untested must be an integer >= 2"),
         ({"untested": N}, f"ended after {N} rows, before any was tested: lower untested"),
-        ({"chunk_size": 0}, "chunk_size must be a whole number >= 1"),
+        ({"chunk_size": 0}, "chunk_size must be an integer >= 1"),
     ],
 )
 def test_arguments_that_make_no_sense(arguments, message):

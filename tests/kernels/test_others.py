@@ -37,13 +37,13 @@ def test_against_scikit_learn():
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (Polynomial(0), "degree must be a whole number >= 1, got 0"),
-        (Polynomial(1.5), "degree must be a whole number >= 1, got 1.5"),
-        (Polynomial("2"), "degree must be a whole number >= 1, got '2'"),
-        (Polynomial(2, 0.0), "gamma must be a finite number > 0, got 0"),
-        (Polynomial(2, 1.0, -1.0), "coef0 must be a finite number >= 0, got -1"),
-        (-1.0 * Gaussian(1.0), "factor must be a finite number >= 0, got -1"),
-        (float("nan") * Gaussian(1.0), "factor must be a finite number >= 0, got nan"),
+        (Polynomial(0), "degree must be an integer >= 1, got 0"),
+        (Polynomial(1.5), "degree must be an integer >= 1, got 1.5"),
+        (Polynomial("2"), "degree must be an integer >= 1, got '2'"),
+        (Polynomial(2, 0.0), "gamma must be positive and finite, got 0"),
+        (Polynomial(2, 1.0, -1.0), "coef0 must be non-negative and finite, got -1"),
+        (-1.0 * Gaussian(1.0), "factor must be non-negative and finite, got -1"),
+        (float("nan") * Gaussian(1.0), "factor must be non-negative and finite, got nan"),
     ],
 )
 def test_bad_parameters(kernel, message):

@@ -160,7 +160,7 @@ def test_diagonal_of_nothing():
 
 
 def test_negative_factors():
-    with pytest.raises(ValueError, match=r"weights must be finite and >= 0, got \[-2.0\]"):
+    with pytest.raises(ValueError, match=r"weights must be non-negative and finite, got \[-2.0\]"):
         (-2.0 * CurlFree(Gaussian(1.0))).gram(X)
 
 

@@ -35,24 +35,27 @@ V = TypeVar("V")
 
 
 def positive(value: Any, name: str, *, zero: bool = False) -> float:
-    """`value` as a float, if it is a finite number above (or at) zero."""
-    allowed = "a finite number >= 0" if zero else "a finite number > 0"
-    number = np.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    """`value` as a float; an error unless it is positive (with `zero`, non-negative) and finite."""
+    number = _as_float(value)
+    if not (0.0 < number < np.inf or (zero and number == 0.0)):
+        raise ValueError(f"{name} must be {'non-negative' if zero else 'positive'} and finite, got {value!r}")
     return number
 
 
 def in_interval(value: Any, name: str, low: float, high: float) -> float:
-    """`value` as a float, if it lies in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
+    """`value` as a float; an error unless it lies in [low, high]."""
+    number = _as_float(value)
+    if not low <= number <= high:
         raise ValueError(f"{name} must be a number in [{low:g}, {high:g}], got {value!r}")
-    return float(value)
+    return number
+
+
+def _as_float(value: Any) -> float:
+    return np.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
 
 
 def check_level(value: Any) -> float:
-    """The coverage of an interval as a float, if it lies in (0, 1)."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < 1.0:
+    if not 0.0 < _as_float(value) < 1.0:
         raise ValueError(f"level must be a number in (0, 1), such as 0.9, got {value!r}")
     return float(value)
 
@@ -67,7 +70,7 @@ def dense_inputs(X: Any, what: str) -> Array:
 def check_int(value: Any, name: str, *, least: int = 1) -> int:
     """`value` as an int, if it is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
     return int(value)
 
 
@@ -532,7 +535,7 @@ def check_alpha(alpha: Any, d: int) -> float | Array:
         raise ValueError(f"alpha must be a number >= 0, or one > 0 for each output, got {alpha!r}")
     value = value.astype(np.float64)
     if not np.isfinite(value).all() or (value < 0).any():
-        raise ValueError(f"alpha must be finite and >= 0, got {alpha!r}")
+        raise ValueError(f"alpha must be non-negative and finite, got {alpha!r}")
     if value.ndim == 0:
         return float(value)
     if len(value) != d:

@@ -36,10 +36,10 @@ class LengthScaled(ScalarKernel, saved=False):
             )
         scales = np.asarray(value)
         if scales.dtype.kind not in "iuf" or scales.ndim > 1 or scales.size == 0:
-            raise ValueError(f"length_scale must be a number > 0, one for each input, or 'median', got {value!r}")
+            raise ValueError(f"length_scale must be a positive number, an array with one per input, or 'median', got {value!r}")
         scales = scales.astype(np.float64)
         if not (np.isfinite(scales).all() and (scales > 0).all()):
-            raise ValueError(f"length_scale must be finite and > 0, got {value!r}")
+            raise ValueError(f"length_scale must be positive and finite, got {value!r}")
         if scales.ndim == 0:
             return float(scales)
         if p is not None and len(scales) != p:

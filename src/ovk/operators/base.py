@@ -215,7 +215,7 @@ class LowRank(OutputOperator):
         if diag.ndim > 1 or (diag.ndim == 1 and len(diag) != self.output_dim):
             raise ValueError(f"diag must be a number or one for each of the {self.output_dim} outputs")
         if not (np.isfinite(diag).all() and (diag >= 0).all()):
-            raise ValueError(f"diag must be finite and >= 0, got {self.diag!r}")
+            raise ValueError(f"diag must be non-negative and finite, got {self.diag!r}")
         return np.broadcast_to(diag, (self.output_dim,)).copy()
 
     def dense(self) -> Array:

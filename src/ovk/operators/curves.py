@@ -162,7 +162,7 @@ class Multiplication(CurveOperator):
         if not np.isfinite(values).all() or (values < 0).any():
             worst = int(np.argmin(np.where(np.isfinite(values), values, -np.inf)))
             raise ValueError(
-                f"function must be finite and >= 0 on the grid, but it is {values[worst]:.6g} at t = "
+                f"function must be non-negative and finite on the grid, but it is {values[worst]:.6g} at t = "
                 f"{_written(points[worst])}: multiplication by it is not positive semi-definite"
             )
         return values

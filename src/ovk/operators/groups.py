@@ -222,7 +222,7 @@ class GraphLaplacian(KeptMatrix):
         if weight.ndim > 1 or (weight.ndim == 1 and len(weight) != len(M)):
             raise ValueError(f"self_weight must be a number or one for each of the {len(M)} outputs")
         if not (np.isfinite(weight).all() and (weight >= 0).all()):
-            raise ValueError(f"self_weight must be finite and >= 0, got {self.self_weight!r}")
+            raise ValueError(f"self_weight must be non-negative and finite, got {self.self_weight!r}")
         own = np.diagonal(M) + weight
         L = -M
         np.fill_diagonal(L, 0.0)

@@ -54,7 +54,7 @@ class WeightedSum(PartsMixin, OperatorKernel):
         if weights.shape != (len(self.kernels),):
             raise ValueError(f"weights must hold a number for each of the {len(self.kernels)} kernels")
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ValueError(f"weights must be finite and >= 0, got {self.weights!r}")
+            raise ValueError(f"weights must be non-negative and finite, got {self.weights!r}")
         return weights
 
     def _expression(self) -> tuple[str, int]:
