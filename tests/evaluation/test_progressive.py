@@ -401,7 +401,7 @@ def test_one_baseline_and_none():
 @pytest.mark.parametrize("progress", [True, False])
 def test_the_progress_bar_is_there_on_request(progress, monkeypatch, capsys):
     monkeypatch.setenv("OVK_PROGRESS", "1")
-    monkeypatch.setattr("ovk.base.execution.ProgressBar.PATIENCE", 0.0)
+    monkeypatch.setattr("ovk.base.execution.ProgressBar.DELAY", 0.0)
     monkeypatch.setattr("ovk.base.execution.ProgressBar.INTERVAL", 0.0)
     progressive(olok(), *data(), chunk_size=30, progress=progress)
     assert ("learning" in capsys.readouterr().err) is progress

@@ -143,7 +143,7 @@ def test_self_loops_change_nothing_and_names_are_nodes():
     ("make", "message"),
     [
         (lambda: as_adjacency([[0, 1], [0, 0]]), r"symmetric.*\(0, 1\).*maximum"),
-        (lambda: as_adjacency([[0, -1], [-1, 0]]), "weights >= 0"),
+        (lambda: as_adjacency([[0, -1], [-1, 0]]), "non-negative and finite weights"),
         (lambda: as_adjacency(np.zeros((2, 3))), "square"),
         (lambda: as_adjacency(nx.DiGraph([(0, 1)])), "to_undirected"),
         (lambda: as_adjacency("graph"), "adjacency matrix or a networkx graph"),
