@@ -73,7 +73,7 @@ def test_no_rows_give_matrices_without_rows_or_columns(kernel):
 
 @pytest.mark.parametrize("index", [-1, 3, 0.5, np.nan, np.inf])
 def test_bad_index_of_a_precomputed_kernel(index):
-    with pytest.raises(ValueError, match="whole numbers from 0 to 2, the rows of the matrix"):
+    with pytest.raises(ValueError, match="integers from 0 to 2, the rows of the matrix"):
         Precomputed(np.eye(3))(np.array([[0.0], [index]]))
 
 
@@ -86,7 +86,7 @@ def test_bad_shapes_of_a_precomputed_kernel():
         Precomputed()(np.ones((3, 2)))
     with pytest.raises(ValueError, match="a column for each of the 4 training objects"):
         Precomputed()(np.ones((2, 3)), np.ones((4, 4)))
-    with pytest.raises(ValueError, match=r"does not know k\(x, x\) of new objects"):
+    with pytest.raises(ValueError, match=r"k\(x, x\) of new objects is unknown"):
         Precomputed().diag(np.ones((2, 3)))
 
 
@@ -141,7 +141,7 @@ def test_what_counts_as_a_kernel(given, expected):
 
 
 def test_what_does_not_count_as_a_kernel():
-    with pytest.raises(ValueError, match=r"one of \['gaussian', .*\] when given by name, got 'gauss'"):
+    with pytest.raises(ValueError, match=r"one of \['gaussian', .*\] or a kernel object, got 'gauss'"):
         as_kernel("gauss")
     for wrong in (None, 3.0, Gaussian, Identity(2)):
         with pytest.raises(ValueError, match=r"kernel must be a kernel of ovk\.kernels"):
@@ -173,9 +173,9 @@ def test_scikit_learn_s_algebra_with_our_kernels_and_operators(tmp_path):
     [
         ([0, 3], r"columns must lie between 0 and 2, the last column of X, got \[0, 3\]"),
         ([-1], "columns must lie between 0 and 2"),
-        ([], "columns must be different whole numbers, one or more"),
-        ([1, 1], "columns must be different whole numbers"),
-        ([0.5], "columns must be different whole numbers"),
+        ([], "columns must be a non-empty list of distinct integers"),
+        ([1, 1], "columns must be a non-empty list of distinct integers"),
+        ([0.5], "columns must be a non-empty list of distinct integers"),
     ],
 )
 def test_bad_columns(columns, message):

@@ -119,8 +119,8 @@ def test_median_of_sparse_and_of_many_rows(monkeypatch):
     X = np.random.default_rng(0).standard_normal((300, 2))
     exact = np.median(pdist(X))
     assert Gaussian().resolve(sparse.csr_array(X)).length_scale == pytest.approx(exact)
-    monkeypatch.setattr(stationary_module, "SAMPLED_ROWS", 100)
-    monkeypatch.setattr(stationary_module, "DISTINCT_ROWS", 200)
+    monkeypatch.setattr(stationary_module, "MAX_SAMPLED_ROWS", 100)
+    monkeypatch.setattr(stationary_module, "MAX_DEDUPLICATED_ROWS", 200)
     assert Gaussian().resolve(X).length_scale == pytest.approx(exact, rel=0.2)
 
 

@@ -148,7 +148,7 @@ def test_fields_that_make_no_sense(kind):
         kind("gaussian").gram(X)
     with pytest.raises(ValueError, match="needs a Matern kernel with nu > 1, got nu=1"):
         kind(Matern(1, 1.0)).gram(X)
-    with pytest.raises(ValueError, match="one length_scale for all inputs, got 3"):
+    with pytest.raises(ValueError, match="must be a single number here, got 3 numbers"):
         kind(Gaussian(np.ones(3))).gram(X)
     with pytest.raises(ValueError, match="learned from training inputs"):
         kind(Gaussian()).gram(X)
