@@ -51,7 +51,7 @@ def test_score_of_observations(data):
     model = OVKRidgeCV(Gaussian(0.8), [0.01, 0.1], omegas=[0.0, 0.5]).fit(X, y, task=task)
     residual = y - model.predict(X, task=task)
     assert model.score(X, y, task=task) == pytest.approx(1 - residual.var() / y.var(), abs=1e-2)
-    with pytest.raises(ValueError, match="one value a row"):
+    with pytest.raises(ValueError, match="one value per row"):
         model.score(X, np.column_stack([y, y]), task=task)
 
 

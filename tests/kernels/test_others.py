@@ -82,9 +82,9 @@ def test_bad_shapes_of_a_precomputed_kernel():
         Precomputed(np.eye(3))(np.zeros((4, 2)))
     with pytest.raises(ValueError, match=r"matrix must be square, got shape \(2, 3\)"):
         Precomputed(np.ones((2, 3)))(np.zeros((4, 1)))
-    with pytest.raises(ValueError, match=r"a column for each of the 3 training objects, got shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"with 3 columns, one per training object, got shape \(3, 2\)"):
         Precomputed()(np.ones((3, 2)))
-    with pytest.raises(ValueError, match="a column for each of the 4 training objects"):
+    with pytest.raises(ValueError, match="with 4 columns, one per training object"):
         Precomputed()(np.ones((2, 3)), np.ones((4, 4)))
     with pytest.raises(ValueError, match=r"k\(x, x\) of new objects is unknown"):
         Precomputed().diag(np.ones((2, 3)))
