@@ -59,9 +59,9 @@ def test_score_of_observations(data):
     ("task", "message"),
     [
         ([0, 1], r"one entry for each of the 7 rows, got shape \(2,\)"),
-        ([0, 1, 2, 3, 0, 0, 0], "below 3, the number of outputs, got 3"),
-        ([0, 1, 2, -1, 0, 0, 0], "0..d-1 of the outputs, got -1"),
-        ([0.5] * 7, "0..d-1 of the outputs, got dtype float64"),
+        ([0, 1, 2, 3, 0, 0, 0], "below 3, got 3"),
+        ([0, 1, 2, -1, 0, 0, 0], "0..d-1, got -1"),
+        ([0.5] * 7, "0..d-1, got dtype float64"),
     ],
 )
 def test_bad_tasks(task, message, data):

@@ -1,4 +1,4 @@
-"""K(x, z) = sum_k w_k K_k(x, z): sums and multiples of operator-valued kernels."""
+"""Sums and multiples of operator-valued kernels."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ from ovk.ovkernels.separable import Separable
 
 @dataclass(eq=False, repr=False)
 class WeightedSum(PartsMixin, OperatorKernel):
-    """sum_k w_k K_k(x, z), w_k >= 0, written ``K1 + 2.0 * K2``; also what multiple kernel learning ends in.
+    """Weighted sum of operator-valued kernels, sum_k w_k K_k(x, z) with w_k >= 0, written ``K1 + 2.0 * K2``.
 
-    Separable kernels that share a scalar kernel evaluate it once, and those that share an operator are added up, so
-    that ``k1 * T + k2 * T`` costs no more than ``(k1 + k2) * T``.
+    Scalar kernels that occur several times are evaluated once, and separable kernels with the same operator are added:
+    ``k1 * T + k2 * T`` costs no more than ``(k1 + k2) * T``.
 
     Parameters
     ----------
     kernels : sequence of operator-valued kernels
-        The parameters of the first are called ``kernels[0]__...``, and so on.
+        Their parameters have the names ``kernels[0]__...``, and so on.
     weights : (M,) numbers >= 0, optional
-        All one by default; then they are no parameters to tune.
+        w_k. By default all are one, and `tune` does not change them.
+
+    See Also
+    --------
+    Hadamard, Diagonal, ovk.MovKL
 
     Examples
     --------
@@ -47,19 +51,18 @@ class WeightedSum(PartsMixin, OperatorKernel):
 
     def _checked(self) -> Array:
         if len(self.kernels) == 0:
-            raise ValueError("kernels must hold at least one operator-valued kernel, got none")
+            raise ValueError("kernels must have at least one kernel, got none")
         if self.weights is None:
             return np.ones(len(self.kernels))
         weights = np.asarray(self.weights, dtype=np.float64)
         if weights.shape != (len(self.kernels),):
-            raise ValueError(f"weights must hold a number for each of the {len(self.kernels)} kernels")
+            raise ValueError(f"weights must have {len(self.kernels)} entries, one per kernel, got {self.weights!r}")
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ValueError(f"weights must be non-negative and finite, got {self.weights!r}")
         return weights
 
     def _expression(self) -> tuple[str, int]:
-        # A multiple of k * T is a multiple of k, and sums in sums are one sum: what + and * would make otherwise is
-        # written as a call.
+        # Sums that + and * would not build, such as nested sums and multiples of k * T, are written as calls.
         weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
         if not isinstance(weights, list) or len(weights) != len(self.kernels):
             return super()._expression()
@@ -68,7 +71,7 @@ class WeightedSum(PartsMixin, OperatorKernel):
         fixed = any(weight != 1.0 and k not in free for k, weight in enumerate(weights))
         if nested or fixed or (len(weights) < 2 if self.weights is None else not free):
             return super()._expression()
-        # A weight of one is written where no other says that the sum has weights.
+        # If all weights are one, write one of them, so that the repr shows that there are weights.
         written = {k for k in free if weights[k] != 1.0} or (set() if self.weights is None else {free[0]})
         parts = [
             f"{weight!r} * {part(kernel, ATOM)}" if k in written else part(kernel, PRODUCT)
@@ -118,7 +121,7 @@ class WeightedSum(PartsMixin, OperatorKernel):
         return [(weight, kernel) for weight, kernel in pairs if weight > 0] or [(0.0, self.kernels[0])]
 
     def _total(self, values: Callable[[SeparableTerms | OperatorKernel], Array]) -> Array:
-        """The weighted sum of some values of the kernels, from the separable terms where the sum consists of such."""
+        """The weighted sum of some values of the kernels, computed from separable terms if possible."""
         separable = self._separable_terms()
         if separable is not None:
             return values(separable)
@@ -170,15 +173,15 @@ class WeightedSum(PartsMixin, OperatorKernel):
 
 
 def check_same_outputs(found: Sequence[int | None]) -> None:
-    """Refuse kernels with different numbers of outputs; None is a number that is not known yet."""
+    """Reject kernels with different numbers of outputs; None is an unknown number."""
     if len({d for d in found if d is not None}) > 1:
-        raise ValueError(f"kernels that are combined must have the same number of outputs, got {list(found)}")
+        raise ValueError(f"combined kernels must have the same number of outputs, got {list(found)}")
 
 
 @rule("+", OperatorKernel, OperatorKernel)
 def _sum(left: OperatorKernel, right: OperatorKernel) -> WeightedSum:
     pairs = left.summands() + right.summands()
-    # Weights that were written, as in 1.0 * K1 + K2, are there to be tuned, even where they are all one.
+    # Explicit weights, as in 1.0 * K1 + K2, can be tuned even if all are one.
     written = any(isinstance(K, WeightedSum) and K.weights is not None for K in (left, right))
     return WeightedSum([kernel for _, kernel in pairs], [weight for weight, _ in pairs] if written else None)
 
