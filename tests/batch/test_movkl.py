@@ -416,7 +416,7 @@ def test_the_seeds_inner_iteration_contracts_only_where_the_first_outweighs_the_
         (MovKL(Gaussian() * Identity()), "sequence of at least one kernel"),
         (MovKL(grid=T[:4]), "grid has 4 points but Y has 9 columns"),
         (MovKL(tol=0.0), "tol must be"),
-        (MovKLCV(alphas=[]), "alphas must be a sequence of numbers > 0"),
+        (MovKLCV(alphas=[]), "alphas must be a sequence of positive numbers"),
         (MovKLCV(folds=1), "folds must be an integer >= 2"),
         (MovKL(grid=T[::-1]), "points of a grid must increase"),
         (MovKL(grid=np.append(T[:-1], np.inf)), "must be finite, but point 8 is inf: bound the interval"),

@@ -200,7 +200,7 @@ def test_saved_and_loaded(data, tmp_path):
         ({"rank": 0}, "rank must be an integer >= 1"),
         ({"rank": 2, "penalty": "sparse"}, "goes with the penalties 'frobenius' and 'trace'"),
         ({"alphas": 0.0}, "each of alphas must be positive and finite"),
-        ({"alphas": []}, "alphas must be a sequence of numbers > 0"),
+        ({"alphas": []}, "alphas must be a sequence of positive numbers"),
         ({"leave_out": "all"}, "leave_out must be 'row' or 'entry', got 'all'"),
         ({"tol": 0.0}, "tol must be positive and finite"),
         ({"max_iter": -1}, "max_iter must be an integer >= 0"),

@@ -200,9 +200,9 @@ def test_an_intercept_cannot_be_left_out_with_its_only_observation(data):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alphas": []}, r"alphas must be a sequence of numbers > 0, got \[\]"),
-        ({"alphas": 1.0}, "alphas must be a sequence of numbers > 0, got 1.0"),
-        ({"alphas": ["a"]}, "alphas must be a sequence of numbers > 0"),
+        ({"alphas": []}, r"alphas must be a sequence of positive numbers, got \[\]"),
+        ({"alphas": 1.0}, "alphas must be a sequence of positive numbers, got 1.0"),
+        ({"alphas": ["a"]}, "alphas must be a sequence of positive numbers"),
         ({"alphas": [0.1, -1.0]}, "each of alphas must be positive and finite, got -1.0"),
         ({"alphas": [0.1, 0.0]}, "each of alphas must be positive and finite, got 0.0"),
         ({"omegas": [0.5, 1.5]}, r"each of omegas must be a number in \[0, 1\], got 1.5"),

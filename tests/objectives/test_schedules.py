@@ -68,7 +68,7 @@ def test_bad_parameters():
             make(1.0, start=0).rate(T)
     with pytest.raises(ValueError, match="first must be positive and finite"):
         DistanceOverGradients(0.0).step(1.0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="depends on the data"):
+    with pytest.raises(ValueError, match="no rate independent of the data"):
         DistanceOverGradients().rate(T)
 
 

@@ -105,7 +105,7 @@ REFUSED = {
     "nu": ({"loss": Novelty(1.5)}, "nu must be a number in"),
     "quantiles": ({"loss": Pinball([0.5, 0.5])}, "one for each of the 3 outputs"),
     "quantile": ({"loss": Pinball(1.0)}, r"quantiles must lie in \(0, 1\)"),
-    "labels": ({"loss": "hinge"}, "Hinge needs labels -1 and 1, got .* in row 0, output 0"),
+    "labels": ({"loss": "hinge"}, "labels of Hinge must be -1 or 1, got .* in row 0, output 0"),
     "codes": ({"loss": LOSSES["simplex"]}, "rows of simplex_code"),
     "truncation": ({"truncation": "some"}, "truncation must be .auto., None, a number of points or"),
     "window": ({"truncation": Window(0)}, "s must be an integer >= 1, got 0"),
