@@ -134,7 +134,7 @@ class Parameters(BaseEstimator):
         # neither belongs in a pickle or a copy.
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_memo", None)
-        state.pop("_gate", None)
+        state.pop("_fast_path", None)
         return state
 
 

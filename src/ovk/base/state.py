@@ -211,7 +211,7 @@ class Transactional:
         """A copy to update; if the block succeeds, the learner takes its attributes."""
         work = self._snapshot()
         # It was prepared for the previous state.
-        work.__dict__.pop("_gate", None)
+        work.__dict__.pop("_fast_path", None)
         for name, value in work.__dict__.items():
             if isinstance(value, (CopyOnWrite, Transactional, list, dict)) and self._changes(name):
                 work.__dict__[name] = snapshot_of(value)

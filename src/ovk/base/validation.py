@@ -51,9 +51,9 @@ def _as_float(value: Any) -> float:
     return np.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
 
 
-def check_level(value: Any) -> float:
+def check_level(value: Any, name: str = "level") -> float:
     if not 0.0 < _as_float(value) < 1.0:
-        raise ValueError(f"level must be a number in (0, 1), such as 0.9, got {value!r}")
+        raise ValueError(f"{name} must be a number in (0, 1), such as 0.9, got {value!r}")
     return float(value)
 
 

@@ -55,7 +55,7 @@ def test_where_the_kind_of_a_target_is_unclear(ovk, tmp_path):
     path.write_text("x,y,z\n" + "".join(f"{i % 5},{i % 2},{'ab'[i % 2]}\n" for i in range(200)))
     code, _, err = ovk("stream", path, "--targets", "y", "--features", "x", "--warm-up", 50)
     assert code == 0
-    assert "holds only 0, 1: if these are classes, learn them with --classify" in err
+    assert "contains only 0, 1. If these are classes, pass --classify." in err
     code, _, err = ovk("stream", path, "--targets", "z", "--warm-up", 50)
     assert code != 0
     assert "--classify" in err
