@@ -5,7 +5,7 @@ import pytest
 
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.log import Entry
-from ovk.app.serve.protocol import RequestRows, csv_line, plain_list, read_frame, read_rows
+from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list, read_frame, read_rows, write_tensors
 from processes import wait_until
 from serving_rows import rows
 
@@ -183,7 +183,9 @@ def test_rows_of_every_form_and_what_is_written_of_them():
             read_frame({"inputs": values})
     np.testing.assert_array_equal(read_frame({"inputs": {"x": [[1], [2]]}}).columns[0], [1.0, 2.0])
     assert plain_list(np.array([[1.0, np.inf]])) == [[1.0, None]]
-    assert csv_line(("kitchen", "a, b")) == 'kitchen,"a, b"'
+    spec = TensorSpec("mean", "FP64", [-1, 2], ["kitchen", "a, b"])
+    [tensor], _ = write_tensors([(spec, np.zeros((1, 2)))], {})
+    assert tensor["parameters"]["columns"] == 'kitchen,"a, b"'
 
 
 def test_the_contents_of_an_entry_tell_it_from_others_whatever_its_id():

@@ -19,8 +19,8 @@ from ovk.base import PathLike
 
 __all__ = ["Limits", "LogDamaged", "Tokens", "create_app"]
 
-#: Valid model names: they appear in addresses and name folders.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+#: Model names appear in URLs and name folders.
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def create_app(
@@ -66,7 +66,7 @@ def create_app(
     if not named or len(named) < len(models):
         raise ValueError("models must be at least one file, and files of different names")
     for name in named:
-        if not NAME.fullmatch(name):
+        if not MODEL_NAME.fullmatch(name):
             raise ValueError(f"a model's name stands in addresses: {name!r} must be letters, digits, '.', '_' and '-'")
     shadows = shadows or {}
     for name in shadows:
@@ -83,8 +83,9 @@ def create_app(
         )
         for name, path in named.items()
     }
-    known = tokens if isinstance(tokens, Tokens) or tokens is None else Tokens.read(Path(tokens))
-    return Server(services, limits, known).app()
+    if tokens is not None and not isinstance(tokens, Tokens):
+        tokens = Tokens.read(Path(tokens))
+    return Server(services, limits, tokens).app()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""Who may do what, and how much: tokens with scopes, limits, and what stands before every request.
+"""Access control: tokens with scopes, limits, and the middleware that every request passes.
 
-The middleware finds out which scopes a request has. The handler that the router chose checks whether they suffice
-(`needs`): the text of an address decides nothing about access.
+The middleware determines the scopes of a request; the handler that the router chose checks them (`needs`). Access never
+depends on the text of a URL.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _digest(token: bytes) -> bytes:
 
 @lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone."""
+    """Whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -104,7 +104,7 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_local_name(host: bytes | None) -> bool:
-    """Whether a header ``Host`` names this machine: a page elsewhere whose name leads here does not."""
+    """Whether a ``Host`` header names this machine. A foreign domain that resolves to it does not (DNS rebinding)."""
     if host is None:
         return True
     name, colon, port = host.decode("latin-1").rpartition(":")
@@ -136,10 +136,7 @@ class Limits:
 
 
 class RequestRefused(Exception):
-    """A request that is refused, with the status of the reply, a message, and when to retry.
-
-    The message goes to the client as it is, so it never contains a path or a stack trace.
-    """
+    """A refused request. The client sees the message, so it never contains a path or a stack trace."""
 
     def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -165,18 +162,16 @@ class LogDamaged(ValueError):
     """
 
 
-# What stands before every request: who asks, security headers, one sentence for an error, and a clock.
-
 #: What each scope allows, for messages.
 ACTIONS = {"predict": "predicting", "learn": "learning", "admin": "promoting a model"}
 
-#: Control characters and separators of lines, which no address has.
+#: Control characters and line separators, which no URL contains.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
-#: The error codes of MLflow, by status; the others are those of a bad request, or of a server that failed.
+#: MLflow's error codes by status; other statuses are bad requests or internal errors.
 MLFLOW_CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}
 
-#: Headers of every reply.
+#: Headers of every response.
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -185,12 +180,12 @@ HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-#: Nothing may be loaded by what is not the page.
+#: For every response except the status page: the browser may load nothing.
 STRICT_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
 def needs(scope: str | None, handler: Handler) -> Handler:
-    """The handler, for requests that have a scope; None answers everybody."""
+    """A handler that requires a scope; None answers everybody."""
 
     @wraps(handler)
     async def checked(request: Request) -> Response:
@@ -206,9 +201,9 @@ def needs(scope: str | None, handler: Handler) -> Handler:
 
 
 class AuthMiddleware:
-    """Finds out the scopes of each request (``ovk.scopes``): None without a token that is known.
+    """Sets the scopes of each request (``ovk.scopes``), None without a valid token; reports it to `observe`.
 
-    Without tokens it serves this machine alone. `observe` is called with route, status and seconds of each request.
+    If no tokens are configured, only this machine is served.
     """
 
     def __init__(self, app: ASGIApp, tokens: Tokens | None, observe: Callable[[str, int, float], None]) -> None:
@@ -241,11 +236,10 @@ class AuthMiddleware:
             logger.error("a request failed", extra={"path": scope["path"][:200]}, exc_info=error)
             if not status:
                 await _refuse(answer, scope, RequestRefused(500, "the server failed; its log says why"))
-        # A few names, whatever addresses are tried.
+        # The handler's name, not the URL: clients can invent URLs without end.
         self.observe(getattr(scope.get("endpoint"), "__name__", "other"), status, time.perf_counter() - start)
 
     def _admit(self, scope: Scope) -> None:
-        """Refuse what nobody may ask, and note the scopes of the rest."""
         if CONTROL.search(scope["path"]):
             raise RequestRefused(400, "the address has a control character or a line separator: leave it out")
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -253,14 +247,13 @@ class AuthMiddleware:
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
             raise RequestRefused(403, "a page from elsewhere may not ask")
-        allowed: frozenset[str] | None = frozenset(SCOPES)
-        if self.tokens is None:
-            client = scope.get("client")
-            if not is_local_name(headers.get(b"host")) or (client is not None and not is_loopback(client[0])):
-                raise RequestRefused(403, "without tokens this server answers its own machine alone")
-        else:
-            allowed = self.tokens.scopes(headers.get(b"authorization", b"").decode("latin-1"))
-        scope["ovk.scopes"] = allowed
+        if self.tokens is not None:
+            scope["ovk.scopes"] = self.tokens.scopes(headers.get(b"authorization", b"").decode("latin-1"))
+            return
+        client = scope.get("client")
+        if not is_local_name(headers.get(b"host")) or (client is not None and not is_loopback(client[0])):
+            raise RequestRefused(403, "without tokens this server answers its own machine alone")
+        scope["ovk.scopes"] = frozenset(SCOPES)
 
 
 async def _refuse(send: Send, scope: Scope, error: RequestRefused) -> None:

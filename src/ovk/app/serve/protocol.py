@@ -1,18 +1,14 @@
-"""Rows of requests: read from JSON, from tensors of the Open Inference Protocol (version 2) and from MLflow's frames.
+"""Rows of requests, read from JSON, tensors of the Open Inference Protocol (version 2) and MLflow's frames.
 
-Tensors come in JSON, or as bytes behind it (binary tensor extension). Whatever their form, rows are a matrix of numbers
-or columns with names, and can be written to bytes for the log.
+Tensors are in the JSON, or follow it as bytes (binary tensor extension).
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from io import StringIO
 from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
@@ -21,21 +17,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk.app.serve.access import RequestRefused
+from ovk.app.sessions import csv_line
 from ovk.base import Array, closest_names, quoted
 
-#: A column: (n,) numbers, nan where missing, or cells of any kind that JSON knows.
+#: A column: (n,) numbers, nan where missing, or a list of JSON scalars.
 Cells = Array | list[Any]
 
 #: Most levels of nesting in the JSON of a request.
 MAX_DEPTH = 16
 
-#: Datatypes of numbers, as NumPy writes them on the wire.
+#: NumPy's names of the protocol's numeric datatypes, in the byte order of the wire.
 NUMBERS = {
     "BOOL": "?", "UINT8": "u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8",
     "INT8": "i1", "INT16": "<i2", "INT32": "<i4", "INT64": "<i8", "FP16": "<f2", "FP32": "<f4", "FP64": "<f8",
 }  # fmt: skip
 
-#: The forms of a request of MLflow's, exactly one of which must be there.
+#: The forms of an MLflow request, of which it has exactly one.
 MLFLOW_FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
 _LENGTH = struct.Struct("<I")
@@ -43,7 +40,7 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class RequestRows:
-    """Rows of a request: columns with names, or a matrix (n, k) of numbers without."""
+    """Rows of a request: named columns, or an unnamed matrix (n, k) of numbers."""
 
     names: tuple[str, ...] | None
     columns: tuple[Cells, ...]
@@ -69,7 +66,7 @@ class RequestRows:
         return 200 + sum(c.nbytes if isinstance(c, np.ndarray) else 80 * len(c) for c in self.columns)
 
     def numbers(self, names: Sequence[str] | None, width: int, what: str) -> Array:
-        """(n, width) numbers: the columns of these names, or where there are no names all of them in their order."""
+        """(n, width) the columns of these names, or all columns in order if the rows or `names` have no names."""
         if self.matrix is not None:
             matrix = self.matrix
         else:
@@ -83,7 +80,7 @@ class RequestRows:
         return matrix
 
     def column(self, name: str, cure: str = "") -> Cells:
-        """The column of that name; a message that there is none also says what to do, the `cure`."""
+        """A column by name; the error for a missing one contains `cure`."""
         names = self.names or ()
         if name not in names:
             found = quoted(names) or "columns without names"
@@ -93,7 +90,7 @@ class RequestRows:
         return self.columns[names.index(name)]
 
     def labels(self) -> list[Any]:
-        """The cells of targets that are labels, which is one column."""
+        """The cells of the only column, as class labels."""
         width = len(self.columns) if self.matrix is None else self.matrix.shape[1]
         if width != 1:
             raise RequestRefused(400, f"targets must be one column of labels, got {width}")
@@ -101,7 +98,7 @@ class RequestRows:
         return cells if isinstance(cells, list) else list(cells.tolist())
 
     def with_names(self, names: Sequence[str]) -> RequestRows:
-        """The same rows with names: those they have, or for a matrix the ones given."""
+        """The rows as named columns; `names` are for a matrix."""
         if self.matrix is None:
             return self
         if self.matrix.shape[1] != len(names):
@@ -113,7 +110,7 @@ class RequestRows:
         return RequestRows.named(names, list(self.matrix.T))
 
     def encode(self) -> bytes:
-        """The rows as bytes: a line of JSON, then the numbers."""
+        """A line of JSON, then the numbers."""
         if self.matrix is not None:
             return json.dumps({"shape": self.matrix.shape}).encode() + b"\n" + self.matrix.astype("<f8").tobytes()
         cells = [None if isinstance(column, np.ndarray) else column for column in self.columns]
@@ -133,7 +130,7 @@ class RequestRows:
 
 
 def as_numbers(cells: Any, what: str) -> Array:
-    """(n,) numbers, nan where they are missing; infinity is refused."""
+    """(n,) numbers, nan where missing. Refuses infinity."""
     if not isinstance(cells, np.ndarray):
         if strange := set(map(type, cells)) - {int, float, bool, type(None)}:
             cell = next(cell for cell in cells if type(cell) in strange)
@@ -149,17 +146,13 @@ def as_numbers(cells: Any, what: str) -> Array:
 
 
 def _flat(values: list[Any]) -> list[Any]:
-    """The values of nested lists, row by row."""
     while values and set(map(type, values)) == {list}:
         values = list(chain.from_iterable(values))
     return values
 
 
-# The body of a request.
-
-
 def parse_json(content: bytes) -> dict[str, Any]:
-    """The JSON object of a request; NaN and Infinity are no JSON."""
+    """The JSON object of a request. Refuses NaN and Infinity, which are not JSON."""
     try:
         value = _DECODER.decode(content.decode("utf-8"))
     except RequestRefused:
@@ -179,16 +172,15 @@ def _refuse_constant(word: str) -> Any:
     raise RequestRefused(400, f"the body holds {word}, which JSON does not know: write null for a missing value")
 
 
-#: Made once: `json.loads` with an option makes one for each call.
+#: Created once: `json.loads` with an option creates one for each call.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _deeper(value: Any, levels: int) -> bool:
-    """Whether objects and lists stand in each other more than `levels` deep."""
     nested = [value]
     for _ in range(levels):
         items = list(chain.from_iterable(one.values() if type(one) is dict else one for one in nested))
-        # Nearly all of them are numbers, which their types tell without a loop.
+        # Nearly all items are numbers: checking their types avoids a loop.
         if not {list, dict} & set(map(type, items)):
             return False
         nested = [item for item in items if type(item) is list or type(item) is dict]
@@ -196,7 +188,7 @@ def _deeper(value: Any, levels: int) -> bool:
 
 
 def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any], memoryview]:
-    """The JSON of a request, and the bytes of binary tensors behind it, if a header says how long the JSON is."""
+    """The JSON of a request and the binary tensors after it; `json_length` is the header with the JSON's length."""
     if json_length is None:
         return parse_json(content), memoryview(b"")
     if not (json_length.isascii() and json_length.isdigit()) or int(json_length[:12]) > len(content):
@@ -207,26 +199,23 @@ def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any],
     return parse_json(content[:size]), memoryview(content)[size:]
 
 
-# Tensors.
-
-
 class TensorSpec(NamedTuple):
-    """A tensor that a model takes or gives: its name, datatype of the protocol, shape with -1 for the rows, columns."""
+    """An input or output tensor of a model; the shape has -1 for the number of rows."""
 
     name: str
     datatype: str
     shape: list[int]
     columns: list[str]
 
-    def described(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         name, datatype, shape, columns = self
         return {"name": name, "datatype": datatype, "shape": shape, "parameters": {"columns": columns}}
 
 
 def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows, memoryview]:
-    """The rows of a list of tensors, and what is left of the binary data.
+    """The rows in a list of tensors, and the rest of the binary data.
 
-    One tensor of several columns is a matrix; tensors of one column each are columns with names.
+    One tensor with several columns is a matrix; tensors with one column each are named columns.
     """
     if not isinstance(given, list) or not given or not all(isinstance(tensor, dict) for tensor in given):
         raise RequestRefused(400, f"{what} must be a list of tensors")
@@ -256,7 +245,7 @@ def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows
 
 
 def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> tuple[Cells, memoryview]:
-    """Numbers (n,) or (n, k), or cells; and the binary data behind."""
+    """Numbers (n,) or (n, k), or a list of cells; and the rest of the binary data."""
     shape, datatype = tensor.get("shape"), tensor.get("datatype")
     if not (
         isinstance(shape, list)
@@ -298,18 +287,18 @@ def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Ce
             raise RequestRefused(400, f"{label}: {size} values need {size * kind.itemsize} bytes, found {len(content)}")
         return as_numbers(np.frombuffer(content, dtype=kind).astype(np.float64), label)
     cells: list[str] = []
-    place = 0
-    while place + 4 <= len(content) and len(cells) <= size:
-        (length,) = _LENGTH.unpack_from(content, place)
-        place += 4
-        if place + length > len(content):
+    offset = 0
+    while offset + 4 <= len(content) and len(cells) <= size:
+        (length,) = _LENGTH.unpack_from(content, offset)
+        offset += 4
+        if offset + length > len(content):
             break
         try:
-            cells.append(str(content[place : place + length], "utf-8"))
+            cells.append(str(content[offset : offset + length], "utf-8"))
         except UnicodeDecodeError:
             raise RequestRefused(400, f"{label} holds bytes that are not UTF-8") from None
-        place += length
-    if place != len(content) or len(cells) != size:
+        offset += length
+    if offset != len(content) or len(cells) != size:
         raise RequestRefused(400, f"{label}: the binary data do not hold {size} strings")
     return cells
 
@@ -317,16 +306,15 @@ def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Ce
 def write_tensors(
     outputs: Sequence[tuple[TensorSpec, npt.NDArray[Any]]], binary: Mapping[str, bool]
 ) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """Tensors for a reply, and the bytes of those that are wanted as such.
+    """Tensors for a response, and the bytes of the binary ones. Missing and infinite values are null in JSON.
 
-    What is missing or infinite is null in JSON. A matrix says what its columns are called: in one text, since
-    parameters of the protocol are texts, numbers and truth values.
+    The column names of a matrix are one string of CSV: the protocol allows only strings, numbers and booleans there.
     """
     described, buffers = [], []
     for (name, datatype, _, columns), values in outputs:
         tensor: dict[str, Any] = {"name": name, "datatype": datatype, "shape": list(values.shape)}
         if values.ndim == 2:
-            tensor["parameters"] = {"columns": csv_line(tuple(columns))}
+            tensor["parameters"] = {"columns": csv_line(columns)[:-1]}
         if binary.get(name, False):
             content = _to_bytes(values, datatype)
             tensor.setdefault("parameters", {})["binary_data_size"] = len(content)
@@ -337,16 +325,8 @@ def write_tensors(
     return described, buffers
 
 
-@lru_cache(maxsize=256)
-def csv_line(names: tuple[str, ...]) -> str:
-    """Names as a line of CSV, in quotes where they hold a comma."""
-    line = StringIO()
-    csv.writer(line, lineterminator="").writerow(names)
-    return line.getvalue()
-
-
 def plain_list(values: npt.NDArray[Any]) -> Any:
-    """Nested lists, with None for what is no finite number."""
+    """Nested lists, with None for values that are not finite."""
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         some: npt.NDArray[Any] = values.astype(object)
         some[~np.isfinite(values)] = None
@@ -361,11 +341,8 @@ def _to_bytes(values: npt.NDArray[Any], datatype: str) -> bytes:
     return b"".join(_LENGTH.pack(len(word)) + word for word in words)
 
 
-# Rows as plain lists or records, and as MLflow's scoring protocol writes them.
-
-
 def read_rows(value: Any, what: str) -> RequestRows:
-    """Rows as a list of lists of numbers, or of records with the names of the columns."""
+    """Rows given as a list of lists of numbers, or of records with column names."""
     if not isinstance(value, list):
         raise RequestRefused(400, f"{what} must be a list of rows")
     if not value:
@@ -375,7 +352,7 @@ def read_rows(value: Any, what: str) -> RequestRows:
         if not all(isinstance(record, dict) and record.keys() <= names for record in value):
             raise RequestRefused(400, f"{what}: all records must have the same columns")
         return _of_columns(list(names), [[record.get(name) for record in value] for name in names])
-    # No texts, which NumPy would read as numbers.
+    # NumPy would convert strings to numbers.
     if set(map(type, _flat(value))) <= {int, float, type(None)}:
         try:
             matrix = np.array(value, dtype=np.float64)  # None becomes nan
@@ -398,7 +375,7 @@ def read_frame(body: dict[str, Any]) -> RequestRows:
         )
     form, value = found[0], body[found[0]]
     if form == "inputs" and isinstance(value, dict):
-        # Tensors of one column, (n, 1), are columns.
+        # A tensor (n, 1) is a column.
         lists = [column if isinstance(column, list) else [column] for column in value.values()]
         cells = [[c[0] if isinstance(c, list) and len(c) == 1 else c for c in column] for column in lists]
         return _of_columns(list(value), cells)
@@ -415,7 +392,6 @@ def read_frame(body: dict[str, Any]) -> RequestRows:
 
 
 def _of_columns(names: list[Any], lists: list[list[Any]]) -> RequestRows:
-    """Columns of numbers, texts, truth values and nulls."""
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise RequestRefused(400, "columns must have names that are texts, each another one")
     if len({len(column) for column in lists}) > 1:
