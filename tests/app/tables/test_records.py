@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from ovk.app.tables import is_address, open_records
-from ovk.app.tables.text import PipedText
+from ovk.app.tables.text_files import PipedText
 
 
 def read(path, size=100, **options):

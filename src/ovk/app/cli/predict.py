@@ -110,7 +110,7 @@ def command(
             raise Failure(f"--keep {taken.pop()}: the predictions have a column of that name already", Exit.USAGE)
         rows = FilePredictions(learned, records, level, max_bad, names)
         found: Iterable[tuple[Any, ...]] = rows
-        if records.part_read() is not None:
+        if records.fraction_read() is not None:
             # A file that lies there is refused, if it must be, before a line is written; a pipe may wait for the first.
             rest = iter(found)
             found = chain(list(islice(rest, 1)), rest)

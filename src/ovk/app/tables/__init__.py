@@ -8,7 +8,7 @@ from ovk.app.tables.brokers import BrokerError, BrokerRecords, Gap, StreamLost, 
 from ovk.app.tables.files import FileRange, chunks, progressive, read_table, split_files
 from ovk.app.tables.preparation import UNUSED, WORDS_OF_TABLE, Lags, Preparation, Prepared, filled, find_columns
 from ovk.app.tables.records import FORMATS, Batch, Records, concatenate, is_address, open_records
-from ovk.app.tables.text import STDIN
+from ovk.app.tables.text_files import STDIN
 
 __all__ = [
     "BrokerError",

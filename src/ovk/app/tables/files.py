@@ -21,7 +21,7 @@ import numpy as np
 
 from ovk.app.tables.preparation import WORDS_OF_TABLE, Preparation
 from ovk.app.tables.records import FORMATS, ParquetRecords, Records, concatenate, open_records, records_of_text
-from ovk.app.tables.text import COMPRESSED, MARKS, STDIN, decoded, stem_suffix
+from ovk.app.tables.text_files import BYTE_ORDER_MARKS, COMPRESSED, STDIN, decoded, stem_suffix
 from ovk.base import Array
 from ovk.evaluation import Chunk, Table
 from ovk.evaluation import chunks as chunks_of_rows
@@ -289,7 +289,7 @@ def _ranges(path: str, form: str | None, size: int) -> list[FileRange]:
     with open(path, "rb") as file:
         head = file.read(8)
     # Of the marks of encodings only that of UTF-8 leaves the ends of lines single bytes.
-    wide = any(head.startswith(mark) for mark, encoding in MARKS.items() if encoding != "utf-8-sig")
+    wide = any(head.startswith(mark) for mark, encoding in BYTE_ORDER_MARKS.items() if encoding != "utf-8-sig")
     if Path(path).suffix.lower() in COMPRESSED or wide or known is None:
         return [FileRange(path, form)]
     total = os.path.getsize(path)
