@@ -180,7 +180,7 @@ def test_wrong_calls(mock):
 def test_no_broker(monkeypatch):
     from ovk.app.tables import kafka
 
-    monkeypatch.setattr(kafka, "ANSWER", 0.5)
+    monkeypatch.setattr(kafka, "ANSWER_TIMEOUT", 0.5)
     with pytest.raises(BrokerError, match=r"no Kafka broker at 127\.0\.0\.1:1"):
         open_broker("kafka://127.0.0.1:1/rows")
 

@@ -60,7 +60,7 @@ def refused(monkeypatch, capsys):
     """The sentence with which ``ovk stream`` ends at a gate, and its exit code 2."""
     from ovk.app.tables import kafka
 
-    monkeypatch.setattr(kafka, "ANSWER", 4.0)
+    monkeypatch.setattr(kafka, "ANSWER_TIMEOUT", 4.0)
 
     def sentence(gate, **environment):
         with monkeypatch.context() as patch:

@@ -227,7 +227,7 @@ def test_a_gap_is_named(server, tmp_path):
 @pytest.mark.long
 def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tmp_path, monkeypatch):
     server.publish("SLOW", json_messages(ROWS, 100))
-    monkeypatch.setattr("ovk.app.tables.brokers.MAX_PAUSES", 2)
+    monkeypatch.setattr("ovk.app.tables.brokers.MAX_EMPTY_READS", 2)
     read, calls = JetStream.read, iter(range(10**6))
     monkeypatch.setattr(JetStream, "read", lambda self, place: [] if next(calls) % 6 else read(self, place))
     session = learned(f"{server.url}/SLOW", tmp_path)
@@ -238,7 +238,7 @@ def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tm
             await context.delete_msg("SLOW", number)
 
     monkeypatch.setattr(JetStream, "read", read)
-    monkeypatch.setattr("ovk.app.tables.jetstream.WAIT", 0.2)
+    monkeypatch.setattr("ovk.app.tables.jetstream.FETCH_TIMEOUT", 0.2)
     fresh = tmp_path / "fresh"
     fresh.mkdir()
     with open_broker(f"{server.url}/SLOW") as records:

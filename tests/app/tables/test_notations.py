@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ovk.app.tables import Batch, Preparation, read_table
-from ovk.app.tables.preparation import column_warning, numbers_things
+from ovk.app.tables.preparation import column_warning, count_units
 from ovk.base import Category, Number, guess_column, read_numbers
 
 
@@ -96,13 +96,13 @@ def test_ordinary_columns_are_not(cells):
 )
 def test_a_name_tells_that_things_are_numbered(name, count):
     cells = [str(i % 9 + 1) for i in range(90)]
-    assert numbers_things(name, Number(name), cells) == count
-    assert numbers_things(name, Category(name, ["1", "2"]), cells) == count
+    assert count_units(name, Number(name), cells) == count
+    assert count_units(name, Category(name, ["1", "2"]), cells) == count
 
 
 def test_numbers_that_never_repeat_number_no_groups():
-    assert numbers_things("id", Number("id"), list(map(str, range(90)))) == 0
-    assert numbers_things("patient", Number("patient"), [str(i / 2) for i in range(9)] * 10) == 0
+    assert count_units("id", Number("id"), list(map(str, range(90)))) == 0
+    assert count_units("patient", Number("patient"), [str(i / 2) for i in range(9)] * 10) == 0
 
 
 def test_frequent_words_have_indicators_and_the_others_are_counted():

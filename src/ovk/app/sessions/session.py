@@ -97,7 +97,7 @@ class LearnedTable(ABC):
             (label,) = self.preparation.outputs_
             assert isinstance(label, Label)
             labels = label.levels[: label.first]
-        timed = self.preparation.clock() is not None
+        timed = self.preparation.time_column() is not None
         return PredictionColumns(self.settings.targets, labels, timed=timed, outcomes=outcomes, keep=keep)
 
     def columns(self) -> list[ColumnRow]:

@@ -28,14 +28,14 @@ from ovk.app.sessions.summary import (
     score_summary,
 )
 from ovk.app.tables import (
-    WORDS_OF_TABLE,
+    MAX_LEVELS_OF_TABLE,
     Batch,
     FileRange,
     Preparation,
     Prepared,
     Records,
     concatenate,
-    filled,
+    fill_forward,
     open_records,
 )
 from ovk.base import Array, Indices, Mask, Registered, State, check_int, one_blas_thread
@@ -210,7 +210,7 @@ class WholeTable(NamedTuple):
 
 def whole_table(records: Records, settings: Settings) -> WholeTable:
     """All rows of a table that fits in memory; refuses one that cannot be read, or has too few of them."""
-    preparation = settings.preparation(records, WORDS_OF_TABLE)
+    preparation = settings.preparation(records, MAX_LEVELS_OF_TABLE)
     whole = concatenate(list(records.batches(int(settings.block))), len(records.names))
     if len(whole.rows) < MIN_ROWS:
         raise ValueError(f"{records.label} has {len(whole.rows)} rows to learn from: at least {MIN_ROWS} are needed")
@@ -357,7 +357,7 @@ def _first_fit(
 def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: Chunk, start: int) -> Array:
     """(k, horizon, d) errors of forecasts within the rows from `start` on, by a model that was learned before them."""
     longest, d = max(settings.lags), chunk.Y.shape[1]
-    before = filled(np.vstack([np.full((longest, d), np.nan), chunk.Y[:start]]))[start:]
+    before = fill_forward(np.vstack([np.full((longest, d), np.nan), chunk.Y[:start]]))[start:]
     X, Y = chunk.X[start:], chunk.Y[start:]
     return horizon_errors(predict, settings.lags, before, X, Y, int(settings.horizon), MAX_FORECASTS_KEPT)
 
@@ -505,7 +505,7 @@ def fit_files(
         whole = concatenate([batch for _, some in found for batch in some], len(names))
         settings.check()
         what = settings.targets, settings.features, settings.time
-        preparation = Preparation(*what, max_levels=WORDS_OF_TABLE, ignore=settings.ignore)
+        preparation = Preparation(*what, max_levels=MAX_LEVELS_OF_TABLE, ignore=settings.ignore)
         rows = preparation.bind(names, label).fit(whole).prepare(whole)
         known = np.isfinite(rows.chunk.Y).any(axis=1)
         X, Y = rows.chunk.X[known], rows.chunk.Y[known]
