@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# What the tests use; pip reads dependency groups from 25.1 on.
+EXTRAS := plot,cli,files,graph,frames,river,dask,nats,kafka,serve
 
 .PHONY: demo test test-quick test-long test-slow test-lowest lint bench bench-long fuzz reproduce docs dist clean
 
@@ -81,7 +83,7 @@ clean:
 # One virtual environment; a stamp for each set of extras that has been installed into it.
 $(VENV)/.venv:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade pip
+	$(PIP) install --upgrade "pip>=25.1"
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.venv pyproject.toml
@@ -90,14 +92,14 @@ $(VENV)/.demo: $(VENV)/.venv pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.venv pyproject.toml
-	@echo "installing ovk with the extra dev"
-	$(PIP) install -e ".[dev]"
+	@echo "installing ovk with all extras and the group dev"
+	$(PIP) install -e ".[$(EXTRAS)]" --group dev
 	touch $@
 
 $(VENV)-lowest/.dev: pyproject.toml .ci/lowest.py
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python .ci/lowest.py > $(VENV)-lowest/requirements.txt
-	@echo "installing ovk with the extra dev, in the lowest versions"
+	@echo "installing ovk with all extras and the group dev, in the lowest versions"
 	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install -r $(VENV)-lowest/requirements.txt
 	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install --no-deps -e .
 	touch $@
@@ -107,16 +109,16 @@ $(VENV)/.dist: $(VENV)/.venv pyproject.toml
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.venv pyproject.toml
-	@echo "installing ovk with the extra docs"
-	$(PIP) install -e ".[docs]"
+	@echo "installing ovk with the group docs"
+	$(PIP) install -e ".[plot,cli,graph,river]" --group docs
 	touch $@
 
 $(VENV)/.reproduce: $(VENV)/.venv pyproject.toml
-	@echo "installing ovk with the extra reproduce"
-	$(PIP) install -e ".[reproduce]"
+	@echo "installing ovk with the extra plot"
+	$(PIP) install -e ".[plot]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.venv pyproject.toml
-	@echo "installing ovk with the extra bench"
-	$(PIP) install -e ".[bench]"
+	@echo "installing ovk with the group bench"
+	$(PIP) install -e ".[plot,river,serve]" --group bench
 	touch $@

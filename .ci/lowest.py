@@ -7,29 +7,25 @@ import tomllib
 from pathlib import Path
 
 #: river's own lower bounds are higher than ours; tests of the adapters are skipped without it.
-LEFT_OUT = {"river"}
+OMITTED = {"river"}
 #: What these versions need beside them: they call what later releases of these have deprecated.
 BESIDE = ["click<8.3", "pyparsing<3.3"]
-PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+FILE = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = FILE["project"]["optional-dependencies"]
 
 
-def lowest(extra: str) -> list[str]:
-    """Lower bounds of the dependencies and of an extra, with those extras that it names.
+def lowest(extras: list[str], groups: list[str]) -> list[str]:
+    """Lower bounds of the dependencies, of extras and of dependency groups.
 
-    >>> [line for line in lowest("plot") if line.startswith(("numpy", "matplotlib"))]
+    >>> [line for line in lowest(["plot"], []) if line.startswith(("numpy", "matplotlib"))]
     ['matplotlib==3.10', 'numpy==2.0']
     """
-    requirements, waiting, known = list(PROJECT["dependencies"]), [extra], set(LEFT_OUT)
-    while waiting:
-        known.add(name := waiting.pop())
-        for requirement in PROJECT["optional-dependencies"][name]:
-            if own := re.fullmatch(r"ovk\[(.+)\]", requirement):
-                waiting += [other for other in own[1].split(",") if other not in known]
-            else:
-                requirements.append(requirement)
-    found = (re.fullmatch(r"([\w.-]+(?:\[\w+\])?)>=([\w.]+)", requirement) for requirement in requirements)
+    lists = [FILE["project"]["dependencies"]]
+    lists += [EXTRAS[name] for name in extras if name not in OMITTED]
+    lists += [FILE["dependency-groups"][name] for name in groups]
+    found = (re.fullmatch(r"([\w.-]+(?:\[\w+\])?)>=([\w.]+)", requirement) for names in lists for requirement in names)
     return sorted({f"{bound[1]}=={bound[2]}" for bound in found if bound})
 
 
 if __name__ == "__main__":
-    print("\n".join([*lowest("dev"), *BESIDE]))
+    print("\n".join([*lowest(list(EXTRAS), ["dev"]), *BESIDE]))

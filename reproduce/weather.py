@@ -146,7 +146,7 @@ def weather(data_home: str | Path | None = None, methods: Any = None, curves: in
         "stations (Prince Rupert, Resolute, Whitehorse).",
     ]
     if every.keys() == METHODS.keys():
-        remarks.append("scikit-fda cannot be imported: its rows are left out (it comes with ovk[peers]).")
+        remarks.append("scikit-fda cannot be imported: its rows are left out (it comes with the group peers).")
     else:
         remarks.append(
             "scikit-fda: bandwidth, neighbours, basis and components of each way chosen in 10 folds of what is not "

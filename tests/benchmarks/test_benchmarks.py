@@ -39,7 +39,7 @@ CHECK = {"target", "value", "bound", "at_least", "met"}
 @pytest.mark.parametrize("name", list(BENCHMARKS))
 def test_each_benchmark_at_toy_size(name, tmp_path, capsys):
     if name in PEERS:
-        pytest.importorskip(PEERS[name], reason="this peer comes with the extra bench")
+        pytest.importorskip(PEERS[name], reason="this peer comes with the group bench")
     output = tmp_path / "results" / "toy.json"
     assert main(["--toy", "--threads", "1", "--no-memory", "--only", name, "--output", str(output)]) == 0
     report = json.loads(output.read_text())

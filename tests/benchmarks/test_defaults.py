@@ -29,7 +29,7 @@ def test_gaussian_processes_run_where_they_take_seconds():
 
 
 def test_multitask_of_gpytorch():
-    pytest.importorskip("gpytorch", reason="this peer comes with the extra peers")
+    pytest.importorskip("gpytorch", reason="this peer comes with the group peers")
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (40, 1))
     Y = np.hstack([np.sin(2 * X), 5 + 3 * np.cos(X)])

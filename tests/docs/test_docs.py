@@ -181,7 +181,7 @@ def test_what_a_browser_would_fetch_is_found(tools):
 
 
 def test_formulas_can_be_converted(tools):
-    pytest.importorskip("docutils", minversion="0.21", reason="docutils comes with the extra docs")
+    pytest.importorskip("docutils", minversion="0.21", reason="docutils comes with the group docs")
     from mathml import converted
 
     for page in PAGES:

@@ -76,7 +76,7 @@ def test_left_out_predictions_of_partly_observed_outputs():
 
 
 def test_the_peer_learns_what_ours_learns():
-    pytest.importorskip("gpytorch", reason="this peer comes with the extra peers")
+    pytest.importorskip("gpytorch", reason="this peer comes with the group peers")
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (40, 1))
     task = np.arange(40) % 2

@@ -35,7 +35,7 @@ def test_operators_in_small(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["FNO", "DeepONet"])
 @pytest.mark.parametrize("shape", [(16,), (12, 10)])
 def test_neural_operators_learn_a_smoothing(name, shape):
-    pytest.importorskip("torch", reason="this peer comes with the extra peers")
+    pytest.importorskip("torch", reason="this peer comes with the group peers")
     from reproduce.neural_operators import RIVALS
 
     grid = ProductGrid.regular(shape) if len(shape) > 1 else Grid.regular(*shape)
