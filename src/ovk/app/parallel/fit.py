@@ -1,4 +1,8 @@
-"""Fitting from partitions: a sample, a pass of sums, a solve; a second pass where there is an alpha to choose."""
+"""Fitting from partitions.
+
+Landmarks and length scales come from a sample of all partitions. One pass computes sums over rows, which add up exactly
+and are merged in a fixed binary tree; then one system is solved. Choosing alpha takes a second pass.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ovk.app.parallel.engines import WORKER_TIMEOUT, Engine, Pass, WorkersLost, as_engine
-from ovk.app.parallel.partitions import CHUNK, Partition, PartitionError, as_partitions
+from ovk.app.parallel.partitions import CHUNK_ROWS, Partition, PartitionError, as_partitions
 from ovk.base import Array, Mask, check_alpha, check_alphas, check_int, one_blas_thread, positive
 from ovk.batch import LandmarkRidge, OVKRidge, landmark_ridge
 from ovk.features import Given, Nystrom, OutputSums, Uniform, as_rpcholesky
@@ -25,8 +29,7 @@ from ovk.ovkernels import Expansion, as_operator_kernel
 #: Rows of the sample for each landmark.
 ROWS_PER_LANDMARK = 10
 
-#: Rows whose features are made at a time: with a thousand landmarks they stay in the caches, of which the workers of a
-#: machine share one.
+#: Rows whose features are computed at a time. With 1000 landmarks they fit into the cache, which workers share.
 BLOCK_ROWS = 512
 
 
@@ -40,7 +43,7 @@ def fit(
     alphas: Any = None,
     classes: Any = None,
     n_jobs: int | None = None,
-    chunk_size: int = CHUNK,
+    chunk_size: int = CHUNK_ROWS,
     random_state: int = 0,
     worker_timeout: float = WORKER_TIMEOUT,
 ) -> Any:
@@ -104,7 +107,7 @@ def fit(
 def _resumable(
     work: PartitionedFit, client: Any = None, *, n_jobs: int | None = None, worker_timeout: float = WORKER_TIMEOUT
 ) -> Any:
-    """Run a fit; the error of one that lost its workers can continue it."""
+    """Run a fit; `WorkersLost.resume` continues it."""
     try:
         with one_blas_thread(tiles=1):
             return work.run(as_engine(client, n_jobs, worker_timeout))
@@ -114,10 +117,7 @@ def _resumable(
 
 
 class PartitionedFit:
-    """A fit with everything checked. It keeps what is finished: run again after an error, it continues.
-
-    `seed` draws the sample, unless one is given.
-    """
+    """A fit with checked arguments. Run again after an error, it continues. Without a sample, `seed` draws one."""
 
     def __init__(
         self, learner: PartitionLearner, partitions: list[Any], seed: int, sample: list[tuple[Any, ...]] | None = None
@@ -126,11 +126,10 @@ class PartitionedFit:
         each = -(-learner.sample_rows // len(partitions)) if learner.sample_rows else 1
         self._sampling = Pass(partial(sample_partition, max(each, 2), seed), operator.add, "sampling")
         self._learning = Pass(type(learner).learn, learner.merge)
-        self._leaving_out = Pass(RidgeLearner.left_out, operator.add, "testing")
+        self._leave_one_out = Pass(RidgeLearner.leave_one_out, operator.add, "testing")
         self._started = False
 
     def run(self, engine: Engine) -> Any:
-        """The fitted model."""
         learner, partitions = self.learner, self.partitions
         if not self._started:
             if self._sample is None:
@@ -142,7 +141,7 @@ class PartitionedFit:
         candidates = learner.alphas
         if candidates is None or len(candidates) == 1:
             return learner.finish(total, None if candidates is None else candidates[0])
-        errors = self._leaving_out.run(engine, partitions, shared, engine.share(total))
+        errors = self._leave_one_out.run(engine, partitions, shared, engine.share(total))
         means = errors[0] / errors[1]
         model = learner.finish(total, candidates[int(means.argmin())])
         model.loo_errors_ = means
@@ -154,7 +153,7 @@ def sample_partition(rows: int, seed: int, partition: Partition) -> list[list[tu
 
 
 def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
-    """The chunks of all partitions. They must have the same columns; better to know before hours of reading."""
+    """The chunks of all partitions. Checks early, before hours of reading, that they have the same columns."""
     sample = [(number, chunk) for number, chunks in enumerate(found) for chunk in chunks]
     if not sample:
         raise ValueError("the parts hold no rows: there is nothing to learn from")
@@ -173,51 +172,39 @@ def _shape(chunk: tuple[Any, ...]) -> str:
     return found
 
 
-# How each estimator is learned from partitions: what it needs of a sample, what a partition gives, and how it ends.
-
-
 class PartitionLearner(ABC):
-    """An estimator that learns from partitions. It travels to the workers once it has seen the sample.
+    """An estimator that learns from partitions. It is sent to the workers after `start`."""
 
-    Attributes
-    ----------
-    sample_rows : how many rows it wants to see first
-    alphas : alphas to choose from, each a number or one for each output; None where there is no choice
-    """
-
-    sample_rows: int
-    alphas: Array | None = None
+    sample_rows: int  # rows wanted in the sample
+    alphas: Array | None = None  # candidates, each a number or (d,); None for no choice
 
     @abstractmethod
     def start(self, sample: list[tuple[Any, ...]]) -> None:
-        """Choose everything that must be the same for all partitions, from some rows of all of them."""
+        """Choose everything that all partitions share, such as landmarks."""
 
     @abstractmethod
     def learn(self, partition: Partition) -> Any:
-        """What a partition teaches."""
+        """The totals of a partition."""
 
     @abstractmethod
     def merge(self, one: Any, two: Any) -> Any:
-        """What two partitions teach; both stay as they are."""
+        """The totals of two partitions together; both stay unchanged."""
 
     @abstractmethod
     def finish(self, total: Any, alpha: Any) -> Any:
-        """The model of all partitions, with that alpha instead of its own if there was a choice."""
+        """The fitted model; `alpha` is None if there was no choice."""
 
 
 class RidgeTotals(NamedTuple):
-    """What partitions teach a ridge: sums, (d,) which outputs were observed, rows, and rows that could not be read."""
-
     sums: OutputSums
-    observed: Mask
+    observed: Mask  # (d,)
     n_rows: int
-    n_bad: int
+    n_bad: int  # rows that could not be read
 
 
 class RidgeLearner(PartitionLearner):
-    """`OVKRidge` on landmarks."""
+    """`OVKRidge` with landmarks. `finish` sets `n_rows` and `n_bad`, the rows learned and the unreadable rows."""
 
-    #: Rows learned, and rows that could not be read, known at the end.
     n_rows: int
     n_bad: int
 
@@ -244,15 +231,13 @@ class RidgeLearner(PartitionLearner):
 
     @cached_property
     def _no_rows(self) -> LandmarkRidge:
-        # Made from the points, once on every worker, with the same bits: its triangle need not travel.
+        # Computed from the points on every worker, with identical bits, instead of sending its factor.
         return landmark_ridge(self.kernel, self.points, self.shape.d)
 
     def _ridge(self, sums: OutputSums | None = None) -> LandmarkRidge:
-        """The ridge of these sums, by default of no rows."""
         return replace(self._no_rows, sums=copy.deepcopy(self._no_rows.sums if sums is None else sums))
 
     def _rows(self, partition: Partition) -> Any:
-        """Checked chunks; the number of inputs is that of the sample."""
         for X, targets in copy.copy(self.model)._checked_chunks(partition.chunks()):
             if X.shape[1] != self.points.shape[1] or targets.d != self.shape.d:
                 raise ValueError(
@@ -273,7 +258,7 @@ class RidgeLearner(PartitionLearner):
         return RidgeTotals(ridge.sums, observed, rows, partition.n_bad)
 
     def merge(self, one: RidgeTotals, two: RidgeTotals) -> RidgeTotals:
-        # The sum of two masks is where either holds.
+        # The sum of two masks is their union.
         return RidgeTotals(*map(operator.add, one, two))
 
     def finish(self, total: RidgeTotals, alpha: Any) -> OVKRidge:
@@ -288,8 +273,8 @@ class RidgeLearner(PartitionLearner):
         )
         return model
 
-    def left_out(self, total: RidgeTotals, partition: Partition) -> Array:
-        """(2, alphas) sums of squared left-out errors of the rows, and how many they are."""
+    def leave_one_out(self, total: RidgeTotals, partition: Partition) -> Array:
+        """(2, alphas) sums of squared leave-one-out errors and of their weights."""
         ridge, path = self._ridge(total.sums), self.alphas
         assert path is not None
         intercept = bool(self.model.fit_intercept)
@@ -309,7 +294,7 @@ class RidgeLearner(PartitionLearner):
 
 
 class StreamLearner(PartitionLearner):
-    """`PKAWV` and `PKAWVClassifier` on features that are fixed before the first partition."""
+    """`PKAWV` and `PKAWVClassifier`, with features fixed from the sample."""
 
     def __init__(self, estimator: Any, seed: int, classes: Any = None) -> None:
         if estimator.discount != 1 or estimator.window is not None:
@@ -339,7 +324,7 @@ class StreamLearner(PartitionLearner):
         if plan is None or isinstance(plan, Nystrom):
             chosen = Uniform(size=100) if plan is None or plan.selection is None else plan.selection
             if not isinstance(chosen, Given):
-                # In a random order the first rows that join are a uniform sample of all parts.
+                # In random order, the first rows are a uniform sample of all parts.
                 mixed = X[np.random.default_rng(self._seed).permutation(len(X))]
                 chosen = Given.chosen(
                     self.model.kernel, mixed, chosen, budget=None if plan is None else plan.budget, random_state=0

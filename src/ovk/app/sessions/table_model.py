@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.app.parallel import CHUNK, Partition, PartitionedFit, PartitionError, Pass, RidgeLearner, as_engine
+from ovk.app.parallel import CHUNK_ROWS, Partition, PartitionedFit, PartitionError, Pass, RidgeLearner, as_engine
 from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
@@ -436,7 +436,7 @@ class PreparedRange(Partition):
         self.n_bad = 0
         with self._range.open() as records:
             preparation.bind(records.names, self.label)
-            for batch in records.batches(CHUNK):
+            for batch in records.batches(CHUNK_ROWS):
                 rows = preparation.prepare(batch)
                 self.n_bad += len(rows.bad)
                 known = np.isfinite(rows.chunk.Y).any(axis=1)
@@ -453,7 +453,7 @@ class RawRange(Partition):
 
     def chunks(self) -> Iterator[tuple[Any, ...]]:
         with self.range.open() as records:
-            for batch in records.batches(CHUNK):
+            for batch in records.batches(CHUNK_ROWS):
                 yield records.names, batch
 
 
