@@ -75,7 +75,7 @@ class RequestSchema(NamedTuple):
                 raise RequestRefused(400, f'{name!r} belongs inside {self.key!r}: "{self.key}": {{"{name}": ...}}')
             if name not in self.keys:
                 known = _known(name, self.keys)
-                raise RequestRefused(400, f"unknown key {name[:60]!r}: a request holds {known}")
+                raise RequestRefused(400, f"unknown key {name[:60]!r}: allowed keys are {known}")
         return self.check_parameters(body)
 
     def check_parameters(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class RequestSchema(NamedTuple):
                 elsewhere = ": only /v2/models/NAME/infer takes it" if name in INFER.parameters else ""
                 known = _known(name, self.parameters)
                 raise RequestRefused(
-                    400, f"unknown parameter {name[:60]!r} in {self.key}{elsewhere}; known here: {known}"
+                    400, f"unknown parameter {name[:60]!r} in {self.key}{elsewhere}; allowed here: {known}"
                 )
             if name in BOOLEAN_PARAMETERS and type(value) is not bool:
                 raise RequestRefused(400, f"{name} must be true or false, got {json.dumps(value)[:40]}")
@@ -124,7 +124,7 @@ class ParsedRequest(NamedTuple):
         try:
             found.encode()
         except UnicodeEncodeError:
-            raise RequestRefused(400, "id must be a string that UTF-8 can encode") from None
+            raise RequestRefused(400, "id must be valid Unicode") from None
         return found
 
     def inputs(self) -> tuple[RequestRows, memoryview]:
@@ -139,18 +139,18 @@ class ParsedRequest(NamedTuple):
     def check_count(self, rows: RequestRows) -> None:
         most = self.service.limits.rows
         if not len(rows):
-            raise RequestRefused(400, "the request holds no rows")
+            raise RequestRefused(400, "the request contains no rows")
         if len(rows) > most:
             raise RequestRefused(
                 413,
-                f"the request holds {len(rows):,} rows; at most {most:,} are allowed (--max-rows): send several "
+                f"the request contains {len(rows):,} rows; at most {most:,} are allowed (--max-rows): send several "
                 "requests",
             )
 
 
 def _check_end(binary: memoryview) -> None:
     if len(binary):
-        raise RequestRefused(400, f"{len(binary)} bytes stand behind the last tensor")
+        raise RequestRefused(400, f"{len(binary)} unexpected bytes after the last tensor")
 
 
 class Server:
@@ -312,8 +312,7 @@ class Server:
                 # Whoever sends the label, these rows are learned.
                 raise RequestRefused(
                     403,
-                    "rows that wait for labels become rows to learn, and this token does not allow learning: leave out "
-                    "await_label",
+                    "rows that wait for labels are learned, and this token does not allow learning: omit await_label",
                 )
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
@@ -350,7 +349,8 @@ class Server:
         others = [model.name for model in state.models if model is not state.active]
         name = request.body.get("name", others[0] if len(others) == 1 else None)
         if name not in [model.name for model in state.models]:
-            raise RequestRefused(400, f"name must be one of {', '.join(others) or 'no shadow: there is none'}")
+            what = f"name must be one of {', '.join(others)}" if others else "there is no shadow to promote"
+            raise RequestRefused(400, what)
         return Entry(request.identifier(), promote=name)
 
     # Watching ---------------------------------------------------------------------------------------------------------
@@ -359,7 +359,7 @@ class Server:
         """Server-sent events with the contents of the status page."""
         service = self._service(request)
         if self._streams >= MAX_EVENT_STREAMS:
-            raise RequestRefused(429, f"{MAX_EVENT_STREAMS} pages are kept up to date already", retry_after=10)
+            raise RequestRefused(429, f"{MAX_EVENT_STREAMS} status pages are connected already", retry_after=10)
         return StreamingResponse(self._updates(service), media_type="text/event-stream")
 
     async def _updates(self, service: ModelService) -> AsyncIterator[bytes]:
@@ -394,7 +394,7 @@ class Server:
             known = f": models are {', '.join(self.services)}" if "predict" in request.scope["ovk.scopes"] else ""
             raise RequestRefused(404, f"there is no model {name[:100]!r}{known}")
         if request.path_params.get("version", VERSION) != VERSION:
-            raise RequestRefused(404, f"there is no such version of this model: its versions are {VERSION}")
+            raise RequestRefused(404, f"unknown version; the only version of this model is {VERSION}")
         return self.services[name]
 
     async def _body(self, request: Request) -> bytes:
@@ -405,7 +405,7 @@ class Server:
         if kind and kind not in allowed:
             raise RequestRefused(415, f"Content-Type must be {' or '.join(allowed)}, got {kind[:60]}")
         if headers.get(b"content-encoding", b"identity") != b"identity":
-            raise RequestRefused(415, "compressed bodies are not taken")
+            raise RequestRefused(415, "compressed bodies are not supported")
         too_large = RequestRefused(
             413, f"the body is larger than {self.limits.body:,} bytes (--max-body): send several requests"
         )
@@ -421,7 +421,7 @@ class Server:
                         raise too_large
                     chunks.append(chunk)
         except TimeoutError:
-            raise RequestRefused(408, f"the body did not come within {self.limits.seconds:g} s") from None
+            raise RequestRefused(408, f"the body did not arrive within {self.limits.seconds:g} s") from None
         return b"".join(chunks)
 
 
@@ -451,7 +451,7 @@ def _read_entry(request: ParsedRequest) -> Entry:
     if label_of is not None and not isinstance(label_of, str):
         raise RequestRefused(400, "infer_id must be a string")
     if label_of is not None and ("rows" in body or "inputs" in body):
-        raise RequestRefused(400, "infer_id stands for rows that were sent before: leave out rows and inputs")
+        raise RequestRefused(400, "infer_id refers to rows that were sent before: omit rows and inputs")
     rows = None
     if label_of is None:
         rows, rest = request.inputs()
@@ -493,8 +493,8 @@ def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:
         i, q = np.argwhere(too_large)[0].tolist()
         raise RequestRefused(
             400,
-            f"target {outputs[q]!r} of row {i + 1} is {Y[i, q]:g}, beyond {MAX_TARGET:g}, so its squared error is no "
-            "number: send null if it is not known",
+            f"target {outputs[q]!r} of row {i + 1} must be at most {MAX_TARGET:g} in magnitude, got {Y[i, q]:g}: send "
+            "null if it is unknown",
         )
 
 
@@ -505,7 +505,7 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 async def http_error(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
-    message = {404: "there is no such address", 405: "this address does not take that method"}.get(status, "refused")
+    message = {404: "no such URL", 405: "method not allowed for this URL"}.get(status, "refused")
     return json_response({"error": message}, status)
 
 

@@ -108,5 +108,5 @@ def _check_alike(first: ServedModel, other: ServedModel) -> None:
     if not needed <= known:
         raise ValueError(
             f"{other.name} needs the inputs {', '.join(sorted(needed - known))}, which {first.name} does not have: a "
-            "shadow must do with the same rows"
+            "shadow must use the same inputs"
         )

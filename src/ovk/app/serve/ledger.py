@@ -99,7 +99,7 @@ class _Request:
 
     @property
     def where(self) -> str:
-        return f"record {self.reply.sequence}" if isinstance(self.reply, Receipt) else "on its way into the log"
+        return f"record {self.reply.sequence}" if isinstance(self.reply, Receipt) else "not yet in the log"
 
 
 @dataclass
@@ -151,14 +151,14 @@ class Ledger:
         if entry.label_of is not None and entry.id == entry.label_id:
             raise RequestRefused(
                 409,
-                f"other labels came before for infer_id {entry.label_of!r} ({known.where}), and a row is learned once, "
-                "so these were not learned: give every prediction an id of its own; where an output is not known yet, "
-                "leave it out instead of sending null",
+                f"infer_id {entry.label_of!r} was labelled with other values before ({known.where}), and a row is "
+                "learned only once: use a unique id for each prediction; omit outputs that are not known yet instead "
+                "of sending null",
             )
         raise RequestRefused(
             409,
-            f"the id {entry.id!r} was used before for other contents ({known.where}), so this request was not learned: "
-            "give it an id of its own, or repeat the first one unchanged",
+            f"id {entry.id!r} was used before for other contents ({known.where}): use a unique id, or repeat the first "
+            "request unchanged",
         )
 
     def queued(self, entry: Entry, reply: asyncio.Future[Receipt]) -> None:
@@ -171,8 +171,8 @@ class Ledger:
             if twice := labels.keys() & outputs:
                 raise RequestRefused(
                     409,
-                    f"the label of {', '.join(sorted(twice))} came before for infer_id {entry.label_of!r}, and was not "
-                    "changed: a row is learned once; send only outputs that have no label yet",
+                    f"infer_id {entry.label_of!r} has a label of {', '.join(sorted(twice))} already, which was not "
+                    "changed: send only outputs without a label",
                 )
             labels |= dict.fromkeys(outputs, False)
         if entry.id is not None:
@@ -225,10 +225,10 @@ class Ledger:
         known = self._waiting.get(identifier)
         if known is None:
             if identifier in self._labelled:
-                raise id_taken(identifier, f"rows were labelled ({self._labelled[identifier][-1].where})")
+                raise id_taken(identifier, f"its rows were labelled ({self._labelled[identifier][-1].where})")
             self._keep(identifier, rows)
         elif known.rows.encode() != rows.encode():
-            raise id_taken(identifier, "other rows wait")
+            raise id_taken(identifier, "other rows wait for labels under it")
 
     def rows_of(self, identifier: str) -> RequestRows | None:
         found = self._waiting.get(identifier)
@@ -258,11 +258,10 @@ class Ledger:
 def no_rows_wait(identifier: str) -> RequestRefused:
     return RequestRefused(
         404,
-        f"no rows wait for labels under the infer_id {identifier[:60]!r}: it is unknown, its labels came before, its "
-        "time has passed (--label-seconds), or the server was restarted since; send rows and targets together instead",
+        f"no rows wait for labels under infer_id {identifier[:60]!r}: it is unknown, labelled already, expired "
+        "(--label-seconds), or lost in a restart; send rows and targets together instead",
     )
 
 
 def id_taken(identifier: str, why: str) -> RequestRefused:
-    cure = "give every prediction an id of its own"
-    return RequestRefused(409, f"{why} under the id {identifier[:60]!r}, so these do not wait for labels: {cure}")
+    return RequestRefused(409, f"id {identifier[:60]!r} is taken: {why}; use a unique id for each prediction")

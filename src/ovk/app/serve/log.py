@@ -69,11 +69,11 @@ class Log:
             first = _first_number(path)
             if expected is None and first > after + 1:
                 raise LogDamaged(
-                    f"{path} begins with record {first}, but the checkpoint ends with record {after}: segments in "
-                    "between are missing; put them back"
+                    f"{path} begins with record {first}, but the checkpoint ends with record {after}: restore the "
+                    "segments in between"
                 )
             if expected is not None and first != expected:
-                raise LogDamaged(f"{path} begins with record {first}, but the segment before ends at {expected - 1}")
+                raise LogDamaged(f"{path} begins with record {first}, but the previous one ends with {expected - 1}")
             expected = first
             for number, content in self._read(path, first, last=k == len(segments) - 1):
                 expected = number + 1
@@ -82,8 +82,8 @@ class Log:
                     yield number, content
         if expected is not None and expected <= after:
             raise LogDamaged(
-                f"{segments[-1]} ends with record {expected - 1}, but the checkpoint has learned {after}: the log was "
-                "cut or replaced since"
+                f"{segments[-1]} ends with record {expected - 1}, but the checkpoint ends with {after}: the log was "
+                "truncated or replaced"
             )
 
     def _read(self, path: Path, expected: int, *, last: bool) -> Iterator[tuple[int, bytes]]:
@@ -93,7 +93,7 @@ class Log:
             if last and len(content) <= offset and MAGIC.startswith(content.rstrip(b"\0")):
                 self._cut(path, 0, len(content))
                 return
-            raise LogDamaged(f"{path} is damaged at offset 0: it does not begin like a log")
+            raise LogDamaged(f"{path} is damaged at offset 0: it is not a log")
         while offset < len(content):
             fault, body, end = _frame(content, offset, expected)
             if fault:
@@ -124,7 +124,7 @@ class Log:
     def append(self, records: Sequence[bytes]) -> range:
         """Write and sync records, and return their numbers. If that raises OSError, none of them is in the log."""
         if self.broken:
-            raise OSError(errno.EIO, "an earlier record could be neither written nor taken back: restart")
+            raise OSError(errno.EIO, "an earlier record could be neither written nor removed: restart the server")
         first = self.sequence + 1
         body = b"".join(LENGTH.pack(len(record)) + record for record in records)
         head = HEAD.pack(FRAME, len(body), first)
@@ -183,7 +183,7 @@ class Log:
 def _first_number(path: Path) -> int:
     number = path.stem.removeprefix("log-")
     if not number.isdigit():
-        raise LogDamaged(f"{path} is no segment of a log: its name holds no number; move it elsewhere")
+        raise LogDamaged(f"{path} is not a log segment: its name has no number; move it to another folder")
     return int(number)
 
 
@@ -191,19 +191,19 @@ def _frame(content: bytes, offset: int, expected: int | None) -> tuple[str, byte
     """The fault of the frame at that offset ("" for none), its body, and its end as far as it is known."""
     body_offset = offset + OVERHEAD
     if body_offset > len(content):
-        return "a frame is cut off", b"", len(content)
+        return "a frame is truncated", b"", len(content)
     mark, length, first = HEAD.unpack_from(content, offset)
     head_sum, body_sum = SUMS.unpack_from(content, offset + HEAD.size)
     if mark != FRAME or zlib.crc32(content[offset : offset + HEAD.size]) != head_sum:
-        return "the head of a frame is wrong", b"", len(content)
+        return "the header of a frame is wrong", b"", len(content)
     end = body_offset + length
     body = content[body_offset:end]
     if len(body) < length:
-        return "a frame is cut off", b"", end
+        return "a frame is truncated", b"", end
     if zlib.crc32(body) != body_sum:
         return "the checksum of a frame is wrong", b"", end
     if expected is not None and first != expected:
-        return f"record {first} stands where {expected} should be", b"", offset
+        return f"record {first} instead of {expected}", b"", offset
     return "", body, end
 
 

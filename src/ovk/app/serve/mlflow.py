@@ -19,13 +19,20 @@ __all__ = ["save_model"]
 
 
 def save_model(model: PathLike, path: PathLike, **kwargs: Any) -> None:
-    """Write an MLflow model that holds the file of a model.
+    """Write an MLflow model that contains a model file.
 
     Parameters
     ----------
-    model : a file written by `ovk.save`, ``ovk stream``, ``ovk fit`` or ``ovk serve``
-    path : the folder to write, which must not be there yet
-    kwargs : passed on to ``mlflow.pyfunc.save_model``, such as signature or input_example
+    model : path
+        A file written by `ovk.save`, ``ovk stream``, ``ovk fit`` or ``ovk serve``.
+    path : path
+        The folder to create, which must not exist.
+    **kwargs
+        Arguments of ``mlflow.pyfunc.save_model``, such as signature or input_example.
+
+    See Also
+    --------
+    ovk.save, ovk.app.serve.create_app
 
     Examples
     --------

@@ -72,7 +72,7 @@ class RequestRows:
         else:
             columns = self.columns
             if names is not None:
-                cure = ": send null where it is not known" if what == "targets" else ""
+                cure = ": send null for unknown values" if what == "targets" else ""
                 columns = tuple(self.column(name, cure) for name in names)
             matrix = np.column_stack([as_numbers(column, what) for column in columns]) if columns else np.empty((0, 0))
         if matrix.shape[1] != width:
@@ -83,9 +83,9 @@ class RequestRows:
         """A column by name; the error for a missing one contains `cure`."""
         names = self.names or ()
         if name not in names:
-            found = quoted(names) or "columns without names"
+            found = quoted(names) or "unnamed columns"
             close = closest_names([name], names)
-            meant = f"; did you mean {name!r} by {close[name]!r}?" if close else ""
+            meant = f"; rename {close[name]!r} to {name!r}?" if close else ""
             raise RequestRefused(400, f"column {name!r} is missing{cure}; the request has {found}{meant}")
         return self.columns[names.index(name)]
 
@@ -93,7 +93,7 @@ class RequestRows:
         """The cells of the only column, as class labels."""
         width = len(self.columns) if self.matrix is None else self.matrix.shape[1]
         if width != 1:
-            raise RequestRefused(400, f"targets must be one column of labels, got {width}")
+            raise RequestRefused(400, f"targets must be one column of labels, got {width} columns")
         cells = self.columns[0] if self.matrix is None else self.matrix[:, 0]
         return cells if isinstance(cells, list) else list(cells.tolist())
 
@@ -104,8 +104,8 @@ class RequestRows:
         if self.matrix.shape[1] != len(names):
             raise RequestRefused(
                 400,
-                f"inputs must have the {len(names)} columns {', '.join(names)}, got {self.matrix.shape[1]} without "
-                "names",
+                f"inputs must have the {len(names)} columns {', '.join(names)}, got {self.matrix.shape[1]} unnamed "
+                "columns",
             )
         return RequestRows.named(names, list(self.matrix.T))
 
@@ -134,14 +134,14 @@ def as_numbers(cells: Any, what: str) -> Array:
     if not isinstance(cells, np.ndarray):
         if strange := set(map(type, cells)) - {int, float, bool, type(None)}:
             cell = next(cell for cell in cells if type(cell) in strange)
-            raise RequestRefused(400, f"{what} must hold numbers or null, found {str(cell)[:40]!r}")
+            raise RequestRefused(400, f"{what} must contain numbers or null, got {str(cell)[:40]!r}")
         try:
             cells = np.array(cells, dtype=np.float64)  # None becomes nan
         except OverflowError:
-            raise RequestRefused(400, f"{what} hold a number beyond the range of doubles") from None
+            raise RequestRefused(400, f"{what} must contain numbers in the range of doubles") from None
     numbers: Array = cells
     if np.isinf(numbers).any():
-        raise RequestRefused(400, f"{what} hold infinity, or a number beyond the range of doubles")
+        raise RequestRefused(400, f"{what} must contain numbers in the range of doubles, got infinity")
     return numbers
 
 
@@ -169,7 +169,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
 
 
 def _refuse_constant(word: str) -> Any:
-    raise RequestRefused(400, f"the body holds {word}, which JSON does not know: write null for a missing value")
+    raise RequestRefused(400, f"the body contains {word}, which is not valid JSON: use null for missing values")
 
 
 #: Created once: `json.loads` with an option creates one for each call.
@@ -224,7 +224,7 @@ def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows
     for tensor in given:
         name = tensor.get("name")
         if not isinstance(name, str) or not name or len(name) > 200:
-            raise RequestRefused(400, f"each of {what} needs a name")
+            raise RequestRefused(400, f"{what} must have names of at most 200 characters")
         values, binary = _read_tensor(tensor, f"tensor {name[:60]!r}", binary)
         if isinstance(values, np.ndarray) and values.ndim == 2:
             if values.shape[1] == 1:
@@ -233,14 +233,14 @@ def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows
                 return RequestRows.of_matrix(values), binary
             else:
                 raise RequestRefused(
-                    400, f"tensor {name!r} has {values.shape[1]} columns; several tensors have one each"
+                    400, f"tensor {name!r} must have one column, as one of several, got {values.shape[1]}"
                 )
         names.append(name)
         columns.append(values)
     if len(set(names)) < len(names):
-        raise RequestRefused(400, f"two of {what} have the same name")
+        raise RequestRefused(400, f"{what} must have distinct names")
     if len({len(column) for column in columns}) > 1:
-        raise RequestRefused(400, f"{what} have different numbers of rows")
+        raise RequestRefused(400, f"{what} must have the same number of rows")
     return RequestRows.named(names, columns), binary
 
 
@@ -252,20 +252,20 @@ def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> t
         and 1 <= len(shape) <= 2
         and all(type(size) is int and 0 <= size < 1 << 40 for size in shape)
     ):
-        raise RequestRefused(400, f"{label}: shape must be one or two whole numbers, got {str(shape)[:60]}")
+        raise RequestRefused(400, f"{label}: shape must be one or two integers, got {str(shape)[:60]}")
     size = prod(shape)
     if datatype not in NUMBERS and datatype != "BYTES":
         raise RequestRefused(
             400, f"{label}: datatype must be one of {', '.join(NUMBERS)}, BYTES, got {str(datatype)[:20]}"
         )
     if datatype == "BYTES" and len(shape) == 2 and shape[1] != 1:
-        raise RequestRefused(400, f"{label}: a tensor of BYTES is one column, got shape {shape}")
+        raise RequestRefused(400, f"{label}: a BYTES tensor must have one column, got shape {shape}")
     parameters, data = tensor.get("parameters"), tensor.get("data")
     length = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
     values: Cells
     if length is not None:
         if type(length) is not int or not 0 <= length <= len(binary):
-            raise RequestRefused(400, f"{label}: binary_data_size must be a number up to {len(binary)}")
+            raise RequestRefused(400, f"{label}: binary_data_size must be an integer up to {len(binary)}")
         values, binary = _from_bytes(binary[:length], datatype, size, label), binary[length:]
     elif not isinstance(data, list):
         raise RequestRefused(400, f"{label} has neither data nor binary_data_size")
@@ -274,9 +274,9 @@ def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> t
         if datatype != "BYTES":
             values = as_numbers(values, label)
         elif {list, dict} & set(map(type, values)):
-            raise RequestRefused(400, f"{label}: data of BYTES are texts and nulls")
+            raise RequestRefused(400, f"{label}: data of a BYTES tensor must be strings or null")
         if len(values) != size:
-            raise RequestRefused(400, f"{label}: shape {shape} needs {size} values, found {len(values)}")
+            raise RequestRefused(400, f"{label}: shape {shape} requires {size} values, got {len(values)}")
     return (values.reshape(shape) if isinstance(values, np.ndarray) else values), binary
 
 
@@ -284,7 +284,7 @@ def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Ce
     if datatype != "BYTES":
         kind = np.dtype(NUMBERS[datatype])
         if len(content) != size * kind.itemsize:
-            raise RequestRefused(400, f"{label}: {size} values need {size * kind.itemsize} bytes, found {len(content)}")
+            raise RequestRefused(400, f"{label} must have {size * kind.itemsize} bytes, got {len(content)}")
         return as_numbers(np.frombuffer(content, dtype=kind).astype(np.float64), label)
     cells: list[str] = []
     offset = 0
@@ -296,10 +296,10 @@ def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Ce
         try:
             cells.append(str(content[offset : offset + length], "utf-8"))
         except UnicodeDecodeError:
-            raise RequestRefused(400, f"{label} holds bytes that are not UTF-8") from None
+            raise RequestRefused(400, f"{label} must be valid UTF-8") from None
         offset += length
     if offset != len(content) or len(cells) != size:
-        raise RequestRefused(400, f"{label}: the binary data do not hold {size} strings")
+        raise RequestRefused(400, f"{label}: the binary data must contain {size} strings")
     return cells
 
 
@@ -346,7 +346,7 @@ def read_rows(value: Any, what: str) -> RequestRows:
     if not isinstance(value, list):
         raise RequestRefused(400, f"{what} must be a list of rows")
     if not value:
-        raise RequestRefused(400, f"{what} is an empty list: it must hold at least one row")
+        raise RequestRefused(400, f"{what} must contain at least one row")
     if isinstance(value[0], dict):
         names = value[0].keys()
         if not all(isinstance(record, dict) and record.keys() <= names for record in value):
@@ -357,13 +357,13 @@ def read_rows(value: Any, what: str) -> RequestRows:
         try:
             matrix = np.array(value, dtype=np.float64)  # None becomes nan
         except (TypeError, ValueError, OverflowError):
-            raise RequestRefused(400, f"{what} must be rows of equally many numbers or nulls") from None
+            raise RequestRefused(400, f"{what} must be rows of numbers or nulls, all of the same length") from None
         if matrix.ndim > 2:
             raise RequestRefused(400, f"{what} must be rows of numbers, got {matrix.ndim} dimensions")
         return RequestRows.of_matrix(as_numbers(matrix if matrix.ndim == 2 else matrix[:, None], what))
     if all(isinstance(cell, (str, int, float)) or cell is None for cell in value):
         return RequestRows.named(["label"], [value])
-    raise RequestRefused(400, f"{what} must be rows of numbers and nulls, or records with the names of the columns")
+    raise RequestRefused(400, f"{what} must be rows of numbers and nulls, or records with column names")
 
 
 def read_frame(body: dict[str, Any]) -> RequestRows:
@@ -371,7 +371,7 @@ def read_frame(body: dict[str, Any]) -> RequestRows:
     found = [form for form in MLFLOW_FORMS if form in body]
     if len(found) != 1:
         raise RequestRefused(
-            400, f"the body must hold one of {', '.join(MLFLOW_FORMS)}, found {', '.join(found) or 'none'}"
+            400, f"the body must contain one of {', '.join(MLFLOW_FORMS)}, got {', '.join(found) or 'none'}"
         )
     form, value = found[0], body[found[0]]
     if form == "inputs" and isinstance(value, dict):
@@ -382,24 +382,24 @@ def read_frame(body: dict[str, Any]) -> RequestRows:
     if form != "dataframe_split":
         return read_rows(value, form)
     if not isinstance(value, dict) or not isinstance(value.get("data"), list):
-        raise RequestRefused(400, "dataframe_split must hold columns and data")
+        raise RequestRefused(400, "dataframe_split must contain columns and data")
     names, data = value.get("columns"), value["data"]
     if names is None:
         return read_rows(data, "data")
     if not isinstance(names, list) or not all(isinstance(row, list) and len(row) == len(names) for row in data):
-        raise RequestRefused(400, "columns must be a list of names, and each row of data a list of as many values")
+        raise RequestRefused(400, "columns must be a list of names, and each row of data must have as many values")
     return _of_columns(names, [list(column) for column in zip(*data, strict=True)] if data else [[] for _ in names])
 
 
 def _of_columns(names: list[Any], lists: list[list[Any]]) -> RequestRows:
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise RequestRefused(400, "columns must have names that are texts, each another one")
+        raise RequestRefused(400, "column names must be distinct strings")
     if len({len(column) for column in lists}) > 1:
-        raise RequestRefused(400, "columns have different numbers of rows")
+        raise RequestRefused(400, "columns must have the same number of rows")
     columns: list[Cells] = []
     for name, cells in zip(names, lists, strict=True):
         kinds = set(map(type, cells))
         if not kinds <= {str, bool, int, float, type(None)}:
-            raise RequestRefused(400, f"column {name[:60]!r} must hold numbers, texts or nulls")
+            raise RequestRefused(400, f"column {name[:60]!r} must contain numbers, strings or nulls")
         columns.append(cells if kinds & {str, bool} else as_numbers(cells, f"column {name[:60]!r}"))
     return RequestRows.named(names, columns)

@@ -145,13 +145,13 @@ class ServedModel(State, ABC):
     def checked_level(self, level: Any) -> float:
         """The level of intervals, if the model keeps enough errors for it."""
         if type(level) not in (int, float) or not 1e-6 <= level <= 1 - 1e-6:
-            got = f"the text {level[:40]!r}: write it without quotes" if isinstance(level, str) else json.dumps(level)
+            got = f"the string {level[:40]!r}: write it without quotes" if isinstance(level, str) else json.dumps(level)
             raise RequestRefused(400, f"level must be a number between 0 and 1, got {got[:80]}")
         if self.window and rows_needed(level) > self.window:
             highest = floor(1e4 * self.window / (self.window + 1)) / 1e4
             raise RequestRefused(
                 400,
-                f"intervals of level {level} need the errors of {rows_needed(level):,} rows, and only the last "
+                f"intervals of level {level} require the errors of {rows_needed(level):,} rows, and only the last "
                 f"{self.window:,} are kept: the highest level is {highest}",
             )
         return float(level)
@@ -163,12 +163,12 @@ class ServedModel(State, ABC):
             return ""
         if self.intervals_of_service and not learning:
             return (
-                "this model has no intervals here: they are made from the errors of rows that are learned in service, "
-                "and this service learns none"
+                "this model has no intervals here: they are computed from rows learned in service, and this service "
+                "does not learn"
             )
         return (
-            f"ends of intervals are null where an output has too few known outcomes: level {level} needs "
-            f"{rows_needed(level):,} of them"
+            f"interval bounds are null where an output has too few known outcomes: level {level} requires "
+            f"{rows_needed(level):,}"
         )
 
     def size(self) -> int:
@@ -178,7 +178,7 @@ class ServedModel(State, ABC):
 def _check_lengths(rows: RequestRows, targets: RequestRows) -> None:
     if len(rows) != len(targets):
         (n, one), (m, other) = ((len(part), "" if len(part) == 1 else "s") for part in (rows, targets))
-        raise RequestRefused(400, f"the request has {n} row{one} but {m} target{other}: each row needs its own")
+        raise RequestRefused(400, f"the request has {n} row{one} but {m} target{other}: send one target for each row")
 
 
 def _array_bytes(value: Any, seen: set[int]) -> int:
@@ -239,12 +239,11 @@ class ServedEstimator(ServedModel, kind="estimator"):
                 raise RequestRefused(
                     400,
                     f"this model was fitted without column names: send each row as a list of {p} numbers, in the order "
-                    f"in which it was fitted, or name them {quoted(known)}; the request has "
-                    f"{quoted(rows.names)}",
+                    f"of fitting, or name them {quoted(known)}; the request has {quoted(rows.names)}",
                 )
         X = rows.numbers(known, p, "inputs")
         if np.isnan(X).any():
-            raise RequestRefused(400, "inputs hold missing values, which this model does not take")
+            raise RequestRefused(400, "inputs contain missing values, which this model does not support")
         return X
 
     def targets(self, targets: RequestRows) -> Array:
@@ -256,7 +255,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
             code = known.get(str(cell), known.get(str(int(cell)) if isinstance(cell, float) and cell % 1 == 0 else ""))
             if code is None:
                 allowed = ", ".join(list(known)[:20])
-                raise RequestRefused(400, f"targets hold the label {str(cell)[:40]!r}, which is none of {allowed}")
+                raise RequestRefused(400, f"unknown label {str(cell)[:40]!r} in targets; labels are {allowed}")
             codes.append(code)
         return np.array(codes, dtype=np.float64)[:, None]
 
@@ -400,10 +399,10 @@ def as_served(model: Any, name: str) -> ServedModel:
         return ServedTable(name, model, task, list(model.settings.targets), learns, window)
     kind = type(model).__name__
     if not callable(getattr(model, "predict", None)):
-        raise ValueError(f"{name} holds a {kind}, which does not predict: give an estimator or a session")
+        raise ValueError(f"{name} contains a {kind}, which does not predict: serve an estimator or a session")
     p, classify = getattr(model, "n_features_in_", None), is_classifier(model)
     if p is None or (classify and not hasattr(model, "classes_")):
-        raise ValueError(f"{name} holds a {kind} that was not fitted to rows of numbers: fit it first")
+        raise ValueError(f"{name} contains a {kind} that is not fitted to rows of numbers: fit it first")
     # Learning in service must be atomic.
     learns = isinstance(model, Transactional) and isinstance(model, OnlineLearner)
     if classify:
@@ -411,7 +410,7 @@ def as_served(model: Any, name: str) -> ServedModel:
     # A prediction shows the number of outputs.
     F = np.asarray(model.predict(np.zeros((1, p))))
     if F.dtype.kind not in "fiub":
-        raise ValueError(f"{name} holds a {kind}, whose predictions are no numbers: it cannot be served")
+        raise ValueError(f"{name} contains a {kind}, whose predictions are not numbers: it cannot be served")
     outputs = ["y"] if F.size == 1 else [f"y{q}" for q in range(F.size)]
     return ServedEstimator(name, model, REGRESSION, outputs, learns, INTERVAL_ROWS)
 
@@ -527,16 +526,16 @@ class RollingScores(State):
         before, now = errors[active], self.errors(len(self.recent) // 5)[active]
         for q, output in enumerate(self.outputs):
             if now[q] > 1.5 * before[q]:
-                found.append(f"{output}: the error of the last rows is {now[q] / before[q]:.1f} times the usual one")
+                found.append(f"{output}: the recent error is {now[q] / before[q]:.1f} times the usual error")
             better = [one.name for one in self.baselines if errors[one.name][q] < before[q]]
             if better:
-                found.append(f"{output}: {better[0]} does better than the model")
+                found.append(f"{output}: the baseline {better[0]!r} has a lower error than the model")
         known = np.isfinite(self._covered()).sum(axis=-1)
         for q, share in enumerate(self.coverage()):
             if known[q] < MIN_WARNING_ROWS or MIN_COVERAGE <= share <= MAX_COVERAGE:
                 continue
-            fault = "too narrow" if share < MIN_COVERAGE else "wider than they need to be"
-            found.append(f"{self.outputs[q]}: intervals of 90% hold {share:.1%} of the outcomes, they are {fault}")
+            fault = "too narrow" if share < MIN_COVERAGE else "too wide"
+            found.append(f"{self.outputs[q]}: 90% intervals contain {share:.1%} of the outcomes and are {fault}")
         return found
 
 

@@ -109,13 +109,13 @@ class LearnQueue:
 
     def _accept(self, entry: Entry) -> asyncio.Future[Receipt]:
         if self.log is None:
-            raise RequestRefused(409, "this server was started without --data: it predicts, and keeps nothing")
+            raise RequestRefused(409, "this server was started without --data and does not learn")
         if self._stopping:
             raise RequestRefused(503, "the server is shutting down", retry_after=5)
         if self.halted:
             raise RequestRefused(503, "this model has stopped learning: see the server's log")
         if self.pending >= self.limits.queue:
-            raise RequestRefused(429, f"{self.pending} requests wait to be learned already", retry_after=1)
+            raise RequestRefused(429, f"{self.pending} requests are queued already: retry later", retry_after=1)
         reply: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self.ledger.queued(entry, reply)
         self.pending += 1
@@ -234,13 +234,13 @@ class ModelService:
             found = load(path)
             if not isinstance(found, Checkpoint) or found.origin != origin:
                 raise ValueError(
-                    f"{path} is not a checkpoint of {self.path}{' with these shadows' if self.shadows else ''}: it "
-                    "was made from another file; give another folder to --data, or the files it began with"
+                    f"{path} is not a checkpoint of {self.path}{' with these shadows' if self.shadows else ''}: use "
+                    "another --data directory, or the files that it was started with"
                 )
             self.state = found
         else:
             if self.log.segments():
-                raise ValueError(f"{self.folder} holds a log but no {CHECKPOINT}: put it back, or give another --data")
+                raise ValueError(f"{self.folder} contains a log but no {CHECKPOINT}: restore it, or use another --data")
             self.state = self._from_files(origin)
             save(self.state, path)
         # Like the log, it contains rows of users. Later checkpoints keep the permissions of the file they replace.
@@ -250,13 +250,13 @@ class ModelService:
         self.saved_at = min(path.stat().st_mtime, time.time())
         state = self.state = learn_log(self.state, self.log)
         if self.log.cut:
-            logger.warning("torn record cut off", extra={"model": self.name, "bytes": self.log.cut})
+            logger.warning("incomplete record removed", extra={"model": self.name, "bytes": self.log.cut})
         if state.sequence > self.saved_sequence:
             extra = {"model": self.name, "records": state.sequence - self.saved_sequence, "sequence": state.sequence}
             logger.info("log replayed", extra=extra)
         self._checkpoint_if_due()
         if self.predicts_only:
-            logger.info("predicts only", extra={"model": self.name, "reason": self.predicts_only})
+            logger.info("prediction only", extra={"model": self.name, "reason": self.predicts_only})
         self.queue.start(state)
         for target in (self.queue.write, self._learn):
             thread = threading.Thread(target=target, name=f"ovk {target.__name__} {self.name}", daemon=True)
@@ -268,7 +268,7 @@ class ModelService:
         for file in [self.path, *self.shadows]:
             name = file.stem
             if name in models:
-                raise ValueError(f"two of the files are called {name!r}: rename one of them")
+                raise ValueError(f"two files have the name {name!r}: rename one of them")
             models[name] = load_model(file)
         return Checkpoint.start(models, origin)
 
@@ -282,7 +282,7 @@ class ModelService:
                 os.close(self._lock_file)
                 self._lock_file = None
                 raise ValueError(
-                    f"another process serves from {self.folder}: stop it, or give another --data"
+                    f"another process uses {self.folder}: stop it, or use another --data directory"
                 ) from None
 
     def close(self) -> None:
@@ -313,11 +313,10 @@ class ModelService:
         """Why this service does not learn, or ""."""
         if not any(model.learns for model in self.state.models):
             return (
-                "this model predicts only; it was fitted to one batch: to learn in service, use `ovk stream`, or a "
-                "learner with partial_fit"
+                "this model was fitted to one batch and does not learn: use `ovk stream`, or a learner with partial_fit"
             )
         if self.log is None:
-            return "this server was started without --data: it predicts, but does not learn"
+            return "this server was started without --data and does not learn"
         return ""
 
     def check_learns(self) -> None:
@@ -381,7 +380,7 @@ class ModelService:
         except OSError as error:
             # Nothing is lost: the log has all records, and the next checkpoint may succeed.
             where = {"model": self.name, "file": str(self.folder / CHECKPOINT)}
-            logger.error("no checkpoint could be written", extra={**where, "error": str(error.strerror)})
+            logger.error("the checkpoint cannot be written", extra={**where, "error": str(error.strerror)})
             return
         self.saved_sequence, self.saved_at = state.sequence, self._tried_at
         self.log.forget(state.sequence)

@@ -38,26 +38,26 @@ def _samples(service: ModelService) -> Iterator[Sample]:
     state = service.state
     count, gauge = CounterMetricFamily, GaugeMetricFamily
     yield count, "ovk_rows_learned", "Rows learned in service.", {}, state.rows
-    yield count, "ovk_rows_refused", "Requests to learn that were refused, and rows refused.", {}, service.refused
+    yield count, "ovk_rows_refused", "Learning requests refused, and rows that learners refused.", {}, service.refused
     yield gauge, "ovk_sequence", "Number of the last record learned.", {}, state.sequence
-    yield gauge, "ovk_queue_requests", "Requests that are not learned yet.", {}, service.queue.pending
-    yield gauge, "ovk_waiting_for_labels", "Predictions that wait for labels.", {}, len(service.queue.ledger)
+    yield gauge, "ovk_queue_requests", "Learning requests that are queued.", {}, service.queue.pending
+    yield gauge, "ovk_waiting_for_labels", "Predictions waiting for labels.", {}, len(service.queue.ledger)
     yield gauge, "ovk_halted", "1 if the model has stopped learning.", {}, float(bool(service.halted))
     if service.folder is not None:
         age = time.time() - service.saved_at
-        yield gauge, "ovk_checkpoint_age_seconds", "Age of the file of the last checkpoint.", {}, age
+        yield gauge, "ovk_checkpoint_age_seconds", "Age of the last checkpoint.", {}, age
         yield gauge, "ovk_checkpoint_sequence", "Last record in the checkpoint.", {}, service.saved_sequence
     for one in state.models:
         learner = {"learner": one.name}
-        yield gauge, "ovk_model_bytes", "Bytes of a learner's arrays.", learner, one.size()
-        yield gauge, "ovk_active", "1 for the learner that answers.", learner, float(one is state.active)
-        yield count, "ovk_learner_failures", "Requests a learner could not learn.", learner, one.failures
+        yield gauge, "ovk_model_bytes", "Bytes of the arrays of a model.", learner, one.size()
+        yield gauge, "ovk_active", "1 for the active model.", learner, float(one is state.active)
+        yield count, "ovk_learner_failures", "Requests that a model could not learn.", learner, one.failures
     scores = state.scores.up_to_date()
-    text = "RMSE (classification: error rate) of the last rows."
+    text = "RMSE of recent rows (classification: error rate)."
     for name, errors in scores.errors().items():
         for output, value in zip(scores.outputs, errors.tolist(), strict=True):
             yield gauge, "ovk_rolling_error", text, {"learner": name, "output": output}, value
-    text = "Share of the outcomes of the last rows in the 90% interval served just before they were learned."
+    text = "Share of recent outcomes in the 90% interval served just before they were learned."
     for output, value in zip(scores.outputs, scores.coverage().tolist(), strict=True):
         yield gauge, "ovk_interval_coverage", text, {"output": output}, value
 
@@ -93,7 +93,7 @@ class ServiceMetrics(Collector):
                     families[name] = kind(name, text, labels=["model", *labels])
                 families[name].add_metric([model, *labels.values()], value)
         yield from families.values()
-        took = HistogramMetricFamily("ovk_request_seconds", "Time of a request.", labels=["route"])
+        took = HistogramMetricFamily("ovk_request_seconds", "Duration of a request.", labels=["route"])
         for route, counts in self._buckets.items():
             bounds = [*map(str, BUCKETS), "+Inf"]
             took.add_metric([route], list(zip(bounds, accumulate(counts), strict=True)), self._seconds[route])
