@@ -73,7 +73,7 @@ def test_many_different_words_are_doubted():
     cells = [f"V{i // 2:05d}x" if i % 3 else "none given" for i in range(300)]
     column = guess_column("visit", cells, 50)
     said = column_warning("visit", column, cells)
-    assert "different words in 300 rows, such as" in said
+    assert "distinct words in 300 rows, such as" in said
     assert "'visit'" in said
 
 
@@ -117,7 +117,7 @@ def test_frequent_words_have_indicators_and_the_others_are_counted():
 
 
 def test_no_column_is_ignored_and_used():
-    with pytest.raises(ValueError, match="column 'a' is to be left out and to be used"):
+    with pytest.raises(ValueError, match="column 'a' is both ignored and used"):
         Preparation(["y"], ["a"], ignore=["a"]).bind(["a", "y"])
     with pytest.raises(ValueError, match="there is no column 'b'"):
         Preparation(["y"], ignore=["b"]).bind(["a", "y"])
@@ -127,7 +127,7 @@ def test_ignored_columns_are_no_inputs():
     batch = Batch([["1", "2", "3"], ["7", "8", "9"], ["4", "5", "6"]], [1, 2, 3], [])
     preparation = Preparation(["y"], ignore=["visit"]).bind(["a", "visit", "y"]).fit(batch)
     assert preparation.feature_names_ == ["a"]
-    assert preparation.describe()["visit"] == "not used: left out as asked"
+    assert preparation.describe()["visit"] == "not used: ignored as requested"
     # And need not be there later.
     preparation.bind(["a"], predict=True)
 

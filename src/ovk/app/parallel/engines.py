@@ -42,14 +42,25 @@ Transfer = concurrent.futures.Future[Any]
 
 
 class WorkersLost(RuntimeError):
-    """The workers are gone, or died again and again. What they had finished is kept.
+    """The workers are gone or died repeatedly; finished parts are kept.
+
+    Parameters
+    ----------
+    why : str
+        The reason.
+    finished, total : int
+        Number of finished parts in the pass that stopped, and number of all parts.
 
     Attributes
     ----------
-    finished, total : how many parts are finished in the pass that stopped, and how many there are
-    resume : of `fit`: ``resume(client)`` continues and returns the model
-        It takes `client`, `n_jobs` and `worker_timeout` as `fit` does, so ``resume()`` needs no cluster. Parts that are
-        finished are not read again. None for `ovk.app.sessions.fit_files`, which has to be called again.
+    resume : callable or None
+        ``resume(client)`` continues `fit` without reading finished parts again, and returns the model. It takes
+        `client`, `n_jobs` and `worker_timeout` like `fit`, so ``resume()`` needs no cluster. None for
+        `ovk.app.sessions.fit_files`, which must be called again.
+
+    See Also
+    --------
+    fit, PartitionError
 
     Examples
     --------
@@ -162,7 +173,7 @@ class DaskEngine(Engine):
         try:
             return transfer.result()
         except KilledWorker as error:
-            raise _Lost(f"workers died again and again over {part}, perhaps for lack of memory,") from error
+            raise _Lost(f"workers died repeatedly on {part}, perhaps for lack of memory,") from error
         except concurrent.futures.CancelledError as error:
             raise _Lost(f"the cluster dropped {part}") from error
 
@@ -220,7 +231,7 @@ def perform(work: Callable[..., Any], number: int, given: Any, *shared: Any) -> 
     except MemoryError:
         raise
     except Exception as error:
-        raise PartitionError(f"part {number} ({partition.label}) cannot be used: {error}") from error
+        raise PartitionError(f"part {number} ({partition.label}) failed: {error}") from error
 
 
 def as_engine(client: Any, n_jobs: int | None, worker_timeout: float = WORKER_TIMEOUT) -> Engine:
@@ -270,7 +281,7 @@ def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
                 cluster.close()
             except (TimeoutError, OSError, RuntimeError) as error:
                 # Not an error: the work is done.
-                logger.warning("workers did not leave and are killed: %s", error)
+                logger.warning("killing workers that did not stop: %s", error)
                 # Threads have no process id, and neither have processes that ended.
                 for pid in [getattr(worker, "pid", None) for worker in started]:
                     if pid is not None:

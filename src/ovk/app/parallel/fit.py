@@ -47,41 +47,49 @@ def fit(
     random_state: int = 0,
     worker_timeout: float = WORKER_TIMEOUT,
 ) -> Any:
-    """Learn from parts of the data, each read where a worker is free.
+    """Fit an estimator to parts of the data that are read in parallel.
 
-    Landmarks, frequencies and length scales come from a sample of all parts, which is read first; then every part is
-    read once and gives sums; these are merged in a fixed binary tree, and one system is solved. The same parts give the
-    same bits, whoever reads them and in whichever order they are ready, also where workers die on the way.
+    Landmarks, frequencies and length scales come from a sample of all parts, which is read first. Then every part is
+    read once and reduced to sums; these are merged in a fixed binary tree, and one system is solved. The result is
+    bit-identical regardless of the workers, of their order of completion, and of workers that die.
 
-    Sums come here as soon as a part is finished, so that a worker that dies takes nothing with it but the part it was
-    working on. If the cluster has no worker for `worker_timeout` seconds, or if several workers die one after the other
-    while they work on the same part, `WorkersLost` is raised. It says how many parts are finished, and its method
-    ``resume(client)`` continues without reading these again.
+    Sums are collected as soon as a part is finished, so a dying worker loses only its current part. If the cluster has
+    no worker for `worker_timeout` seconds, or if several workers die on the same part, `WorkersLost` is raised. Its
+    method ``resume(client)`` continues without reading finished parts again.
 
     Parameters
     ----------
-    estimator : `OVKRidge` with `landmarks`, `PKAWV` or `PKAWVClassifier` without forgetting
-    parts : where the data are
-        A path, a pattern such as ``data/*.parquet``, or a collection of paths, patterns, `ovk.app.tables.FileRange`,
-        functions and futures. A function or a future gives a tuple (X, Y), (X, Y, sample_weight) or (X, y,
-        sample_weight or None, task), or an iterable of such tuples. Large files are split.
+    estimator : OVKRidge, PKAWV or PKAWVClassifier
+        `OVKRidge` requires `landmarks`; the others must not forget.
+    parts : path, or iterable of paths, FileRange, callables or futures
+        A path may be a pattern such as ``data/*.parquet``; large files are split. A function or future gives a tuple
+        (X, Y), (X, Y, sample_weight) or (X, y, sample_weight or None, task), or an iterable of such tuples.
     client : distributed.Client, optional
-        The cluster that does the work. Without one it is done here, by `n_jobs` processes (joblib).
-    targets, features : names of the columns of files, as in `ovk.evaluation.chunks`
-    alphas : numbers > 0 to choose from, for `OVKRidge`
-        All are solved from the same sums; a second pass predicts every row as if it had not been learned, in closed
-        form, and the alpha with the smallest mean squared error is taken.
-    classes : all labels there are, for `PKAWVClassifier`
-    n_jobs : processes without a client; None for this one alone, -1 for one for each processor
-    chunk_size : rows taken in at a time
+        The cluster to use; default `n_jobs` local processes (joblib).
+    targets, features : str, int or sequence
+        Columns of files, as in `ovk.evaluation.chunks`.
+    alphas : array-like, optional
+        Positive candidates for the alpha of `OVKRidge`. All are solved from the same sums; a second pass computes the
+        leave-one-out error of every row in closed form, and the alpha with the smallest mean square is chosen.
+    classes : array-like
+        All labels, for `PKAWVClassifier`.
+    n_jobs : int, optional
+        Number of local processes; None for this process, -1 for one per processor.
+    chunk_size : int
+        Rows read at a time.
     random_state : int
-        Draws the sample, and the landmarks if the estimator has no random state of its own.
-    worker_timeout : seconds for which the cluster may have no worker
-        Make it longer for a cluster whose workers take longer to start.
+        Seed of the sample, and of the landmarks if the estimator has no `random_state`.
+    worker_timeout : float
+        Seconds for which the cluster may have no worker; increase it if workers take longer to start.
 
     Returns
     -------
-    A fitted copy of the estimator. With several alphas it has `loo_errors_`, (alphas,) mean squared left-out errors.
+    estimator
+        A fitted copy. With several alphas it has `loo_errors_`, (alphas,) mean squared leave-one-out errors.
+
+    See Also
+    --------
+    ovk.OVKRidge, ovk.PKAWV, ovk.app.tables.split_files, WorkersLost
 
     Examples
     --------
@@ -156,7 +164,7 @@ def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
     """The chunks of all partitions. Checks early, before hours of reading, that they have the same columns."""
     sample = [(number, chunk) for number, chunks in enumerate(found) for chunk in chunks]
     if not sample:
-        raise ValueError("the parts hold no rows: there is nothing to learn from")
+        raise ValueError("parts must contain at least one row")
     shapes = [_shape(chunk) for _, chunk in sample]
     for (number, _), shape in zip(sample, shapes, strict=True):
         if shape != shapes[0]:
@@ -166,7 +174,7 @@ def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
 
 def _shape(chunk: tuple[Any, ...]) -> str:
     X, *outputs = chunk
-    found = f"inputs of shape (n, {X.shape[1]})" if np.ndim(X) == 2 else "inputs that are no table"
+    found = f"inputs of shape (n, {X.shape[1]})" if np.ndim(X) == 2 else "inputs that are not a table"
     if outputs and isinstance(outputs[0], np.ndarray):
         found += f" and outputs of shape {('n', *outputs[0].shape[1:])}".replace("'", "")
     return found
@@ -210,9 +218,9 @@ class RidgeLearner(PartitionLearner):
 
     def __init__(self, estimator: OVKRidge, seed: int, path: Array | None) -> None:
         if estimator.landmarks is None:
-            raise ValueError("OVKRidge learns from parts only with landmarks: give landmarks=m")
+            raise ValueError("fitting OVKRidge to parts requires landmarks: pass landmarks=m")
         if estimator.alpha_graph:
-            raise ValueError("alpha_graph needs all inputs at once: leave it out to learn from parts")
+            raise ValueError("alpha_graph requires all inputs at once: omit it to fit parts")
         self.model: OVKRidge = clone(estimator)
         self._seed = seed if estimator.random_state is None else estimator.random_state
         self.alphas = path
@@ -241,8 +249,8 @@ class RidgeLearner(PartitionLearner):
         for X, targets in copy.copy(self.model)._checked_chunks(partition.chunks()):
             if X.shape[1] != self.points.shape[1] or targets.d != self.shape.d:
                 raise ValueError(
-                    f"it has {X.shape[1]} inputs and {targets.d} outputs, but the first part had "
-                    f"{self.points.shape[1]} and {self.shape.d}"
+                    f"it must have {self.points.shape[1]} inputs and {self.shape.d} outputs, like the first part, got "
+                    f"{X.shape[1]} and {targets.d}"
                 )
             for start in range(0, X.shape[0], BLOCK_ROWS):
                 rows = slice(start, start + BLOCK_ROWS)
@@ -283,7 +291,7 @@ class RidgeLearner(PartitionLearner):
         found = np.zeros((2, len(path)))
         for X, targets in self._rows(partition):
             if targets.task is not None:
-                raise ValueError("alphas cannot be chosen in long form: give one alpha")
+                raise ValueError("alphas cannot be chosen in long form: pass one alpha")
             w = np.ones(len(targets.Y)) if targets.weight is None else targets.weight
             for k, (alpha, (C, b)) in enumerate(zip(alphas, solved, strict=True)):
                 R = targets.Y - Expansion(self.kernel, ridge.features.points, C, b)(X)
@@ -299,8 +307,7 @@ class StreamLearner(PartitionLearner):
     def __init__(self, estimator: Any, seed: int, classes: Any = None) -> None:
         if estimator.discount != 1 or estimator.window is not None:
             raise ValueError(
-                "a learner that forgets cannot learn from parts: which rows of one came before those of another? "
-                "leave discount and window out"
+                "a learner that forgets cannot be fitted to parts, which have no common order: omit discount and window"
             )
         self.model, self._classes = clone(estimator), classes
         if self.model.random_state is None:
@@ -336,7 +343,7 @@ class StreamLearner(PartitionLearner):
         names = {} if self._classes is None else {"classes": self._classes}
         for chunk in partition.chunks():
             if len(chunk) > 2 and any(one is not None for one in chunk[2:]):
-                raise ValueError(f"{type(learner).__name__} takes neither weights nor tasks: give chunks (X, Y)")
+                raise ValueError(f"{type(learner).__name__} supports neither weights nor tasks: use chunks (X, Y)")
             learner.partial_fit(*chunk[:2], **names)
         return learner
 
@@ -357,13 +364,12 @@ def learner_for(estimator: Any, seed: int, *, alphas: Any = None, classes: Any =
     name = type(estimator).__name__
     if not isinstance(estimator, (PKAWV, PKAWVClassifier)):
         raise TypeError(
-            f"OVKRidge with landmarks, PKAWV and PKAWVClassifier can be learned from parts, for their sums add up, got "
-            f"{name}"
+            f"estimator must be OVKRidge with landmarks, PKAWV or PKAWVClassifier, whose sums add up, got {name}"
         )
     if alphas is not None:
-        raise ValueError(f"{name} has one alpha, and no left-out errors to choose another by: leave alphas out")
+        raise ValueError(f"{name} has no leave-one-out errors to choose an alpha: omit alphas")
     if not isinstance(estimator, PKAWVClassifier):
         return StreamLearner(estimator, seed)
     if classes is None:
-        raise ValueError("classes must name all labels there are: a part need not have seen all of them")
+        raise ValueError("classes must contain all labels, because a part may lack some")
     return StreamLearner(estimator, seed, classes)

@@ -20,6 +20,10 @@ CHUNK_ROWS = 4096
 class PartitionError(ValueError):
     """A partition of the data could not be read or learned; the message names it.
 
+    See Also
+    --------
+    fit, WorkersLost
+
     Examples
     --------
     >>> from ovk import OVKRidge
@@ -30,7 +34,7 @@ class PartitionError(ValueError):
     ...     fit(OVKRidge(landmarks=2), [broken])
     ... except PartitionError as error:
     ...     print(error)
-    part 0 (broken) cannot be used: the disk is gone
+    part 0 (broken) failed: the disk is gone
     """
 
 
@@ -131,8 +135,8 @@ def as_partitions(given: Any, targets: Any = None, features: Any = None, chunk_s
         else:
             raise TypeError(
                 "parts must be paths, patterns, ranges of files, functions that return (X, Y), or futures, got "
-                f"{type(one).__name__}: arrays would have to travel through the scheduler; put them behind a function"
+                f"{type(one).__name__}: return arrays from a function, so that they need not pass the scheduler"
             )
     if not found:
-        raise ValueError("parts is empty: there is nothing to learn from")
+        raise ValueError("parts must contain at least one part")
     return found

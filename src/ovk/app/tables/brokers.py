@@ -40,7 +40,11 @@ PREFIX = "OVK_BROKER_"
 
 
 class BrokerError(ValueError):
-    """A broker cannot be reached, refuses us, or does not have what was asked for.
+    """A broker cannot be reached, refuses the connection, or does not have the requested stream.
+
+    See Also
+    --------
+    StreamLost, open_broker
 
     Examples
     --------
@@ -49,12 +53,16 @@ class BrokerError(ValueError):
     ...     open_broker("nats://user:secret@127.0.0.1/STREAM")
     ... except BrokerError as error:
     ...     print(error)
-    the address must not hold a password, which others can read: set the variables OVK_BROKER_USER and OVK_BROKER_PASSWORD, or name a file with them in OVK_BROKER_FILE
-    """  # noqa: E501
+    the address must not contain a password: set OVK_BROKER_USER and OVK_BROKER_PASSWORD, or OVK_BROKER_FILE
+    """
 
 
 class StreamLost(BrokerError):
-    """A stream that was being read has lost messages, or stays away: no fault of the call.
+    """A stream lost messages or became unreachable while it was read.
+
+    See Also
+    --------
+    BrokerError, open_broker
 
     Examples
     --------
@@ -66,7 +74,7 @@ class StreamLost(BrokerError):
     @classmethod
     def away(cls, label: str, patience: float, error: object) -> Self:
         return cls(
-            f"{label} has been away for {patience:.0f} s ({error}): what was learned is saved, go on with --resume "
+            f"{label} has been unreachable for {patience:.0f} s ({error}): progress is saved; continue with --resume "
             "when it is back"
         )
 
@@ -87,16 +95,15 @@ class Address:
             raise BrokerError(f"the address must begin with {' or '.join(f'{s}://' for s in PORTS)}, got {text!r}")
         if "@" in parts.netloc:
             raise BrokerError(
-                "the address must not hold a password, which others can read: set the variables "
-                f"{PREFIX}USER and {PREFIX}PASSWORD, or name a file with them in {PREFIX}FILE"
+                f"the address must not contain a password: set {PREFIX}USER and {PREFIX}PASSWORD, or {PREFIX}FILE"
             )
         name = parts.path.strip("/")
         if not parts.netloc or not name or "/" in name:
-            raise BrokerError(f"the address must read {parts.scheme}://host:port/NAME, got {text!r}")
+            raise BrokerError(f"the address must have the form {parts.scheme}://host:port/NAME, got {text!r}")
         allowed = QUERY_PARAMETERS[parts.scheme]
         options = parse_qsl(parts.query, keep_blank_values=True)
         if unknown := [option for option, _ in options if option != allowed]:
-            raise BrokerError(f"the address may hold ?{allowed}=, got {unknown[0]!r}")
+            raise BrokerError(f"the only parameter of the address is {allowed!r}, got {unknown[0]!r}")
         if len(options) > 1:
             raise BrokerError(f"{text!r} names more than one {allowed}: read each with its own command")
         hosts = [one if ":" in one else f"{one}:{PORTS[parts.scheme]}" for one in parts.netloc.split(",")]
@@ -114,7 +121,7 @@ def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeError) as error:
-            raise BrokerError(f"the file of credentials {path} ({PREFIX}FILE) cannot be read: {error}") from error
+            raise BrokerError(f"the credentials file {path} ({PREFIX}FILE) cannot be read: {error}") from error
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
@@ -164,8 +171,8 @@ class RowReader:
             return None
         if all(is_number(name) for name in names):
             raise ValueError(
-                f"the first message of {label} holds no names of columns ({_excerpt(message.data)}): put a line of "
-                "names in front of it, or name them with --columns (columns= in Python)"
+                f"the first message of {label} has no column names ({_excerpt(message.data)}): add a header line, or "
+                "name the columns with --columns (columns= in Python)"
             )
         return cls(form, names, delimiter)
 
@@ -196,7 +203,7 @@ class RowReader:
             del cells[0]
         # Nearly all messages need no change.
         if any(isinstance(row, str) or len(row) != width for row in cells):
-            wrong = "{} fields where the columns are {}".format
+            wrong = "{} fields instead of {}".format
             cells = [
                 row if isinstance(row, str) or len(row) == width else wrong(len(row), width) for row in cells if row
             ]
@@ -265,8 +272,8 @@ class Gap(StreamLost):
         several = f"messages {first} to {stop - 1} of {label} are"
         which = f"message {first} of {label} is" if stop == first + 1 else several
         super().__init__(
-            f"{which} gone and could not be learned, for the server keeps only so much; to go on without, use "
-            "--accept-gap (accept_gap=True in Python)"
+            f"{which} gone: deleted by the server before being learned; to continue anyway, use --accept-gap "
+            "(accept_gap=True in Python)"
         )
 
 
@@ -312,11 +319,11 @@ class BrokerRecords(Records):
     def _known_reader(self) -> RowReader:
         """The row reader; fetches messages until one shows the columns."""
         if self._reader is None and not self._unread and not self.follow and self._next >= self._end:
-            raise BrokerError(f"{self.label} holds no messages yet: publish some, or wait for them with --follow")
+            raise BrokerError(f"{self.label} contains no messages yet: publish some, or wait for them with --follow")
         while self._reader is None and self._fetch():
             pass
         if self._reader is None:
-            raise ValueError(f"no message of {self.label} tells the names of the columns: is it JSON objects, or CSV?")
+            raise ValueError(f"no message of {self.label} has column names: send JSON objects, or CSV with a header")
         names = self._reader.names
         if self._id_column is not None and self._id_column not in names:
             raise BrokerError(f"there is no column {self._id_column!r} in {self.label}: its columns are {list(names)}")
@@ -461,17 +468,15 @@ class BrokerRecords(Records):
         if position["stream"] != self.broker.identity:
             raise ValueError(
                 f"{self.label} is not the stream that the model was learning from ({position['stream']}), or it was "
-                "made anew since; to learn it as a further one, use --continue-with (in Python, continue_with=)"
+                "recreated; to continue with it as a new stream, use --continue-with (continue_with= in Python)"
             )
         if position["id_column"] != self._id_column:
-            raise ValueError(
-                f"the model tells rows apart by the id column {position['id_column']!r}: give the same one"
-            )
+            raise ValueError(f"id_column must be that of the model, {position['id_column']!r}, got {self._id_column!r}")
         first, end = self.broker.bounds()
         self._next, self._read_rows = int(position["message"]), int(position["row"])
         if self._next > end:
             raise ValueError(
-                f"{self.label} ends before message {self._next}, up to which it was learned: it was made anew or cut"
+                f"{self.label} ends before message {self._next}, where learning stopped: it was recreated or truncated"
             )
         self._fetched.clear()
         self._unread.clear()
@@ -503,21 +508,37 @@ def open_broker(
 ) -> BrokerRecords:
     """Open a stream of NATS JetStream or a partition of a Kafka topic for reading.
 
-    Rows are JSON objects, arrays or lines of them, or CSV lines, many rows a message. Who we are is told by the
-    variables OVK_BROKER_USER, OVK_BROKER_PASSWORD, OVK_BROKER_TOKEN, OVK_BROKER_CREDS (a file of NATS), OVK_BROKER_CA,
-    OVK_BROKER_CERT, OVK_BROKER_KEY (files for TLS) and OVK_BROKER_TLS=1, or by a file of lines ``user = me`` that
-    OVK_BROKER_FILE names.
+    A message contains one or more rows: JSON objects, an array or lines of them, or CSV lines. Credentials come from
+    the variables OVK_BROKER_USER, OVK_BROKER_PASSWORD, OVK_BROKER_TOKEN, OVK_BROKER_CREDS (a file of NATS),
+    OVK_BROKER_CA, OVK_BROKER_CERT, OVK_BROKER_KEY (files for TLS) and OVK_BROKER_TLS=1, or from the file in
+    OVK_BROKER_FILE, which has lines such as ``user = me``.
 
     Parameters
     ----------
-    address : ``nats://host:4222/STREAM``, with ``?subject=a.b`` to read one subject of it, or
-        ``kafka://host:9092/TOPIC``, with ``?partition=0`` where it has several
-    form : "csv" or "jsonl"; default by the first message
-    columns : names of the columns; default the keys of the first object, or the first line of CSV
-    id_column : column that tells rows apart: a row whose id was seen among the last `id_memory` ids is dropped
-    follow : wait for new rows instead of ending with the last one that is there
-    accept_gap : go on where messages are lost, because the server no longer kept them
-    patience : seconds that the server may be away
+    address : str
+        ``nats://host:4222/STREAM``, with ``?subject=a.b`` to read one subject, or ``kafka://host:9092/TOPIC``, with
+        ``?partition=0`` if the topic has several.
+    form : {"csv", "jsonl"}, optional
+        Format of the messages; default according to the first message.
+    columns : sequence of str, optional
+        Column names; default the keys of the first object, or the first line of CSV.
+    id_column, id_memory : str, optional, and int
+        A row whose value in `id_column` is among the last `id_memory` values is dropped.
+    follow : bool
+        Whether to wait for new rows at the end of the stream.
+    accept_gap : bool
+        Whether to continue after messages that the server deleted before they were read.
+    patience : float
+        Seconds for which the server may be unreachable.
+
+    Returns
+    -------
+    BrokerRecords
+        The rows, read like those of `open_records`.
+
+    See Also
+    --------
+    open_records, BrokerError, StreamLost
 
     Examples
     --------
@@ -526,11 +547,11 @@ def open_broker(
     ...     open_broker("nats://127.0.0.1:1/STREAM")
     ... except (BrokerError, ImportError) as error:
     ...     print(error)
-    there is no NATS server at 127.0.0.1:1: check the address, and that the server runs
+    no NATS server answers at 127.0.0.1:1: check the address and that the server is running
     """
     where = Address.parse(address)
     if form not in (None, "csv", "jsonl"):
-        raise BrokerError(f"messages hold csv or jsonl, got {form!r}")
+        raise BrokerError(f"form must be 'csv' or 'jsonl', got {form!r}")
     broker = _broker(where, patience)
     try:
         return BrokerRecords(broker, form, columns, id_column, id_memory, follow=follow, accept_gap=accept_gap)

@@ -38,22 +38,30 @@ def read_table(
     time: Sequence[str] = (),
     form: str | None = None,
 ) -> Chunk:
-    """Read a file that fits in memory, as `ovk fit` does: inputs X and outputs Y, nan where nothing was observed.
+    """Read a file that fits in memory into inputs X and outputs Y, as ``ovk fit`` does.
 
-    Numbers may have percent signs and thousands separators, words become indicators, dates the time of day, the day of
-    the week and the time of year. A cell that cannot be read is nan; rows with too many or too few cells are left out.
+    Numbers may have percent signs and thousands separators. Words become indicators; dates become time of day, day of
+    week and time of year. Missing and unreadable cells are nan; rows with too many or too few cells are skipped.
 
     Parameters
     ----------
-    path : CSV, JSON lines or Parquet, compressed perhaps
-    targets : names of the output columns
-    features : names of the input columns; default all others
-    time : names of the columns that hold the time of a row
-    form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
+    path : path
+        A CSV, JSON lines or Parquet file, which may be compressed.
+    targets, features : sequence of str
+        Names of the output and input columns; by default, all columns but the outputs are inputs.
+    time : sequence of str
+        Names of the columns with the time of a row.
+    form : {"csv", "jsonl", "parquet"}, optional
+        Format; default according to the suffix or the first character.
 
     Returns
     -------
-    `Chunk` with X (n, p), Y (n, d), and the names of the features and targets
+    Chunk
+        X (n, p), Y (n, d), and the names of the features and targets.
+
+    See Also
+    --------
+    chunks, open_records, progressive
 
     Examples
     --------
@@ -74,7 +82,7 @@ def read_table(
         preparation.bind(records.names, records.label)
         whole = concatenate(list(records.batches(BLOCK_ROWS)), len(records.names))
     if not whole.rows:
-        raise ValueError(f"{records.label} has no rows that can be read: check the path and the format")
+        raise ValueError(f"{records.label} has no readable rows: check the path and the format")
     return preparation.fit(whole).prepare(whole).chunk
 
 
@@ -84,7 +92,7 @@ class FileTable(Table):
     def __init__(self, range: FileRange) -> None:
         self.range = range
         if range.path == STDIN:
-            raise ValueError("standard input cannot be read twice: give a file, or an iterator of chunks (X, Y)")
+            raise ValueError("standard input cannot be read twice: use a file, or an iterator of chunks (X, Y)")
         with range.open(strict=True) as records:
             self.names, self.n_rows, self.label = records.names, records.n_rows, range.label
 
@@ -129,13 +137,20 @@ SAMPLES, SAMPLE_BYTES = 8, 1 << 16
 
 @dataclass(frozen=True)
 class FileRange:
-    """A part of a file.
+    """A range of a file that can be read independently of the rest.
 
-    Attributes
+    Parameters
     ----------
-    path : the file
-    form : "csv", "jsonl" or "parquet", None to tell it by the name
-    start, stop : bytes of a text, or row groups of a Parquet file; `stop` None for the whole file
+    path : str
+        The file.
+    form : {"csv", "jsonl", "parquet"}, optional
+        Format; default according to the suffix.
+    start, stop : int
+        Bytes of a text file, or row groups of a Parquet file; without `stop`, the whole file.
+
+    See Also
+    --------
+    split_files, ovk.app.parallel.fit
 
     Examples
     --------
@@ -242,14 +257,25 @@ def split_files(
     size: int | None = None,
     form: str | None = None,
 ) -> list[FileRange]:
-    """Files as ranges that can be read apart, in the order of their names.
+    """Split files into ranges that can be read independently, in the order of their names.
 
     Parameters
     ----------
-    paths : file, pattern such as ``data/*.parquet``, or several of them
-    size : bytes of a text range, default 64 MB; a Parquet file is split into its row groups, as many together as have
-        this size
-    form : "csv", "jsonl" or "parquet"; default by the names of the files
+    paths : path, or iterable of paths
+        Files, or patterns such as ``data/*.parquet``.
+    size : int, optional
+        Bytes of a range, default 64 MB. Ranges of Parquet files are consecutive row groups of about this size.
+    form : {"csv", "jsonl", "parquet"}, optional
+        Format; default according to the suffix.
+
+    Returns
+    -------
+    list of FileRange
+        Ranges that cover all rows.
+
+    See Also
+    --------
+    FileRange, ovk.app.parallel.fit
 
     Examples
     --------
@@ -264,7 +290,7 @@ def split_files(
     """
     wanted = RANGE_BYTES if size is None else size
     if wanted < 1:
-        raise ValueError(f"size must be a number of bytes from 1 on, got {size!r}")
+        raise ValueError(f"size must be positive, got {size!r}")
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: list[FileRange] = []
     for path in (os.fspath(one) for one in listed):

@@ -102,16 +102,16 @@ class JetStream(Broker):
             text = f"{error} {self._last_error}".lower()
             if "permissions" in text or "auth" in text:
                 raise BrokerError(
-                    f"the NATS server at {host} refuses us: check OVK_BROKER_USER and OVK_BROKER_PASSWORD, "
+                    f"the NATS server at {host} refuses access: check OVK_BROKER_USER and OVK_BROKER_PASSWORD, "
                     "OVK_BROKER_TOKEN or OVK_BROKER_CREDS"
                 ) from error
             if "tls" in text or "ssl" in text or "certificate" in text:
                 raise BrokerError(
-                    f"the NATS server at {host} and we do not agree on TLS ({error}): check OVK_BROKER_CA, "
+                    f"TLS with the NATS server at {host} failed ({error}): check OVK_BROKER_CA, "
                     "OVK_BROKER_CERT and OVK_BROKER_KEY"
                 ) from error
             raise BrokerError(
-                f"there is no NATS server at {host}: check the address, and that the server runs"
+                f"no NATS server answers at {host}: check the address and that the server is running"
             ) from error
 
     def _patiently(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -149,7 +149,7 @@ class JetStream(Broker):
         except errors.NotFoundError as error:
             names = ", ".join(sorted(one.config.name for one in await context.streams_info())) or "none"
             raise BrokerError(
-                f"there is no stream {self._stream!r} on {self.label.rsplit('/', 1)[0]}, which has {names}"
+                f"there is no stream {self._stream!r} on {self.label.rsplit('/', 1)[0]}: its streams are {names}"
             ) from error
         except errors.ServiceUnavailableError as error:
             raise BrokerError(f"{self.label}: the server runs without JetStream: start it with -js") from error
@@ -159,7 +159,7 @@ class JetStream(Broker):
     def bounds(self) -> tuple[int, int]:
         first, stop, created = self._patiently(self._info)
         if not self.identity.endswith(f"of {created}"):
-            raise BrokerError(f"{self.label} was made anew while it was read: its messages are others now")
+            raise BrokerError(f"{self.label} was recreated while it was read: its messages have changed")
         return max(first, 1), max(stop, first, 1)
 
     def read(self, place: int) -> list[Message]:
@@ -224,5 +224,5 @@ def _tls_context(known: Mapping[str, str]) -> Any:
         if "cert" in known:
             context.load_cert_chain(known["cert"], known.get("key"))
     except (OSError, ssl.SSLError) as error:
-        raise BrokerError(f"the certificates for TLS cannot be used: {error}") from error
+        raise BrokerError(f"the TLS certificates cannot be used: {error}") from error
     return context

@@ -42,7 +42,7 @@ class KafkaPartition(Broker):
         try:
             self._consumer = confluent_kafka.Consumer({**options, **security(known)})
         except confluent_kafka.KafkaException as error:
-            raise BrokerError(f"the certificates for TLS cannot be used: {error.args[0].str()}") from error
+            raise BrokerError(f"the TLS certificates cannot be used: {error.args[0].str()}") from error
         try:
             self._partition = _choose_partition(address, self._partitions())
         except BaseException:
@@ -79,13 +79,13 @@ class KafkaPartition(Broker):
                 self._consumer.poll(0)
                 if self._refused:
                     raise BrokerError(
-                        f"the Kafka broker at {self._hosts} refuses us ({self._last_error}): check OVK_BROKER_USER, "
-                        "OVK_BROKER_PASSWORD, OVK_BROKER_TLS and the certificates"
+                        f"the Kafka broker at {self._hosts} refuses access ({self._last_error}): check "
+                        "OVK_BROKER_USER, OVK_BROKER_PASSWORD, OVK_BROKER_TLS and the certificates"
                     ) from error
                 if wait >= ANSWER_TIMEOUT:
                     raise BrokerError(
-                        f"there is no Kafka broker at {self._hosts} ({self._last_error or 'no answer'}): check the "
-                        "address, OVK_BROKER_TLS, and that the broker runs"
+                        f"no Kafka broker answers at {self._hosts} ({self._last_error or 'no answer'}): check the "
+                        "address, OVK_BROKER_TLS, and that the broker is running"
                     ) from error
                 wait = min(4 * wait, ANSWER_TIMEOUT)
 
@@ -127,7 +127,7 @@ class KafkaPartition(Broker):
                     # Reported once, perhaps together with the last messages.
                     self._at_end = True
                 elif error.fatal():
-                    raise BrokerError(f"{self.label} cannot be read on: {error}")
+                    raise BrokerError(f"{self.label} cannot be read: {error}")
                 else:
                     # The library repeats the attempt with growing pauses.
                     self._check_patience(until, error)
@@ -142,7 +142,7 @@ class KafkaPartition(Broker):
         low, high = self.bounds()
         if place < low:
             return Gap(self.label, place, low)
-        return BrokerError(f"{self.label} ends with {high - 1}, before {place}: it was made anew or cut")
+        return BrokerError(f"{self.label} ends with message {high - 1}, before {place}: it was recreated or truncated")
 
     def close(self) -> None:
         self._consumer.close()
@@ -154,7 +154,7 @@ def _choose_partition(address: Address, numbers: Sequence[int]) -> int:
     if not address.selector and len(numbers) > 1:
         first = f"{address.label}?partition={numbers[0]}"
         raise BrokerError(
-            f"{address.label} has the partitions {listed}, which have no common order: learn each with its own "
+            f"{address.label} has the partitions {listed}, which have no common order: learn each with a separate "
             f"command, and merge the models: ovk stream '{first}' --model pkawv --save first.ovk, for every other "
             "partition K ovk stream '...?partition=K' --template first.ovk --save K.ovk, then ovk merge"
         )

@@ -42,7 +42,7 @@ def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> Non
     counts = Counter(names)
     for name in wanted:
         if counts[name] > 1:
-            raise ValueError(f"column {name!r} stands {counts[name]} times in {label}: give each its own name")
+            raise ValueError(f"column {name!r} occurs {counts[name]} times in {label}: rename the columns")
 
 
 def check_present(wanted: Sequence[str], names: Sequence[str], label: str) -> None:
@@ -100,18 +100,18 @@ def column_warning(name: str, column: Column | None, cells: Sequence[Any]) -> st
     different = len(set(words))
     if different < MIN_WORDS:
         return None
-    cure = f"leave the column out (--ignore, in Python ignore=[{name!r}])"
+    cure = f"exclude the column (--ignore; ignore=[{name!r}] in Python)"
     like = [word for word in words if _LIKE_NUMBER.fullmatch(word)]
     if len(like) > WARNING_SHARE * len(words):
-        used = "is read as words" if column is not None else "is not used, since its words never repeat"
+        used = "is read as words" if column is not None else "is not used because its words never repeat"
         return (
-            f"Column {name!r} {used}, although most of its cells look like numbers, such as {like[0][:40]!r}: write "
-            f"them as plain numbers (0.5 or 0,5), or {cure}."
+            f"Column {name!r} {used}, but most of its cells look like numbers, such as {like[0][:40]!r}: write them as "
+            f"plain numbers (0.5 or 0,5), or {cure}."
         )
     if column is not None and different > WARNING_SHARE * len(words):
         return (
-            f"Column {name!r} holds {different:,} different words in {len(words):,} rows, such as {words[0][:40]!r}; "
-            f"{len(column.levels)} of them come often enough to learn from. If they are names, {cure}."
+            f"Column {name!r} has {different:,} distinct words in {len(words):,} rows, such as {words[0][:40]!r}; only "
+            f"{len(column.levels)} are frequent enough to learn from. If they are names, {cure}."
         )
     return None
 
@@ -219,7 +219,7 @@ class Preparation(Parameters):
             return self
         check_present(self.ignore, self._names, label)
         if not self.targets:
-            raise ValueError(f"there must be at least one target: name a column of {label}, out of {quoted(names)}")
+            raise ValueError(f"targets must name at least one column of {label}: its columns are {quoted(names)}")
         self.check_roles()
         return self
 
@@ -227,24 +227,24 @@ class Preparation(Parameters):
         """Refuse columns with two roles."""
         if self.classify and (len(self.targets) > 1 or self.lags):
             raise ValueError(
-                "classes are learned for one target, without lags: name one column"
+                "classification requires exactly one target"
                 if len(self.targets) > 1
-                else "lags are of numbers: leave them out (the model auto looks at the last label by itself)"
+                else "lags are for numbers, not classes: omit them (the model auto uses the last label)"
             )
         inputs = [*(self.features or []), *self.time]
         both = [name for name in self.targets if name in inputs]
         if both:
             raise ValueError(
-                f"column {both[0]!r} is a target and a feature: a row's own output cannot be known before it; "
-                "take it out of one of them, or use lags for earlier outputs"
+                f"column {both[0]!r} is a target and a feature: remove it from one of them, or use lags for earlier "
+                "outputs"
             )
         asked = [name for name in self.ignore if name in (*self.targets, *inputs)]
         if asked:
-            raise ValueError(f"column {asked[0]!r} is to be left out and to be used: take it out of one of them")
+            raise ValueError(f"column {asked[0]!r} is both ignored and used: remove it from one of them")
         for group in (self.targets, self.features or [], self.time):
             if len(set(group)) < len(group):
                 twice = next(name for name in group if list(group).count(name) > 1)
-                raise ValueError(f"column {twice!r} is asked for twice: name it once")
+                raise ValueError(f"column {twice!r} is named twice: name it once")
 
     def fit(self, batch: Batch) -> Preparation:
         """Determine the types of the columns from the first rows."""
@@ -255,14 +255,14 @@ class Preparation(Parameters):
         features = self.features
         if features is None:
             used = {*self.targets, *self.time}
-            self.left_out_ |= dict.fromkeys(self.ignore, "left out as asked")
+            self.left_out_ |= dict.fromkeys(self.ignore, "ignored as requested")
             features = []
             counts = Counter(self._names)
             for name in self._names:
                 if name in used or name in self.left_out_:
                     continue
                 if not name or counts[name] > 1:
-                    self.left_out_[name] = "it has no name" if not name else "its name stands there twice"
+                    self.left_out_[name] = "it has no name" if not name else "its name is not unique"
                 else:
                     features.append(name)
         self._read_columns(features, batch, most)
@@ -281,8 +281,8 @@ class Preparation(Parameters):
         if not self.feature_names_:
             others = ", ".join(f"{name!r} ({why})" for name, why in self.left_out_.items())
             raise ValueError(
-                f"{self.label} gives no inputs" + (f" (left out: {others})" if others else "") + ": name columns as "
-                "features, or use lags of the targets, or the time of the rows"
+                f"{self.label} has no inputs" + (f" (not used: {others})" if others else "") + ": name columns as "
+                "features, or use lags or time"
             )
         return self
 
@@ -321,8 +321,8 @@ class Preparation(Parameters):
             first = int(bad.argmax())
             found = " ".join(str(column[first]) for column in cells)
             raise ValueError(
-                f"row {batch.rows[first]} of {self.label} holds {found!r} in {' and '.join(map(repr, self.time))}, "
-                "which is not a time: write it as 2006-12-16 17:24:00 or 16/12/2006 17:24:00, or name other columns"
+                f"row {batch.rows[first]} of {self.label} has {found!r} in {' and '.join(map(repr, self.time))}, which "
+                "is not a time: write it as 2006-12-16 17:24:00 or 16/12/2006 17:24:00, or name other columns"
             )
         return column
 
@@ -337,8 +337,8 @@ class Preparation(Parameters):
             return column
         i = next(i for i, cell in enumerate(cells) if not is_missing_cell(cell) and read_numbers([cell]).bad[0])
         raise ValueError(
-            f"column {name!r} of {self.label} is a target but holds {cells[i]!r} in row {batch.rows[i]}: targets must "
-            "hold numbers; choose another column, or learn it as classes (classify, --classify)"
+            f"column {name!r} of {self.label} is a target and must contain numbers, got {cells[i]!r} in row "
+            f"{batch.rows[i]}: name another column, or predict classes (--classify; classify=True in Python)"
         )
 
     def _cells(self, batch: Batch, name: str) -> Sequence[object]:
@@ -384,10 +384,10 @@ class Preparation(Parameters):
     def _check_width(self, batch: Batch) -> None:
         names = getattr(self, "_names", None)
         if names is None or len(batch.columns) != len(names):
-            bound = "no columns are bound" if names is None else f"{len(names)} columns are bound ({quoted(names)})"
+            bound = "no columns" if names is None else f"{len(names)} columns ({quoted(names)})"
             raise ValueError(
-                f"a batch of {len(batch.columns)} columns cannot be read, since {bound}: call bind(names) with the "
-                "names of its columns first, or predict a file with predict_file"
+                f"the batch has {len(batch.columns)} columns, but {bound} are bound: call bind(names) with its column "
+                "names first, or predict a file with predict_file"
             )
 
     def unknown_words(self, batch: Batch) -> dict[str, list[str]]:
@@ -430,7 +430,7 @@ class Preparation(Parameters):
         """The labels so far, in the order of their numbers."""
         label = self.outputs_[0]
         if not isinstance(label, Label):
-            raise ValueError(f"{self.targets[0]!r} holds numbers, not classes: prepare it with classify=True")
+            raise ValueError(f"{self.targets[0]!r} contains numbers, not classes: use classify=True")
         return label.levels
 
     def describe(self) -> dict[str, str]:

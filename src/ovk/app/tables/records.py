@@ -97,9 +97,8 @@ class Records(ABC):
         while self.offset < count:
             if self._read(min(size, count - self.offset)) is None:
                 raise ValueError(
-                    f"{self.label} has only {self.offset} rows, but {count} of them were learned already: it is not "
-                    "the file that the model was learning from; to learn it as a further file, use "
-                    "--continue-with (in Python, continue_with=)"
+                    f"{self.label} has {self.offset} rows, but {count} were learned: it is not the file that the model "
+                    "was learning from; to continue with another file, use --continue-with (continue_with= in Python)"
                 )
 
     def position(self) -> Any:
@@ -111,9 +110,9 @@ class Records(ABC):
         self.skip(offset, size)
         if position or self.digest() != digest:
             raise ValueError(
-                f"the first {offset} rows of {self.label} are not those that were learned: it is not the file "
-                "that the model was learning from, or a row or the names of its columns were changed since; to learn "
-                "it as a further file, use --continue-with (in Python, continue_with=)"
+                f"the first {offset} rows of {self.label} are not those that were learned: it is not the file that the "
+                "model was learning from, or its rows or column names have changed; to continue with another file, use "
+                "--continue-with (continue_with= in Python)"
             )
 
     def __enter__(self) -> Self:
@@ -167,7 +166,7 @@ class TextRecords(Records):
         first = self.offset + 1
         if faults and self.strict:
             i, fault = faults[0]
-            raise ValueError(f"{self.place(first + i)} of {self.label} cannot be read: {fault}: {self.cure}")
+            raise ValueError(f"{self.place(first + i)} of {self.label} cannot be read ({fault}): {self.cure}")
         self.offset += len(rows)
         numbers = list(range(first, first + len(rows)))
         if None in rows:
@@ -208,7 +207,7 @@ def csv_rows(reader: Iterator[list[str]], most: int) -> tuple[list[Any], list[tu
 class CSVRecords(TextRecords):
     """Values separated by commas, semicolons, tabs or bars, after a header with the column names."""
 
-    cure = "correct the line, and quote fields that hold the separator"
+    cure = "correct the line, and quote fields that contain the separator"
 
     def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         super().__init__(file, label, strict, columns)
@@ -218,13 +217,15 @@ class CSVRecords(TextRecords):
         try:
             names = next(csv.reader([first], delimiter=delimiter), [])
         except csv.Error as error:
-            raise ValueError(f"the first line of {label} cannot be read ({error}): it must name the columns") from error
+            raise ValueError(
+                f"the first line of {label} must contain the column names, and cannot be read ({error})"
+            ) from error
         if not any(names):
-            raise ValueError(f"{label} is empty: its first line must hold the names of the columns")
+            raise ValueError(f"{label} is empty: its first line must contain the column names")
         if all(map(is_number, names)):
             raise ValueError(
-                f"the first line of {label} must hold the names of the columns, got only numbers "
-                f"({first.strip()[:40]!r}): put a line of names in front"
+                f"the first line of {label} must contain the column names, got only numbers "
+                f"({first.strip()[:40]!r}): add a header line"
             )
         self.names = tuple(name.strip() for name in names)
         self._add_to_digest([first])
@@ -247,7 +248,7 @@ class CSVRecords(TextRecords):
                 if i not in known and len(row) != width:
                     if row:
                         fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
-                        faults.append((i, f"{fields} where the first line names {width}"))
+                        faults.append((i, f"{fields} instead of {width}"))
                     rows[i] = None
         return rows, sorted(faults)
 
@@ -261,7 +262,7 @@ class CSVRecords(TextRecords):
 class JSONRecords(TextRecords):
     """A JSON object per line; the columns are the keys of the first one, and an absent key is a missing value."""
 
-    cure = 'write one object a line, such as {"x": 1.5}'
+    cure = 'write one object per line, such as {"x": 1.5}'
 
     def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         super().__init__(file, label, strict, columns)
@@ -272,9 +273,9 @@ class JSONRecords(TextRecords):
         row = _object(head[-1]) if head else None
         if not row:
             if not "".join(head).strip():
-                raise ValueError(f'{label} is empty: each line must hold a JSON object such as {{"x": 1.5}}')
+                raise ValueError(f'{label} is empty: each line must be a JSON object such as {{"x": 1.5}}')
             raise ValueError(
-                f'the first line of {label} must hold a JSON object such as {{"x": 1.5}}, got {head[-1].strip()[:40]!r}'
+                f'the first line of {label} must be a JSON object such as {{"x": 1.5}}, got {head[-1].strip()[:40]!r}'
             )
         self.names = tuple(row)
         self.lines = chain(head, self.lines)
@@ -306,7 +307,7 @@ def readable(label: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(
-            f"{label} cannot be read on ({error}): it is damaged, cut short, or not what its name says"
+            f"{label} cannot be read ({error}): it is damaged, truncated, or in another format than its name says"
         ) from error
 
 
@@ -378,7 +379,7 @@ class ParquetRecords(Records):
                 for digest, column, values in zip(self._digests, chosen, cells, strict=True):
                     digest.update(_column_bytes(column, values))
         except (self._error, OSError, ValueError) as error:
-            raise ValueError(f"{self.label} cannot be read on ({error}): it is damaged") from error
+            raise ValueError(f"{self.label} cannot be read ({error}): it is damaged") from error
         first = self.offset + 1
         self.offset += len(found)
         return Batch(cells, list(range(first, first + len(found))), [])
@@ -431,15 +432,27 @@ def is_address(text: str) -> bool:
 def open_records(
     path: str | Path, form: str | None = None, *, strict: bool = False, columns: Sequence[int] | None = None
 ) -> Records:
-    """Open a file for reading once: CSV, JSON lines or Parquet, compressed perhaps, or ``-`` for standard input.
+    """Open a CSV, JSON lines or Parquet file for reading once.
 
     Parameters
     ----------
-    path : the file
-    form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
+    path : path
+        The file, which may be compressed; ``-`` for standard input.
+    form : {"csv", "jsonl", "parquet"}, optional
+        Format; default according to the suffix or the first character.
     strict : bool
-        Whether a row that cannot be read is an error; by default it is left out and named among the faults.
-    columns : numbers of the columns to read; default all
+        Whether a row that cannot be read is an error; by default it is skipped and reported.
+    columns : sequence of int, optional
+        Numbers of the columns to read; default all.
+
+    Returns
+    -------
+    Records
+        The column names and the rows, in batches; also a context manager that closes the file.
+
+    See Also
+    --------
+    read_table, open_broker, split_files
 
     Examples
     --------
@@ -451,17 +464,17 @@ def open_records(
     ...         _ = file.write("a,b\\n1,2\\n3\\nx,?\\n")
     ...     with open_records(path) as records:
     ...         [(batch.columns, batch.rows, batch.bad) for batch in records.batches(10)]
-    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 field where the first line names 2')])]
+    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 field instead of 2')])]
     """
     path = Path(path)
     known = form or FORMATS.get(stem_suffix(path))
     if known not in (None, *FORMATS.values()):
-        raise ValueError(f"the format must be csv, jsonl or parquet, got {form!r}")
+        raise ValueError(f"form must be 'csv', 'jsonl' or 'parquet', got {form!r}")
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give a file in it")
+        raise IsADirectoryError(f"{path} is a folder: name a file in it")
     if known == "parquet":
         if str(path) == STDIN or path.suffix.lower() in COMPRESSED:
-            raise ValueError("Parquet is read from a file of its own, not from a pipe or a compressed one: unpack it")
+            raise ValueError("Parquet cannot be read from a pipe or a compressed file: decompress it to a file")
         return ParquetRecords(path, strict, columns)
     label = "standard input" if str(path) == STDIN else path.name
     with readable(label):
@@ -477,7 +490,7 @@ def _refuse_spreadsheets(path: Path, label: str) -> None:
         head = file.read(max(map(len, _BINARY_FORMATS)))
     for begin, what in _BINARY_FORMATS.items():
         if head.startswith(begin):
-            raise ValueError(f"{label} is {what}, not a text file: save it as CSV and read that")
+            raise ValueError(f"{label} is {what}, not a text file: save it as CSV")
 
 
 def records_of_text(

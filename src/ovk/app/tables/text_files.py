@@ -167,7 +167,7 @@ def _encoding(head: bytes, label: str) -> str:
             return encoding
     if b"\0" in head:
         raise ValueError(
-            f"{label} is not a text file (it holds zero bytes): give CSV or JSON lines, or name a Parquet file .parquet"
+            f"{label} is not a text file (it contains zero bytes): use CSV or JSON lines, or the suffix .parquet"
         )
     try:
         # The head may end within a character.
