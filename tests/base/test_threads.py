@@ -28,8 +28,8 @@ from ovk.app.tables import open_records
 from ovk.base import execution as _threads
 from ovk.base.execution import one_blas_thread, tile_threads
 from ovk.kernels import Gaussian, tiles
+from ovk.online import add_features
 from ovk.online.experts import expert_set as stage_experts
-from ovk.online.feature_growth import add_features
 from ovk.operators import Identity
 
 

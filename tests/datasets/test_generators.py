@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovk.datasets import BumpField, make_stream, make_vector_field
-from ovk.datasets._shared import as_generator
+from ovk.datasets.generators import as_generator
 
 
 def jacobian(field, X, step=1e-5):
@@ -110,7 +110,7 @@ def test_field_checks_its_points():
         (make_vector_field, {"mixture": 2}, r"mixture must be a number in \[0, 1\]"),
         (make_vector_field, {"box": (1, 0)}, "box must be"),
         (make_vector_field, {"box": (0, np.inf)}, "box must be"),
-        (make_vector_field, {"length_scale": 0.01}, "length_scale must be at least 1/30"),
+        (make_vector_field, {"length_scale": 0.01}, "length_scale must be at least .*, 1/30 of the box, got 0.01"),
     ],
 )
 def test_arguments_refused(make, wrong, message):

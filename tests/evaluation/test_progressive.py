@@ -296,7 +296,7 @@ def test_refused_rows_are_named_by_their_place_in_the_stream():
     X[50, 0] = np.nan
     with pytest.raises(ValueError, match="row 18 holds NaN") as caught:
         progressive(olok(), X, Y, chunk_size=32)
-    assert caught.value.__notes__ == ["This happened in rows 32 to 63 of the stream, counted from 0."]
+    assert caught.value.__notes__ == ["The error occurred in rows 32 to 63 of the stream, counted from 0."]
 
 
 class Poisoned(BaseEstimator):
@@ -366,10 +366,10 @@ def test_batch_ridge_is_hard_to_beat_on_a_stream_that_does_not_change():
     [
         ({"scale": "minmax"}, "scale must be None, 'warm-up' or 'running'"),
         ({"keep": "some"}, "keep must be 'predictions', 'all' or 'none', got 'some'"),
-        ({"baselines": ["median"]}, "baselines must hold"),
+        ({"baselines": ["median"]}, "baselines must be"),
         ({"untested": -1}, "untested must be a whole number >= 0"),
         ({"scale": "warm-up", "untested": 1}, "untested must be a whole number >= 2"),
-        ({"untested": N}, f"ended after {N} rows, before any was tested: lower untested"),
+        ({"untested": N}, f"ended after {N} rows without a test: lower untested"),
         ({"chunk_size": 0}, "chunk_size must be a whole number >= 1"),
     ],
 )

@@ -189,3 +189,18 @@ def test_later_chunks_are_checked():
 def test_the_default_kernels():
     assert len(OnlineMovKL().fit(X, Y).learners_) == 9
     assert len(OnlineMovKL(grid=T).fit(X[:40], Y[:40]).learners_) == 25
+
+
+def test_invalid_rows_are_skipped_and_weights_refused():
+    bad = X.copy()
+    bad[[3, 40], 1] = np.nan
+    good = np.setdiff1d(np.arange(len(X)), [3, 40])
+    skipping, clean = OnlineMovKL(KERNELS, grid=T, on_invalid="skip"), OnlineMovKL(KERNELS, grid=T)
+    Z = skipping.predict_then_learn(bad, Y)
+    assert skipping.n_skipped_ == 2
+    assert np.isnan(Z[[3, 40]]).all()
+    assert_allclose(Z[good], clean.predict_then_learn(X[good], Y[good]), atol=1e-12)
+    with pytest.raises(ValueError, match="row 3 holds NaN"):
+        clean.partial_fit(bad, Y)
+    with pytest.raises(ValueError, match="OnlineMovKL cannot take sample_weight"):
+        clean.partial_fit(X, Y, sample_weight=np.ones(len(X)))

@@ -145,7 +145,7 @@ class Parameters(BaseEstimator):
         # single rows, which knows parameters by their identity.
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_memo", None)
-        state.pop("_gate", None)
+        state.pop("_fast_path", None)
         return state
 
 

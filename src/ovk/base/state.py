@@ -221,7 +221,7 @@ class Transactional:
         """A copy to work on, which this learner becomes if nothing goes wrong."""
         work = self._snapshot()
         # It was opened for the learner as it was before.
-        work.__dict__.pop("_gate", None)
+        work.__dict__.pop("_fast_path", None)
         for name, value in work.__dict__.items():
             if isinstance(value, (CopyOnWrite, Transactional, list, dict)) and self._changes(name):
                 work.__dict__[name] = snapshot_of(value)

@@ -50,10 +50,10 @@ def in_interval(value: Any, name: str, low: float, high: float) -> float:
     return float(value)
 
 
-def check_level(value: Any) -> float:
+def check_level(value: Any, name: str = "level") -> float:
     """The coverage of an interval as a float, if it lies in (0, 1)."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < 1.0:
-        raise ValueError(f"level must be a number in (0, 1), such as 0.9, got {value!r}")
+        raise ValueError(f"{name} must be a number in (0, 1), such as 0.9, got {value!r}")
     return float(value)
 
 

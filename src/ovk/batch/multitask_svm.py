@@ -99,9 +99,8 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
             biases = None
         if not info.converged:
             warnings.warn(
-                f"the duality gap is {info.gap:.3g}, {info.gap / max(info.primal, 1e-300):.1e} of the objective and "
-                f"above tol={tol:g}, after {info.iterations} block steps: raise max_iter or tol, lower C, or scale "
-                "the inputs",
+                f"the relative duality gap is {info.gap / max(info.primal, 1e-300):.1e}, above tol={tol:g}, after "
+                f"{info.iterations} block steps: increase max_iter or tol, lower C, or scale the inputs",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -141,7 +140,7 @@ def _shared_bias(dual: BoxDual, box: Array, *, hinge: bool, tol: float, d: int) 
     K = dual.matrix(np.arange(len(dual.q)))
     if hinge:
         if len(np.unique(dual.q)) < 2:
-            raise ValueError("a shared bias needs observations of both classes, got only one class: use bias='none'")
+            raise ValueError("bias='shared' requires both classes, got one class: use bias='none'")
         machine = SVC(C=1.0, kernel="precomputed", tol=tol, cache_size=500)
     else:
         machine = SVR(C=1.0, kernel="precomputed", tol=tol, epsilon=dual.epsilon, cache_size=500)
@@ -383,7 +382,7 @@ def check_labels(
 ) -> tuple[Targets, Labels, bool]:
     """Targets, classes in order, and whether the tasks are one class each against the rest."""
     if y is None:
-        raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
+        raise ValueError("requires y to be passed, but the target y is None: pass a label for each row")
     how: dict[str, Any] = {"ensure_2d": False, "dtype": None, "ensure_all_finite": "allow-nan", "ensure_min_samples": 0}
     labels = check_array(masked_as_nan(y, "y"), input_name="y", **how)
     if len(labels) != n:
@@ -395,20 +394,22 @@ def check_labels(
         refuse_missing_labels(labels)
         check_classification_targets(labels)
     elif task is None and labels.dtype.kind not in "biuf":
-        raise ValueError(f"labels of several tasks must be numbers (nan: not observed), got dtype {labels.dtype}")
+        raise ValueError(f"y must hold numbers (nan where missing) with several tasks, got dtype {labels.dtype}")
     seen = ~missing_labels(labels)
     classes = np.unique(labels[seen])
     if len(classes) < 2 and rest:
         raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
     if len(classes) < 2:
-        raise ValueError(f"tasks share at least two labels, such as 0 and 1, got {len(classes)}: {classes.tolist()}")
+        raise ValueError(f"y must hold at least two labels, for example 0 and 1, got {classes.tolist()}")
     signs = np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
     if rest and (len(classes) > 2 or outputs not in (None, 1)):
         signs = np.where(labels[:, None] == classes, 1.0, -1.0)
     elif not rest and len(classes) > 2:
         if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
             odd = classes[classes != np.floor(classes)][0]
-            raise ValueError(f"labels of several classes must be whole numbers or names, got {odd:g}: use MultiTaskSVR")
+            raise ValueError(
+                f"y must hold integers or strings with more than two classes, got {odd:g}: use MultiTaskSVR"
+            )
         signs, task = _classes_in_tasks(labels, seen, classes, task, outputs), None
     return check_targets(signs, n, sample_weight, task, X, None if rest else outputs), classes, rest
 
@@ -418,15 +419,15 @@ def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, ou
     n, K = len(labels), len(classes)
     if outputs is not None and outputs % K:
         raise ValueError(
-            f"the kernel has {outputs} outputs, which is no multiple of the {K} classes: with several classes within "
-            "several tasks there is an output for each task and class, TensorProduct([T_tasks, T_classes])"
+            f"the kernel must have an output for each task and class, a multiple of {K}, got {outputs}: use "
+            "TensorProduct([T_tasks, T_classes])"
         )
     if task is None:
         rows, tasks = np.nonzero(seen)
         count = labels.shape[1]
     else:
         if labels.ndim > 1:
-            raise ValueError(f"y must be one label for each row in long form, got shape {labels.shape}")
+            raise ValueError(f"y must have shape (n,) in long form, got shape {labels.shape}")
         each = check_tasks(task, n, None if outputs is None else outputs // K)
         rows, tasks = np.flatnonzero(seen), each[seen]
         count = int(each.max()) + 1 if outputs is None else outputs // K

@@ -239,7 +239,7 @@ def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
         fit(OVKRidge(), cut(rows, 2))
     with pytest.raises(FileNotFoundError, match="no file matches"):
         fit(estimator, str(tmp_path / "*.parquet"), targets="b")
-    with pytest.raises(PartitionError, match=r"part 0 \(t.csv, .* name their columns by targets=, out of 'a', 'b'"):
+    with pytest.raises(PartitionError, match=r"part 0 \(t.csv, .* or their columns as targets, out of 'a', 'b'"):
         fit(estimator, tmp_path / "t.csv")
 
 

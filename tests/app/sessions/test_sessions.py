@@ -94,7 +94,7 @@ def test_settings_that_make_no_sense(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             run(series(tmp_path / "t.csv", 50), lags=[1], **bad)
-    with open_records(tmp_path / "t.csv") as records, pytest.raises(ValueError, match="neither settings"):
+    with open_records(tmp_path / "t.csv") as records, pytest.raises(ValueError, match="requires settings"):
         learn(records, None)
 
 
@@ -150,6 +150,6 @@ def test_a_column_that_turns_to_text_is_an_error(tmp_path):
         with open_records(path) as records:
             return learn(records, Settings(["y"], warm_up=100, block=50, **settings))
 
-    with pytest.raises(ValueError, match=r"'oops' in column 'y'.*more than the 20% of max_bad"):
+    with pytest.raises(ValueError, match=r"'oops' in column 'y'.*more than the limit of 20%"):
         run()
     assert run(max_bad=0.6).n_bad == 300

@@ -282,8 +282,8 @@ def test_wrong_calls_are_told_in_a_sentence(server, stream, tmp_path, monkeypatc
     assert "no stream 'NIX'" in refused(f"{server.url}/NIX", "--targets", "a")
     assert "no NATS server answers at 127.0.0.1:1" in refused("nats://127.0.0.1:1/ROWS", "--targets", "a")
     assert "must not contain a password" in refused("nats://me:secret@127.0.0.1/ROWS", "--targets", "a")
-    assert "is for streams of brokers" in refused(tmp_path / "t.csv", "--targets", "a", "--follow")
-    assert "is an address: name a folder" in refused(stream, "--targets", "a", "--predictions", f"{server.url}/P")
+    assert "--follow requires a broker" in refused(tmp_path / "t.csv", "--targets", "a", "--follow")
+    assert "must be a folder" in refused(stream, "--targets", "a", "--predictions", f"{server.url}/P")
     assert "more than one subject" in refused(f"{stream}?subject=x&subject=y", "--targets", "a")
     closed = NATSServer(tmp_path / "closed", config="authorization { user: me, password: secret }\n")
     try:

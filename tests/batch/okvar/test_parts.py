@@ -7,8 +7,7 @@ from scipy.integrate import solve_ivp
 import reference
 from ovk import OKVAR
 from ovk.batch import rank_average
-from ovk.batch.okvar.alternate import ClosedFormCoefficients
-from ovk.batch.okvar.coupling import Decomposable, Entrywise
+from ovk.batch.okvar.alternate import ClosedFormCoefficients, Decomposable, Entrywise
 from ovk.batch.okvar.dynamics import runge_kutta
 from ovk.batch.okvar.networks import choose, pooled_p_values
 from ovk.batch.okvar.regression import integrals, steady, waves, windows

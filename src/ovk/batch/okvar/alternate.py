@@ -2,12 +2,13 @@
 
     L(B, C) = |Y - W F - E theta + decay O|^2 + alpha |h|^2 + Omega(C) + weight |B|_1 + [B is positive semi-definite]
 
-F is linear in C and linear in B, so each step is convex; each lowers L or leaves it, and so does the whole.
+F holds the values of h at the inputs. It is linear in C and linear in B, so each step is convex and L never increases.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +16,131 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
 from ovk.base import Array, check_int, positive
-from ovk.batch.okvar.coupling import Coupling, Decomposable
 from ovk.batch.okvar.regression import SeriesRegression
 from ovk.objectives import L1, Penalty, PSDCone
-from ovk.operators import spectrum
-from ovk.ovkernels import Gram
+from ovk.operators import Dense, spectrum
+from ovk.ovkernels import DenseBlocks, Gram, Hadamard, Kronecker, OperatorKernel, Separable
 from ovk.solvers import Eigenpairs, PenaltySum, ProximalInfo, eigenpairs, proximal_gradient
+
+# The operator B inside a kernel, taken out so that it can be learned.
+#
+#     decomposable:        K(x, z) = k(x, z) B            F = G C B
+#     entrywise product:   K(x, z) = B o K0(x, z)         F_li = sum_j B_ij A_lij,   A_lij = sum_m K0(x_l, x_m)_ij C_mj
+#
+# `features` computes what does not depend on B.
+
+
+class Coupling:
+    """The values of h at the inputs as a function of C and B; here for a kernel whose operator stays as it is."""
+
+    #: Whether the values depend on B.
+    has_operator = False
+
+    def __init__(self, K: Gram) -> None:
+        self.K = K
+
+    def gram(self, B: Array) -> Gram:
+        """The gram of the kernel with the operator B."""
+        return self.K
+
+    def features(self, C: Array) -> Array:
+        """A, what multiplies B."""
+        return self.K.matmat(C)
+
+    def values(self, A: Array, B: Array) -> Array:
+        """F, (m, d)."""
+        return A
+
+    def slope(self, A: Array, D: Array) -> Array:
+        """Derivative of <D, F> in B, (d, d), symmetric."""
+        raise TypeError("this kernel has no operator to learn")
+
+    def product(self, C: Array, B: Array) -> Array:
+        """F of coefficients C."""
+        return self.values(self.features(C), B)
+
+
+class Decomposable(Coupling):
+    """K = k B on samples with the scalar gram G."""
+
+    has_operator = True
+
+    def __init__(self, G: Array) -> None:
+        self.G = G
+
+    def gram(self, B: Array) -> Kronecker:
+        return Kronecker(self.G, Dense(B))
+
+    def features(self, C: Array) -> Array:
+        return self.G @ C
+
+    def values(self, A: Array, B: Array) -> Array:
+        return A @ B
+
+    def slope(self, A: Array, D: Array) -> Array:
+        S = A.T @ D
+        return np.asarray(0.5 * (S + S.T))
+
+
+class Entrywise(Coupling):
+    """K = B o K0 with the blocks of K0, (m, d, m, d)."""
+
+    has_operator = True
+
+    def __init__(self, blocks: Array) -> None:
+        self.blocks = blocks
+
+    def gram(self, B: Array) -> DenseBlocks:
+        m, d = self.blocks.shape[:2]
+        return DenseBlocks((self.blocks * B[None, :, None, :]).reshape(m * d, m * d), d)
+
+    def features(self, C: Array) -> Array:
+        # sum_m K0_limj C_mj, for each output j a product of matrices.
+        m, d = C.shape
+        parts = [self.blocks[:, :, :, j].reshape(m * d, m) @ C[:, j] for j in range(d)]
+        return np.stack(parts, axis=1).reshape(m, d, d)
+
+    def values(self, A: Array, B: Array) -> Array:
+        return np.asarray(np.einsum("lij,ij->li", A, B))
+
+    def slope(self, A: Array, D: Array) -> Array:
+        S = np.einsum("lij,li->ij", A, D)
+        return np.asarray(0.5 * (S + S.T))
+
+
+def learnable_part(kernel: OperatorKernel) -> tuple[Separable, Callable[[OperatorKernel], OperatorKernel]]:
+    """The part k * T of the kernel whose operator can be learned, and a function that replaces this part."""
+    part = kernel.as_separable()
+    if part is not None:
+        return part, lambda other: other
+    if isinstance(kernel, Hadamard):
+        left, right = kernel.left.as_separable(), kernel.right.as_separable()
+        if left is not None and right is None:
+            return left, lambda other: Hadamard(other, kernel.right)
+        if right is not None and left is None:
+            return right, lambda other: Hadamard(kernel.left, other)
+    raise ValueError(f"kernel must be k * T or (k * T) & K with learn_operator=True, got {kernel!r}")
+
+
+def with_operator(kernel: OperatorKernel, B: Array) -> OperatorKernel:
+    part, whole = learnable_part(kernel)
+    return whole(Separable(part.kernel, Dense(B)))
+
+
+def coupling_on(kernel: OperatorKernel, Z: Array, d: int, learn: bool) -> tuple[Array, Coupling]:
+    """The operator of the kernel, (d, d), and the rest of the kernel on the inputs Z, (m, q).
+
+    Without `learn` a kernel that is not decomposable stays in one piece, and the operator is not used.
+    """
+    separable = kernel.as_separable()
+    if separable is not None:
+        return separable.operator.dense(), Decomposable(separable.scalar(Z))
+    if not learn:
+        return np.eye(d), Coupling(kernel.gram(Z))
+    B = learnable_part(kernel)[0].operator.dense()
+    bare = with_operator(kernel, np.ones((d, d)))
+    return B, Entrywise(bare.gram(Z).dense().reshape(len(Z), d, len(Z), d))
+
 
 # A good start for sparse coefficients: the quadratic part in eigenvectors, the penalty in entries.
 #
@@ -42,17 +162,13 @@ OVER_RELAXATION, MAX_IMBALANCE = 1.6, 5.0
 class Splitting:
     """Minimises |Y - W G C B - E theta|^2 + alpha <C, G C B> + Omega(C), to a few digits."""
 
-    #: Eigenvectors of the rows and of the outputs.
-    Q: Array
-    V: Array
-    #: (r, d) or (r, 1), the second derivative m of the quadratic part in the entries of Q' C V.
-    curvature: Array
-    #: (r, d) and (r, e, d or 1), Y V and E as the gradient of that part sees them.
-    pulled_Y: Array
-    pulled_E: Array
-    #: E'E and E'Y V.
-    EE: Array
-    EY: Array
+    Q: Array  # eigenvectors of the rows
+    V: Array  # eigenvectors of the outputs
+    curvature: Array  # (r, d) or (r, 1) second derivative of the quadratic part in the entries of Q' C V
+    pulled_Y: Array  # (r, d) Y V in the gradient of that part
+    pulled_E: Array  # (r, e, d) or (r, e, 1) E in the gradient of that part
+    EE: Array  # E'E
+    EY: Array  # E'Y V
 
     def minimise(self, penalty: Penalty, start: Array) -> Array:
         curvature = self.curvature
@@ -109,29 +225,21 @@ MIN_ROWS_LOW_RANK, LOW_RANK_TOL = 500, 1e-9
 
 
 class ClosedFormCoefficients:
-    """Solves for C at any operator and alpha; what does not depend on them is done once.
+    """Solves for C at any operator and alpha; what does not depend on them is computed once.
 
-    `possible` says whether a closed form exists at an affordable price: for decomposable kernels with complete outputs,
-    and for small systems of any kind. Outputs that both decay and are coupled by the operator do not decouple: for
-    them C and the decays are solved for in turn.
+    `possible`: for decomposable kernels with complete outputs, and for small systems of any kind. Outputs that both
+    decay and are coupled by the operator do not decouple: C and the decays are then solved for in turn.
     """
 
     def __init__(self, coupling: Coupling, regression: SeriesRegression) -> None:
         self.coupling, self.regression = coupling, regression
         self._separable = isinstance(coupling, Decomposable) and bool(regression.seen.all())
         self._small = int(regression.seen.sum()) <= DENSE_LIMIT
+        self.possible = self._separable or self._small
         self._pairs: Eigenpairs | None = None
 
-    @property
-    def possible(self) -> bool:
-        return self._separable or self._small
-
     def solve(self, B: Array, alpha: float, decay: Array, turns: int) -> Array:
-        """The coefficients, (m, d).
-
-        For decaying coupled outputs they start from a given decay; with few `turns` they are not yet at the minimum,
-        but below where they started.
-        """
+        """The coefficients, (m, d); decaying coupled outputs take at most `turns` rounds from the given decay."""
         mixed = self.regression.decaying is not None and not _is_multiple_of_identity(B)
         if not self._separable or (mixed and self._small and turns > 10):
             return self._dense(B, alpha)
@@ -221,7 +329,6 @@ class ClosedFormCoefficients:
         return np.asarray(K.reshape(n * d, n * d)[np.ix_(seen, seen)])
 
     def _dense(self, B: Array, alpha: float) -> Array:
-        """All observed entries in one system."""
         regression, seen = self.regression, self.regression.seen.reshape(-1)
         n, d = regression.Y.shape
         A = self._observed(B)
@@ -271,13 +378,10 @@ POWER_STEPS = 12
 
 @dataclass
 class OKVARSolution:
-    """Operator and coefficients, with the objective after every step; `info` is None for a closed form."""
-
     B: Array
     C: Array
-    objective: list[float]
-    info: ProximalInfo | None = None
-    #: Whether the stopping rule of the scheme, or of its only step, was met.
+    objective: list[float]  # after every step
+    info: ProximalInfo | None = None  # None for a closed form
     converged: bool = True
 
 
@@ -300,9 +404,9 @@ class AlternatingMinimiser:
         check_int(self.max_iter, "max_iter")
         check_int(self.max_rounds, "max_rounds")
         if self.penalty is not None and not isinstance(self.penalty, Penalty):
-            raise ValueError(f"penalty must be a penalty of ovk.objectives or None, got {self.penalty!r}")
+            raise ValueError(f"penalty must be None or a penalty of ovk.objectives, got {self.penalty!r}")
         if self.alpha == 0 and self.penalty is None:
-            raise ValueError("alpha must be > 0 without a penalty, got 0: the system would be singular")
+            raise ValueError("alpha must be positive without a penalty, got 0: the system would be singular")
         self.closed = ClosedFormCoefficients(self.coupling, self.regression)
 
     def minimise(self, B: Array) -> OKVARSolution:
@@ -316,18 +420,13 @@ class AlternatingMinimiser:
 
     def warn_if_zero(self, fit: OKVARSolution) -> None:
         if self.penalty is not None and not fit.C.any():
-            warnings.warn(
-                f"the penalty {self.penalty!r} leaves no coefficient, so h is zero: lower its weight",
-                stacklevel=3,
-            )
+            message = f"the penalty {self.penalty!r} sets all coefficients, and so h, to zero: lower its weight"
+            warnings.warn(message, stacklevel=3)
         elif self.operator_weight and not fit.B.any():
-            warnings.warn(
-                f"operator_weight={self.operator_weight:g} leaves no entry of the operator, so h is zero: lower it",
-                stacklevel=3,
-            )
+            message = f"operator_weight={self.operator_weight:g} sets the operator, and so h, to zero: lower it"
+            warnings.warn(message, stacklevel=3)
 
     def objective(self, B: Array, C: Array) -> float:
-        """L(B, C)."""
         value, _ = self._squares(C, self.coupling.product(C, B))
         value += self.operator_weight * float(np.abs(B).sum())
         return value if self.penalty is None else value + self.penalty.value(C)
@@ -437,17 +536,9 @@ class AlternatingMinimiser:
             flat = self.regression.left(A.reshape(len(A), -1))
             curvature = 2.0 * float(np.linalg.norm(flat, 2)) ** 2
             both = PenaltySum([L1(self.operator_weight), PSDCone()], tol=1e-5, max_iter=20)
-            found = proximal_gradient(
-                smooth,
-                both,
-                fit.B,
-                step=1.0 / curvature,
-                scale=scale,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                warn=False,
-            )
-            fit.B = found.C
+            fit.B = proximal_gradient(
+                smooth, both, fit.B, step=1.0 / curvature, scale=scale, tol=self.tol, max_iter=self.max_iter, warn=False
+            ).C
         fit.objective.append(self.objective(fit.B, fit.C))
 
     def alternate(self, fit: OKVARSolution) -> None:
@@ -469,9 +560,8 @@ class AlternatingMinimiser:
             fit.converged = abs(fit.objective[-1] - fit.objective[-3]) <= tol * abs(fit.objective[-1])
             if not fit.converged:
                 warnings.warn(
-                    f"operator and coefficients still moved after max_rounds={self.max_rounds} rounds, the "
-                    f"last of which lowered the objective by {1 - fit.objective[-1] / fit.objective[-3]:.1e} of it: "
-                    "raise max_rounds or tol",
+                    f"operator and coefficients did not converge in max_rounds={self.max_rounds} rounds; the "
+                    f"last lowered the objective by {1 - fit.objective[-1] / fit.objective[-3]:.1e}: raise max_rounds",
                     ConvergenceWarning,
                     stacklevel=5,
                 )

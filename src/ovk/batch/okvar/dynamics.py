@@ -37,7 +37,6 @@ class FittedDynamics:
     season: Array  # (2 P, d) coefficients of their waves
 
     def drift(self, X: Any) -> Array:
-        """The right-hand side at states X (n, d lag), without waves: the next state, or the rate of change."""
         Z = self._standard_windows(X)
         values = self._right_hand_side(Z, Z[:, : len(self.decay)])
         if self.target == "next":
@@ -45,7 +44,6 @@ class FittedDynamics:
         return np.asarray(self.units.scale * values / self.units.step)
 
     def jacobian(self, X: Any = None) -> Array:
-        """Derivative of `drift` in the state, (n, d, d lag); at the training points by default."""
         J = self.standard_jacobian(None if X is None else self._standard_windows(X))
         scale = self.units.scale
         J = J * scale[:, None] / np.tile(scale, self.lag)
@@ -78,16 +76,12 @@ class FittedDynamics:
         return Y[known], F[known]
 
     def forecast(self, series: TimeSeries, steps: int) -> Array:
-        """The states that follow a series, (steps, d)."""
         last, view = self._last_states(series)
         season = self._season_after(series.times[-1:], steps)
         return self.units.original(self._paths(last[None], view[None], season, None, None)[0])
 
     def forecast_errors(self, series: TimeSeries, steps: int) -> Array:
-        """Errors (n, d), in standard units, of the forecasts so many steps ahead from each state that is known.
-
-        A state is known where it and the `lag` - 1 before it have no holes.
-        """
+        """Errors (n, d), in standard units, of forecasts from each state that has no gap in itself or its lags."""
         values, view = self._views(series)
         ends = np.arange(self.lag, len(values) - steps + 1)
         rows = ends[:, None] + np.arange(-self.lag, 0)
@@ -104,7 +98,7 @@ class FittedDynamics:
             raise ValueError(f"interval must be a number in (0, 1), got {level!r}")
         known = residuals[~np.isnan(residuals).any(axis=1)] / self.units.scale
         if len(known) == 0:
-            raise ValueError("there are no residuals of whole states to draw from: give smoothing to fill holes")
+            raise ValueError("interval requires residuals of complete states, got none: pass smoothing to fill gaps")
         last, view = (np.repeat(one[None], check_int(n_paths, "n_paths"), axis=0) for one in self._last_states(series))
         season = self._season_after(series.times[-1:], steps)
         paths = self._paths(last, view, season, known - known.mean(axis=0), rng)
@@ -115,12 +109,10 @@ class FittedDynamics:
         X = np.asarray(X, dtype=np.float64)
         d = len(self.decay)
         if X.ndim != 2 or X.shape[1] != d * self.lag:
-            raise ValueError(
-                f"X must have {d * self.lag} columns, the {d} variables at {self.lag} times (the newest first), got "
-                f"shape {X.shape}"
-            )
+            columns = f"{d * self.lag} columns, {d} variables at {self.lag} times (newest first)"
+            raise ValueError(f"X must have {columns}, got shape {X.shape}")
         if not np.isfinite(X).all():
-            raise ValueError("X must be finite here: there is no derivative at a state that is not known")
+            raise ValueError("X must be finite, got NaN or infinity")
         return np.asarray((X - np.tile(self.units.mean, self.lag)) / np.tile(self.units.scale, self.lag))
 
     def _views(self, series: TimeSeries) -> tuple[Array, Array]:
@@ -131,7 +123,7 @@ class FittedDynamics:
     def _last_states(self, series: TimeSeries) -> tuple[Array, Array]:
         last, view = (values[-self.lag :] for values in self._views(series))
         if len(last) < self.lag or np.isnan(last).any() or np.isnan(view).any():
-            raise ValueError(f"X must end in {self.lag} states in a row without holes to go on from")
+            raise ValueError(f"X must end in {self.lag} consecutive complete states")
         return last, view
 
     def _waves(self, times: Array) -> Array:
@@ -149,7 +141,6 @@ class FittedDynamics:
         return values if self.target == "next" else values - self.decay * x
 
     def _step(self, seen: Array, x: Array) -> Array:
-        """States (n, d) one step after x."""
         if self.target == "next":
             return self._right_hand_side(seen, x)
         if self.target == "increment":

@@ -10,8 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Aggregate, Array, NamedOutputs, OutputFrame, Parameters, check_int, library_of, positive, track
-from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution
-from ovk.batch.okvar.coupling import coupling_on, with_operator
+from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution, coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, pooled_p_values, targets_without_action
 from ovk.batch.okvar.regression import TARGETS, SeriesRegression, checked_periods, integrals, steady, transitions
@@ -169,7 +168,7 @@ class OKVAR(NamedOutputs, Parameters):
         if self.target not in TARGETS:
             raise ValueError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {self.target!r}")
         if self.target == "integral" and self.lag != 1:
-            raise ValueError(f"target='integral' is about rates of change now: it needs lag=1, got {self.lag}")
+            raise ValueError(f"lag must be 1 with target='integral', got {self.lag}")
         cycles = checked_periods(self.periods, units.step, self.target)
         width, inertia = positive(self.smoothing, "smoothing", zero=True), positive(self.memory, "memory", zero=True)
         observed = [smoothed(units.standardised(one), width) for one in series]
@@ -181,8 +180,8 @@ class OKVAR(NamedOutputs, Parameters):
             usual = np.concatenate([steady(one, units.step, 1) for one in series])
             if not rates and len(usual) and usual.mean() < 0.5:
                 raise ValueError(
-                    f"only {usual.sum()} of the {len(usual)} steps in time are the usual one, {units.step:g}, and "
-                    "target='next' learns from those alone: use target='increment' or 'integral', which know of time"
+                    f"target='next' requires equally spaced times, but only {usual.sum()} of {len(usual)} steps are "
+                    f"the usual one, {units.step:g}: use target='increment' or 'integral'"
                 )
             columns: dict[str, Any] = {"constant": self.fit_intercept, "decay": self.decay, "periods": cycles}
             found = transitions(observed, seen, self.lag, rates=rates, **columns)
@@ -190,9 +189,8 @@ class OKVAR(NamedOutputs, Parameters):
             lengths = [len(one) for one in series]
             points = f"n_samples={lengths[0]}" if len(lengths) == 1 else f"series of lengths {lengths}"
             raise ValueError(
-                f"there is no transition to learn from in {points} with lag={self.lag}: a series needs at least "
-                f"{self.lag + 1} points in a row without holes, equally spaced for target='next' (give smoothing to "
-                "fill holes, or target='increment' or 'integral' for unequal steps)"
+                f"X must hold {self.lag + 1} consecutive complete points with lag={self.lag}, equally spaced for "
+                f"target='next', got {points}: pass smoothing to fill gaps, or another target for unequal steps"
             )
         return found
 
@@ -274,7 +272,7 @@ class OKVAR(NamedOutputs, Parameters):
         check_is_fitted(self)
         observed, predicted = self.dynamics_.one_step_pairs(read_series(self, X, series, times, self.step_))
         if len(observed) < 2:
-            raise ValueError("X must hold at least two transitions of the usual step to be scored")
+            raise ValueError(f"X must hold at least two transitions of the usual step, got {len(observed)}")
         return r2_observed(observed, predicted)
 
     def forecast(
@@ -309,7 +307,7 @@ class OKVAR(NamedOutputs, Parameters):
         found = self.series_ if X is None else read_series(self, X, None, times, self.step_)
         if len(found) != 1:
             whose = "the model was fitted to" if X is None else "X holds"
-            raise ValueError(f"{whose} {len(found)} series: give X, the one to go on from")
+            raise ValueError(f"forecast continues one series, but {whose} {len(found)}: pass one series as X")
         middle = dynamics.forecast(found[0], check_int(steps, "steps"))
         if interval is None:
             return self._named(middle, None)

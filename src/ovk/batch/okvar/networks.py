@@ -65,12 +65,11 @@ class Network(Registered):
         return graph
 
 
-def aggregated(J: Array, aggregate: Aggregate) -> Array:
-    """T over the points of a Jacobian (n, d, d): a matrix (d, d) of numbers >= 0."""
+def _aggregated(J: Array, aggregate: Aggregate) -> Array:
     if callable(aggregate):
         result = np.asarray(aggregate(J), dtype=np.float64)
         if result.shape != J.shape[1:]:
-            raise ValueError(f"aggregate must map {J.shape} to {J.shape[1:]}, but it gave {result.shape}")
+            raise ValueError(f"aggregate must map shape {J.shape} to {J.shape[1:]}, got {result.shape}")
         return np.abs(result)
     if aggregate not in _AGGREGATES:
         raise ValueError(f"aggregate must be a function or one of {', '.join(_AGGREGATES)}, got {aggregate!r}")
@@ -80,7 +79,7 @@ def aggregated(J: Array, aggregate: Aggregate) -> Array:
 def edge_scores(J: Array, aggregate: Aggregate, balance: float) -> Array:
     """Scores (d, d) of all edges from a Jacobian (n, d, d lag) on standardised states, as in `OKVAR.edge_scores`."""
     d = J.shape[1]
-    scores = np.max([aggregated(J[:, :, k : k + d], aggregate) for k in range(0, J.shape[2], d)], axis=0)
+    scores = np.max([_aggregated(J[:, :, k : k + d], aggregate) for k in range(0, J.shape[2], d)], axis=0)
     np.fill_diagonal(scores, 0.0)
     if balance:
         means = scores.mean(axis=1, keepdims=True)
@@ -107,7 +106,7 @@ def choose(
     """
     off = off_diagonal(len(scores))
     if sum(option is not None for option in (threshold, top_k, fdr)) > 1:
-        raise ValueError("give one of threshold, top_k and fdr")
+        raise ValueError("threshold, top_k and fdr cannot be combined: pass one of them")
     if threshold is not None:
         return np.asarray(off & (scores > positive(threshold, "threshold", zero=True)))
     if top_k is not None:
@@ -145,7 +144,7 @@ def rank_average(scores: Sequence[Array]) -> Array:
            [0.5, 0. ]])
     """
     if len(scores) == 0:
-        raise ValueError("there are no scores to average")
+        raise ValueError("scores must hold at least one matrix, got an empty sequence")
     off = off_diagonal(len(scores[0]))
     ranks = np.zeros((len(scores), *off.shape))
     for rank, one in zip(ranks, scores, strict=True):
@@ -169,15 +168,14 @@ def targets_without_action(regression: SeriesRegression, rng: np.random.Generato
         columns = np.column_stack([regression.E, own[:, q]])
         explained = columns @ np.linalg.lstsq(columns[seen], Y[seen, q], rcond=None)[0]
         rest = np.where(seen, Y[:, q] - explained, 0.0)
-        for rows, source in zip(members, _exchanged(members, rng), strict=True):
+        for rows, source in zip(members, _permuted_within_lengths(members, rng), strict=True):
             shift = int(rng.integers(len(rows)))
             result[rows, q] = explained[rows] + rng.choice([-1.0, 1.0]) * np.roll(rest[source], shift)
         result[~seen, q] = np.nan
     return result
 
 
-def _exchanged(members: list[Indices], rng: np.random.Generator) -> list[Indices]:
-    """The series, those of one length exchanged at random."""
+def _permuted_within_lengths(members: list[Indices], rng: np.random.Generator) -> list[Indices]:
     result = list(members)
     for length in {len(rows) for rows in members}:
         same = [k for k, rows in enumerate(members) if len(rows) == length]

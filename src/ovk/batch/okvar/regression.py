@@ -34,7 +34,7 @@ TARGETS = ("next", "increment", "integral")
 class SeriesRegression:
     """Y = W F + E theta - decay O, with F the values of h at Z.
 
-    For given values V = W F the best of what is not penalised leaves the residual
+    For given values V = W F the unpenalised coefficients leave the residual
 
         R = argmin over theta, decay >= 0 of  |Y - V - E theta + decay O|^2
 
@@ -125,12 +125,9 @@ def checked_periods(periods: Any, step: float, target: str) -> Array:
         return np.empty(0)
     found = np.atleast_1d(np.asarray(periods, dtype=np.float64))
     if found.ndim != 1 or not (np.isfinite(found).all() and (found >= 2 * step).all()):
-        raise ValueError(
-            f"periods must be numbers of at least two steps, {2 * step:g}, in the units of the times (seconds for "
-            f"dates), got {periods!r}"
-        )
+        raise ValueError(f"periods must be at least two steps, {2 * step:g} in the units of the times, got {periods!r}")
     if target == "integral" and len(found):
-        raise ValueError("target='integral' takes no periods: use target='next' or 'increment'")
+        raise ValueError("periods are not supported with target='integral': use target='next' or 'increment'")
     return found / step
 
 

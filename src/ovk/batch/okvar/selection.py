@@ -65,7 +65,7 @@ def best_okvar(
 def _left_out_error(model: OKVAR, series: list[TimeSeries]) -> float:
     """Mean, over series, of the mean squared one-step error of the model learned from the others, standardised."""
     if len(series) < 2:
-        raise ValueError(f"criterion='series' needs at least 2 series, got {len(series)}: use criterion='bic'")
+        raise ValueError(f"criterion='series' requires at least 2 series, got {len(series)}: use criterion='bic'")
     errors = []
     for fitted, left in _without_each(model, series):
         observed, predicted = fitted.dynamics_.one_step_pairs([left])
@@ -82,15 +82,14 @@ def _forecast_error(model: OKVAR, series: list[TimeSeries]) -> float:
     longest = max(map(len, series))
     if len(series) < 2 or longest < model.lag + HORIZON:
         raise ValueError(
-            f"criterion='forecast' needs at least 2 series, one of them of {model.lag + HORIZON} points or more, got "
-            f"{len(series)} of at most {longest}: use criterion='bic'"
+            f"criterion='forecast' requires 2 series, one with {model.lag + HORIZON} points, got {len(series)} with at "
+            f"most {longest}: use criterion='bic'"
         )
     gaps = np.concatenate([one.dynamics_.forecast_errors(left, HORIZON) for one, left in _without_each(model, series)])
     return float(np.mean(np.log(np.nanmean(gaps**2, axis=0) + np.finfo(float).tiny)))
 
 
 def _without_each(model: OKVAR, series: list[TimeSeries]) -> Iterator[tuple[OKVAR, TimeSeries]]:
-    """For each series, the model fitted to the others, and that series."""
     for k, left in enumerate(series):
         yield _fitted_to(model, series[:k] + series[k + 1 :]), left
 
@@ -103,7 +102,7 @@ def _fitted_to(model: OKVAR, series: list[TimeSeries]) -> OKVAR:
 def _listed_models(models: OKVAR | Sequence[OKVAR]) -> list[OKVAR]:
     listed = [models] if isinstance(models, OKVAR) else list(models)
     if not listed or not all(isinstance(model, OKVAR) for model in listed):
-        raise ValueError(f"models must hold at least one OKVAR and nothing else, got {listed!r}")
+        raise ValueError(f"models must be a non-empty sequence of OKVAR, got {listed!r}")
     return listed
 
 

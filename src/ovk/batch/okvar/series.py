@@ -1,7 +1,7 @@
-"""What a user may pass as time series, and what it means.
+"""Time series as a user passes them, read as a list of `TimeSeries`.
 
 One series, an array (n, d); several, a list of such arrays; or a long data frame, one row a time point, with the names
-of the columns that hold the series and the time. They leave as a list of `TimeSeries`.
+of the columns that hold the series and the time.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | N
     rows, lengths, clock = _gathered(X, series, times)
     rows = check_inputs(estimator, rows, reset=step is None, dtype=np.float64, ensure_all_finite="allow-nan")
     if np.isinf(rows).any():
-        raise ValueError("Input X contains infinity: replace it by nan where nothing was observed")
+        raise ValueError("Input X contains infinity: replace missing values by nan")
     return _split(np.asarray(rows), lengths, clock, 1.0 if step is None else step)
 
 
 def _gathered(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
-    """All series below each other, (n, d), with their lengths and times; a frame without columns that are no
-    variables."""
+    """All series below each other, (n, d), with their lengths and times; only the columns of variables."""
     if sparse.issparse(X):
         raise TypeError("OKVAR does not take sparse series: pass X.toarray()")
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
@@ -52,7 +51,7 @@ def _gathered(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | 
     # A list of tables, and not one table written as a list of rows.
     if isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(part) == 2 for part in X):
         if series is not None:
-            raise ValueError("series tells the rows of one table apart: leave it out with a list of series")
+            raise ValueError("series is only for a single table: omit it with a list of series")
         parts = [np.asarray(part) for part in X]
         widths = {part.shape[1] for part in parts}
         if len(widths) > 1:
@@ -71,8 +70,8 @@ def _listed(times: Any, lengths: list[int]) -> Array:
     shared = np.asarray(times)
     if shared.ndim != 1 or set(lengths) != {len(shared)}:
         raise ValueError(
-            f"times must be one array for all series, or a list with one for each; series have lengths {lengths}, "
-            f"times has the shape {shared.shape}"
+            f"times must be one array for all series, or a list with one for each, of lengths {lengths}; got shape "
+            f"{shared.shape}"
         )
     return np.tile(_numbers(shared), len(lengths))
 
@@ -82,7 +81,7 @@ def _table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | Non
     if names:
         columns = getattr(X, "columns", None)
         if columns is None:
-            raise ValueError(f"{names[0]!r} is the name of a column, but X is no data frame: pass an array instead")
+            raise ValueError(f"X must be a data frame to name its column {names[0]!r}, got {type(X).__name__}")
         for name in names:
             if name not in list(columns):
                 raise ValueError(f"X has no column {name!r}; it has {', '.join(map(str, columns))}")
@@ -120,7 +119,7 @@ def _numbers(times: Any) -> Array:
     except (TypeError, ValueError) as error:
         raise ValueError(f"times must hold numbers or dates, got dtype {times.dtype}") from error
     if not np.isfinite(clock).all():
-        raise ValueError("times must be finite: leave out the rows whose time is not known")
+        raise ValueError("times must be finite, got NaN or infinity: drop rows without a time")
     return clock
 
 
@@ -132,8 +131,8 @@ def _split(rows: Array, lengths: Sequence[int], times: Array | None, step: float
         if (np.diff(clock) <= 0).any():
             k = int(np.flatnonzero(np.diff(clock) <= 0)[0])
             raise ValueError(
-                f"times must increase within a series, but in series {number} {clock[k]:g} is followed by "
-                f"{clock[k + 1]:g}: sort the rows, or tell the series apart (a list, or series=)"
+                f"times must increase within a series, got {clock[k]:g} before {clock[k + 1]:g} in series {number}: "
+                "sort the rows, or separate the series (a list, or series=)"
             )
         result.append(TimeSeries(rows[part], clock))
     return result
@@ -149,17 +148,14 @@ class Units:
 
     @classmethod
     def from_series(cls, series: Sequence[TimeSeries], names: Sequence[str], standardize: bool) -> Self:
-        """The median step in time, and mean and scale of the variables, or 0 and 1 without `standardize`.
-
-        A variable that was never observed is an error, which calls it by its name.
-        """
+        """The median step in time, and mean and scale of the variables, or 0 and 1 without `standardize`."""
         steps = np.concatenate([np.diff(one.times) for one in series])
         step = float(np.median(steps)) if len(steps) else 1.0
         rows = np.concatenate([one.values for one in series])
         d = rows.shape[1]
         unseen = np.flatnonzero(np.isnan(rows).all(axis=0))
         if len(unseen):
-            raise ValueError(f"variable {names[unseen[0]]!r} was never observed: leave it out")
+            raise ValueError(f"variable {names[unseen[0]]!r} is never observed: drop it")
         if not standardize:
             return cls(np.zeros(d), np.ones(d), step)
         mean, spread = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
@@ -167,11 +163,9 @@ class Units:
         return cls(mean, np.where(spread > 1e-12 * np.maximum(np.abs(mean), 1e-300), spread, 1.0), step)
 
     def standardised(self, series: TimeSeries) -> TimeSeries:
-        """States in standard units, times in steps."""
         return TimeSeries((series.values - self.mean) / self.scale, series.times / self.step)
 
     def original(self, values: Array) -> Array:
-        """States (..., d) in the units of the data again."""
         return np.asarray(self.mean + self.scale * values)
 
 
