@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovk import load, save
-from ovk.app.tables import Batch, Preparation, find_columns
-from ovk.app.tables.preparation import Lags
+from ovk.app.tables import Batch, Lags, Preparation, find_columns
 from ovk.base import Category, Instant, Number, calendar, guess_column, read_numbers
 from ovk.base.columns import TimestampParser
 from ovk.base.dates import CALENDAR_NAMES

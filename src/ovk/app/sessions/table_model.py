@@ -28,7 +28,7 @@ from ovk.app.sessions.summary import (
     score_summary,
 )
 from ovk.app.tables import (
-    MAX_LEVELS_OF_TABLE,
+    MAX_TABLE_LEVELS,
     Batch,
     FileRange,
     Preparation,
@@ -233,7 +233,7 @@ class WholeTable(NamedTuple):
 
 def whole_table(records: Records, settings: Settings) -> WholeTable:
     """Read a table that fits in memory; raises an error if it has too few readable rows."""
-    preparation = settings.preparation(records.names, records.label, MAX_LEVELS_OF_TABLE)
+    preparation = settings.preparation(records.names, records.label, MAX_TABLE_LEVELS)
     whole = concatenate(list(records.batches(int(settings.block))), len(records.names))
     check_row_count(whole, records.label)
     rows = preparation.fit(whole).prepare(whole)
@@ -518,7 +518,7 @@ def fit_files(
             if other != names:
                 raise PartitionError(f"columns of {one.label} differ from {label}: {list(other)}, not {list(names)}")
         whole = concatenate([batch for _, some in found for batch in some], len(names))
-        preparation = settings.preparation(names, label, MAX_LEVELS_OF_TABLE)
+        preparation = settings.preparation(names, label, MAX_TABLE_LEVELS)
         rows = preparation.fit(whole).prepare(whole)
         known = np.isfinite(rows.chunk.Y).any(axis=1)
         X, Y = rows.chunk.X[known], rows.chunk.Y[known]

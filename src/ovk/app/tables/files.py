@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 import numpy as np
 
-from ovk.app.tables.preparation import MAX_LEVELS_OF_TABLE, Preparation
+from ovk.app.tables.preparation import MAX_TABLE_LEVELS, Preparation
 from ovk.app.tables.records import FORMATS, ParquetRecords, Records, concatenate, open_records, records_of_text
 from ovk.app.tables.text_files import BYTE_ORDER_MARKS, COMPRESSED, STDIN, decoded, stem_suffix
 from ovk.base import Array
@@ -78,7 +78,7 @@ def read_table(
     (array([71.6, 60. ,  nan, 55. ]), array([nan, 2.5, 3. , 1.5]))
     """
     with open_records(path, form) as records:
-        preparation = Preparation(targets, features, time, max_levels=MAX_LEVELS_OF_TABLE)
+        preparation = Preparation(targets, features, time, max_levels=MAX_TABLE_LEVELS)
         preparation.bind(records.names, records.label)
         whole = concatenate(list(records.batches(BLOCK_ROWS)), len(records.names))
     if not whole.rows:

@@ -172,7 +172,7 @@ class Lags(Parameters):
 
 
 #: Maximum indicators of a column of words for batch learners; stream learners pay for each input.
-MAX_LEVELS_OF_TABLE = 100
+MAX_TABLE_LEVELS = 100
 
 #: Prefix of the description of an unused column.
 UNUSED = "not used: "
