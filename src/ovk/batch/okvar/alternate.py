@@ -455,7 +455,7 @@ class AlternatingMinimiser:
                 return value, gram.matmat(2.0 * (self.alpha * C - self.regression.apply_adjoint(R)))
 
             scale = float(np.linalg.norm(smooth(np.zeros_like(fit.C))[1]))
-            found = proximal_gradient(
+            fit.C, fit.info = proximal_gradient(
                 smooth,
                 self.penalty,
                 self._starting_point(fit),
@@ -465,8 +465,7 @@ class AlternatingMinimiser:
                 max_iter=self.max_iter,
                 value_only=lambda C: self._squares(C, gram.matmat(C))[0],
             )
-            fit.C, fit.info = found
-            fit.converged = found.info.converged
+            fit.converged = fit.info.converged
         fit.objective.append(self.objective(fit.B, fit.C))
 
     def _starting_point(self, fit: OKVARSolution) -> Array:
@@ -537,9 +536,9 @@ class AlternatingMinimiser:
             flat = self.regression.apply(A.reshape(len(A), -1))
             curvature = 2.0 * float(np.linalg.norm(flat, 2)) ** 2
             both = PenaltySum([L1(self.operator_weight), PSDCone()], tol=1e-5, max_iter=20)
-            fit.B = proximal_gradient(
+            fit.B, _ = proximal_gradient(
                 smooth, both, fit.B, step=1.0 / curvature, scale=scale, tol=self.tol, max_iter=self.max_iter, warn=False
-            ).C
+            )
         fit.objective.append(self.objective(fit.B, fit.C))
 
     def alternate(self, fit: OKVARSolution) -> None:
