@@ -249,7 +249,7 @@ def test_a_graph_of_inputs_is_that_of_the_model_behind():
 @pytest.mark.parametrize("centre", [False, True])
 def test_left_out_nodes_are_placed_by_a_model_without_them(centre):
     model = LinkPredictor(K, beta=0.5, alpha=0.1, centre=centre).fit(X, A)
-    found = model._left_out(X)
+    found = model._leave_one_out(X)
     for i in (0, 7, 35):
         others = np.arange(36) != i
         without = IOKR(K, alpha=0.1, fit_intercept=centre).fit(X[others], model.embedding_[others])
