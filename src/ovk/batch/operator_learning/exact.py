@@ -65,9 +65,9 @@ class FactoredRidge:
         found = np.empty(len(Z))
         for rows in row_slices(len(Z), len(self.points)):
             white = self.factor.whiten(self.kernel(self.points, Z[rows]))
-            beside = 1.0 - self.whitened @ white
+            unexplained = 1.0 - self.whitened @ white
             explained = np.einsum("ij,ij->j", white, white)
-            found[rows] = beside**2 / (self.whitened @ self.whitened) - explained + self.kernel.diag(Z[rows])
+            found[rows] = unexplained**2 / (self.whitened @ self.whitened) - explained + self.kernel.diag(Z[rows])
         return np.maximum(found + self.alpha, 0.0)
 
 
