@@ -191,11 +191,6 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             Inputs without outputs, for the graph penalty (`alpha_graph` > 0).
         graph : (n + u, n + u) array, sparse matrix or networkx graph, optional
             Weights between inputs, labelled ones first, or their Laplacian; nearest neighbours by default.
-
-        Returns
-        -------
-        IOKR
-            The fitted model.
         """
         with self._fitting(X):
             X = self._check_inputs(X, reset=True)
@@ -278,11 +273,6 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             Inputs.
         y : n outputs
             In the form that the output kernel takes.
-
-        Returns
-        -------
-        IOKR
-            The updated model.
         """
         with self._transaction() as work:
             if not hasattr(work, "output_kernel_"):

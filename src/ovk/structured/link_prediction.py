@@ -158,11 +158,6 @@ class LinkPredictor(Parameters):
         input_graph : (n, n) array, sparse matrix or networkx graph, optional
             Weights between the inputs of all nodes, in the order of X, for the penalty of `alpha_graph`; similarities
             of nearest neighbours by default.
-
-        Returns
-        -------
-        LinkPredictor
-            The fitted model.
         """
         with self._fitting(X):
             X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
@@ -228,11 +223,6 @@ class LinkPredictor(Parameters):
             Inputs of nodes, new or known.
         Z : (k, p) array, optional
             X by default; ``model.X_known_`` are the training nodes.
-
-        Returns
-        -------
-        array
-            (m, k) scores.
         """
         left = self._scaled(self.embed(X))
         return np.asarray(left @ (left if Z is None else self._scaled(self.embed(Z))).T)
@@ -269,11 +259,6 @@ class LinkPredictor(Parameters):
             By default integers, from 0, or after those of the known nodes.
         with_known : bool
             Also add the known nodes with their links, and the predicted links between new and known nodes.
-
-        Returns
-        -------
-        networkx.Graph
-            Nodes and predicted links.
         """
         with required("predict_graph", "graph"):
             import networkx

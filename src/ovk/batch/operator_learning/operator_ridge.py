@@ -146,11 +146,6 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             Input functions, one per row.
         y : (n, d) or (n,) array
             Output functions, nan where missing, or numbers.
-
-        Returns
-        -------
-        OperatorRidge
-            The fitted model.
         """
         with self._fitting(X, y):
             X = check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)
