@@ -155,7 +155,7 @@ def test_names():
     for wrong in ("lu", None, 3, Cholesky):
         with pytest.raises(ValueError, match=r"solver must be 'auto', one of \['cg', 'cholesky', .*got"):
             as_solver(wrong, gram)
-    with pytest.raises(TypeError, match="no rule selects a solver for a object"):
+    with pytest.raises(TypeError, match="there is no solver for a object"):
         select(object())
 
 

@@ -76,7 +76,7 @@ def test_shrinking_sets_coordinates_aside_and_a_kronecker_gram_is_never_multipli
         active.append(len(search.active))
 
     monkeypatch.setattr(coordinates._Search, "shrink", shrinking)
-    monkeypatch.setattr(coordinates, "SHRINK", 1)
+    monkeypatch.setattr(coordinates, "SHRINK_INTERVAL", 1)
     b, info = dual_coordinate(BoxDual(gram, y, np.minimum(0, y), np.maximum(0, y), 0.0), tol=1e-10)
     assert info.converged
     assert min(active) < 0.8 * n * T
@@ -171,7 +171,7 @@ def test_multipliers_and_interior_points_find_the_same_biases(epsilon, monkeypat
     dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
     slow, slow_bias, slow_info = dual_with_biases(dual, task, tol=1e-9)
     # One step of multipliers, and all the rest by the other.
-    monkeypatch.setattr(coordinates, "CALLS", 1e12)
+    monkeypatch.setattr(coordinates, "STEP_COST", 1e12)
     b, bias, info = dual_with_biases(dual, task, tol=1e-9)
     assert info.converged
     assert slow_info.converged
@@ -188,7 +188,7 @@ def test_many_free_coefficients_take_few_steps(monkeypatch):
     b, info = dual_coordinate(dual, tol=1e-6)
     assert info.converged
     assert info.iterations < 500
-    monkeypatch.setattr(coordinates, "INTERIOR", 0)
+    monkeypatch.setattr(coordinates, "MAX_INTERIOR", 0)
     _, without = dual_coordinate(dual, tol=1e-6, max_iter=5 * info.iterations)
     assert without.iterations > 2 * info.iterations
     np.testing.assert_allclose(dual.info(b, q - K @ b, K @ b, 1, 1e-6).gap, info.gap, atol=1e-9 * info.primal)

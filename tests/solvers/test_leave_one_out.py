@@ -77,7 +77,7 @@ def test_a_path_of_alphas_in_batches(entry, tol, intercept, monkeypatch):
     closed = SeparablePath(eigenpairs(G, tol), np.resize(Y, (20, 3)), np.ones(20) if intercept else None)
     one_by_one = [closed.residuals(spectrum, alpha, entry=entry) for alpha in alphas]
     for batch in (1, 2 * 60, 1 << 22):  # one alpha, two alphas, all of them at once
-        monkeypatch.setattr(leave_one_out, "BATCH", batch)
+        monkeypatch.setattr(leave_one_out, "MAX_BATCH_SIZE", batch)
         found = list(closed.path(spectrum, alphas, entry=entry))
         assert len(found) == len(alphas)
         assert_allclose(found, one_by_one, rtol=1e-10, atol=1e-12)
@@ -134,7 +134,7 @@ def test_a_path_of_alphas(monkeypatch, full, large):
     pairs = eigenpairs(K[np.ix_(kept, kept)], 0.0 if full else 1e-12)
     assert pairs.full == full
     for batch in (1 << 22, 200, 1):
-        monkeypatch.setattr(leave_one_out, "BATCH", batch)
+        monkeypatch.setattr(leave_one_out, "MAX_BATCH_SIZE", batch)
         found = PairwisePath(pairs, Y[seen], points, np.eye(3)[outputs]).path(alphas)
         assert_allclose(list(found), expected, rtol=1e-8, atol=1e-8)
 
