@@ -47,7 +47,7 @@ def test_a_ridge_below_the_rounding_of_single_precision():
 
 def test_a_system_that_does_not_converge_is_reported(monkeypatch):
     monkeypatch.setattr("ovk.batch.ridge.ridge_system.MAX_REFINEMENTS", 2)
-    with pytest.warns(ConvergenceWarning, match="SinglePrecision did not reach tol=1e-12 within 2 iterations"):
+    with pytest.warns(ConvergenceWarning, match="did not reach tol=1e-12 within 2 iterations.*dtype='float64'"):
         OVKRidge(Gaussian(2.0), 1e-6, dtype="float32").fit(X, Y)
 
 
