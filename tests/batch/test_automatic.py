@@ -11,7 +11,7 @@ from ovk import OVKRidgeCV
 from ovk.batch.tuning.automatic import (
     ALPHAS,
     Candidate,
-    Rows,
+    ComparisonData,
     automatic_choice,
     averaged,
     correlation,
@@ -53,7 +53,7 @@ def test_residuals_by_refitting(how, gaps, weighted):
     weight = np.linspace(0.5, 2.0, 24) if weighted else None
     groups = np.arange(24) // 3
     together = groups if how == "groups" else None
-    found = Rows(X, Y, weight, together, how == "forward").residuals(Gaussian(1.0)(X), PATH)
+    found = ComparisonData(X, Y, weight, together, how == "forward").residuals(Gaussian(1.0)(X), PATH)
     for q in range(2):
         rows = np.flatnonzero(~np.isnan(Y[:, q]))
         G, y = Gaussian(1.0)(X[rows]), Y[rows, q : q + 1]
@@ -166,7 +166,7 @@ def test_a_metric_is_judged_by_rows_that_it_has_not_seen():
     rng = np.random.default_rng(31)
     X, Y = rng.standard_normal((100, 15)), rng.standard_normal((100, 1))
     own = metric_kernels(X, Y, 0.1)["metric of few axes, Laplacian 1"]
-    cheating = mean_loss(Rows(X, Y).residuals(own(X), ALPHAS), np.full(1, 9.0)).min()
+    cheating = mean_loss(ComparisonData(X, Y).residuals(own(X), ALPHAS), np.full(1, 9.0)).min()
     choice = automatic_choice(X, Y, rng, metric=True)
     honest = choice.errors[choice.names.index("metric of few axes, Laplacian 1")].min()
     assert cheating < 0.9 * Y.var()

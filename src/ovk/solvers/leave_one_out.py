@@ -123,9 +123,9 @@ class InverseBlocks:
         self._squares = pairs.Q**2 if blocks.count == len(pairs.Q) else None
         if not pairs.full:
             ones = np.ones((len(pairs.g), 1))
-            self._beyond = [np.eye(rows.shape[1])[None] - B[..., 0] for rows, B in self._by_set(ones)]
+            self._outside = [np.eye(rows.shape[1])[None] - B[..., 0] for rows, B in self._by_set(ones)]
             if self._squares is not None:
-                self._beyond = [np.maximum(self._beyond[0], 0.0)]
+                self._outside = [np.maximum(self._outside[0], 0.0)]
 
     def at(self, filters: Array, alphas: Array) -> list[Array]:
         """Blocks (blocks, size, size, columns) of each set, for eigenvalues `filters` (r, columns) of A^-1.
@@ -135,7 +135,7 @@ class InverseBlocks:
         found = [B for _, B in self._by_set(filters)]
         if self._pairs.full:
             return found
-        return [B + beyond[..., None] / alphas for B, beyond in zip(found, self._beyond, strict=True)]
+        return [B + outside[..., None] / alphas for B, outside in zip(found, self._outside, strict=True)]
 
     def _by_set(self, filters: Array) -> Iterator[tuple[Indices, Array]]:
         """Q_I diag(filters) Q_I' for each block and each column of filters."""

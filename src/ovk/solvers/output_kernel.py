@@ -56,24 +56,24 @@ class CompleteProfile:
         self._g = pairs.g
         self._inner = pairs.Q.T @ Y
         self._inner_u = None if u is None else pairs.Q.T @ u
-        beyond = np.zeros_like(Y) if pairs.full else Y - pairs.Q @ self._inner
+        outside = np.zeros_like(Y) if pairs.full else Y - pairs.Q @ self._inner
         # Products of the part outside the span of Q, where the gram is zero.
-        self._beyond = beyond.T @ beyond
+        self._outside = outside.T @ outside
         if u is not None and self._inner_u is not None:
             rest = np.zeros_like(u) if pairs.full else u - pairs.Q @ self._inner_u
-            self._beyond_u, self._beyond_uY = float(rest @ rest), rest @ beyond
+            self._outside_u, self._outside_uY = float(rest @ rest), rest @ outside
 
     def evaluate(self, T: Array, alpha: float) -> Evaluation:
         t, V = np.linalg.eigh(T)
         filters = 1.0 / (np.multiply.outer(self._g, np.maximum(t, 0.0)) + alpha)
         Z = self._inner @ V
         C = Z * filters
-        value = float(np.vdot(Z, C)) + float(np.trace(self._beyond)) / alpha
+        value = float(np.vdot(Z, C)) + float(np.trace(self._outside)) / alpha
         if self._inner_u is not None:
             # b = (u'A^-1 y) / (u'A^-1 u) for each rotated output; subtract A^-1 u b from C.
             solved = self._inner_u[:, None] * filters
-            total = self._inner_u @ solved + self._beyond_u / alpha
-            b = (self._inner_u @ C + (self._beyond_uY @ V) / alpha) / total
+            total = self._inner_u @ solved + self._outside_u / alpha
+            b = (self._inner_u @ C + (self._outside_uY @ V) / alpha) / total
             value -= float(b**2 @ total)
             C = C - solved * b
         return Evaluation(alpha * value, V @ ((C.T * self._g) @ C) @ V.T)
