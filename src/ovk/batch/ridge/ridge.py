@@ -403,10 +403,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _covariance(self, X: Any) -> Array:
         known = self.intercept_ is not None
         if self.landmarks_ is not None:
-            # The prior covariance outside the span of the landmarks.
-            return self.landmarks_.posterior_covariance(
-                X, self.alpha_, intercept=known
-            ) + self.landmarks_.residual_covariance(X)
+            covariance = self.landmarks_.posterior_covariance(X, self.alpha_, intercept=known)
+            return covariance + self.landmarks_.residual_covariance(X)
         return self.kernel_.diagonal_blocks(X) - self._training_system().reduction(X, intercept=known)
 
     def _variances(self, X: Any, outputs: Indices) -> Array:
