@@ -1,4 +1,4 @@
-"""Bad input gets an error that says what is wrong, and leaves a fitted model as it was."""
+"""Bad input raises an informative error and does not change a fitted model."""
 
 import numpy as np
 import pandas as pd
@@ -148,7 +148,7 @@ def test_bad_parameters(case, data):
 
 
 @pytest.mark.parametrize("form", ["holes", "landmarks"])
-def test_operator_that_is_not_psd_is_refused_with_holes_and_landmarks(form, data):
+def test_an_operator_that_is_not_psd_raises_with_gaps_and_landmarks(form, data):
     kernel = Gaussian(1.0) * Dense([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     model = OVKRidge(kernel, alpha=0.1, landmarks=8 if form == "landmarks" else None)
     with pytest.raises(ValueError, match="positive"):

@@ -1,4 +1,4 @@
-"""Curves and their bands away from the points of the fitted grid: between them, and a little beyond the ends."""
+"""Curves and their bands between the points of the fitted grid and slightly beyond its ends."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_a_little_beyond_the_ends():
         assert_allclose(model.predict(NEW, return_std=True, grid=beyond)[1], std[:, [0, -1]])
     with pytest.raises(ValueError, match=r"points must lie in .*where the curves were seen, and half a spacing"):
         model.predict(NEW, grid=[T[0] - 1.1 * reach])
-    # Operators without a kernel of time, and eigenfunctions of the interval, say nothing about what is outside.
+    # Operators without a kernel of time, and eigenfunctions of the interval, are undefined outside.
     for operator in (Identity(), Multiplication(), Integral(Laplacian(1.0), n_eigen=3, eigenfunctions="analytic")):
         model = FunctionalRidge(Gaussian(1.0) * operator, alpha=0.05, grid=T).fit(X, Y)
         with pytest.raises(ValueError, match=r"where the curves were seen, got"):

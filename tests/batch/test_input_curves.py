@@ -1,4 +1,4 @@
-"""Curves predicted from curves, with numbers beside them."""
+"""Curves predicted from curves and numbers."""
 
 import numpy as np
 import pytest
@@ -47,13 +47,13 @@ def errors(kind, units):
     ],
 )
 def test_numbers_beside_curves_count_as_they_should(kind, share):
-    """Pasted columns are good where the curve counts for more than the numbers, and bad elsewhere."""
+    """Concatenated columns are good only if the curve matters more than the numbers."""
     found, pasted = errors(kind, 1.0)
     assert found < share * pasted
 
 
-def test_numbers_that_say_nothing_are_ignored():
-    """A pure noise column costs nothing where leave-one-out can leave it out, and useful ones are still used."""
+def test_uninformative_numbers_are_ignored():
+    """Leave-one-out drops a column of noise, and keeps useful ones."""
     rng, waves = np.random.default_rng(7), np.stack([np.ones(60), np.sin(np.pi * S)])
     weights = rng.standard_normal((160, 2))
     curves, number = weights @ waves, rng.standard_normal((160, 1))
@@ -147,7 +147,7 @@ def test_input_curves_may_have_gaps(period, tmp_path):
     assert not FunctionalRidgeCV().__sklearn_tags__().input_tags.allow_nan
 
 
-def test_what_is_missing_beside_a_curve_is_refused():
+def test_missing_numbers_after_a_curve_raise():
     rng = np.random.default_rng(6)
     curves, numbers, Y = problem("additive", 20, rng)
     X = np.hstack([curves, numbers])

@@ -1,4 +1,4 @@
-"""The dual of support vector machines against one coordinate at a time, and against its own conditions."""
+"""The dual of support vector machines agrees with coordinate descent and satisfies the optimality conditions."""
 
 import numpy as np
 import pytest
@@ -170,7 +170,7 @@ def test_multipliers_and_interior_points_find_the_same_biases(epsilon, monkeypat
     task = np.arange(60) % 2
     dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
     slow, slow_bias, slow_info = dual_with_biases(dual, task, tol=1e-9)
-    # One step of multipliers, and all the rest by the other.
+    # One step of multipliers, then the interior point method.
     monkeypatch.setattr(coordinates, "STEP_COST", 1e12)
     b, bias, info = dual_with_biases(dual, task, tol=1e-9)
     assert info.converged
@@ -179,7 +179,7 @@ def test_multipliers_and_interior_points_find_the_same_biases(epsilon, monkeypat
 
 
 def test_many_free_coefficients_take_few_steps(monkeypatch):
-    """A wide kernel and a large C: blocks of coordinates alone crawl."""
+    """A wide kernel and a large C, for which block steps alone converge slowly."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (250, 2))
     K = Gaussian(2.0)(X)
@@ -203,12 +203,12 @@ def test_a_smoothed_loss_leads_to_the_same_function(seed, rank, C):
     assert (b >= lower).all()
     assert (b <= upper).all()
     exact, _ = interior_point(BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0), K, tol=1e-12)
-    # Rounding in K b limits how far a singular kernel and a large box let the gap fall.
+    # Rounding in K b limits the gap for a singular kernel and a large box.
     assert dual.info(b, q - K @ b, K @ b, 1, 1e-3).converged
     np.testing.assert_allclose(K @ b, K @ exact, atol=0.1 * max(1.0, float(np.abs(K @ exact).max())))
 
 
-def test_a_smoothed_loss_gives_up_when_the_work_is_spent():
+def test_smoothed_newton_stops_when_the_work_is_used_up():
     K, q, lower, upper = problem(0, C=100.0)
     assert smoothed_newton(BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0), work=1.0) is None
 
