@@ -120,7 +120,7 @@ def test_gaps_are_filled_along_the_curve():
     circle = Grid([0.0, 1.0, 2.0, 4.0, 5.0], period=8.0)
     assert_allclose(circle.filled(Y[:1]), [[4.0 - 3.0 * 0.8, 1.0, 2.0, 4.0, 4.0 - 3.0 * 0.2]])
     assert np.isnan(Y[0, 0])  # what was given stays as it was
-    with pytest.raises(BadGrid, match="the curve in row 1 has no value at all: leave the row out"):
+    with pytest.raises(BadGrid, match="the curve in row 1 has no observed value: remove the row"):
         line.filled([[1.0] * 5, [np.nan] * 5])
     with pytest.raises(BadGrid, match="rows of 5 values"):
         line.filled(np.ones((2, 4)))
@@ -159,7 +159,7 @@ def test_missing_numbers_after_a_curve_raise():
             call(without)
         with pytest.raises(ValueError, match="infinity"):
             call(endless)
-        with pytest.raises(ValueError, match="the curve in row 1 has no value"):
+        with pytest.raises(ValueError, match="the curve in row 1 has no observed value"):
             call(empty)
     with pytest.raises(ValueError, match=r"for gaps in input curves, set input_grid"):
         FunctionalRidge(grid=T).fit(without, Y[:3])

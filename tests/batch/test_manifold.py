@@ -192,5 +192,5 @@ def test_methods_that_the_penalty_does_not_support_raise(data):
     one = OVKRidge(ROUGH, alpha_graph=1.0, landmarks=data.X[:5]).fit(data.X, data.Y)
     with pytest.raises(ValueError, match="merge does not support alpha_graph"):
         one.merge(OVKRidge(ROUGH, landmarks=data.X[:5]).fit(data.X, data.Y))
-    with pytest.raises(ValueError, match="leave it out to learn from parts"):
+    with pytest.raises(ValueError, match="omit it to fit parts"):
         distributed.fit(OVKRidge(ROUGH, alpha_graph=1.0, landmarks=5), [lambda: (data.X, data.Y)])
