@@ -79,7 +79,7 @@ def test_a_little_beyond_the_ends():
     # Operators without a kernel of time, and eigenfunctions of the interval, are undefined outside.
     for operator in (Identity(), Multiplication(), Integral(Laplacian(1.0), n_eigen=3, eigenfunctions="analytic")):
         model = FunctionalRidge(Gaussian(1.0) * operator, alpha=0.05, grid=T).fit(X, Y)
-        with pytest.raises(ValueError, match=r"where the curves were seen, got"):
+        with pytest.raises(ValueError, match=r"the observed range; got"):
             model.predict(NEW, grid=beyond)
 
 

@@ -122,7 +122,7 @@ def test_gaps_are_filled_along_the_curve():
     assert np.isnan(Y[0, 0])  # what was given stays as it was
     with pytest.raises(BadGrid, match="the curve in row 1 has no observed value: remove the row"):
         line.filled([[1.0] * 5, [np.nan] * 5])
-    with pytest.raises(BadGrid, match="rows of 5 values"):
+    with pytest.raises(BadGrid, match="curves must have 5 columns"):
         line.filled(np.ones((2, 4)))
     plane = ProductGrid.regular((2, 2))
     assert_allclose(plane.filled(np.ones((1, 4))), 1.0)
