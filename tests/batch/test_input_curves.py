@@ -126,7 +126,7 @@ def test_gaps_are_filled_along_the_curve():
         line.filled(np.ones((2, 4)))
     plane = ProductGrid.regular((2, 2))
     assert_allclose(plane.filled(np.ones((1, 4))), 1.0)
-    with pytest.raises(BadGrid, match="not in functions of several variables"):
+    with pytest.raises(BadGrid, match="of functions of several variables are not supported"):
         plane.filled([[1.0, np.nan, 1.0, 1.0]])
 
 
