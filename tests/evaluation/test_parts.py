@@ -1,4 +1,4 @@
-"""Errors and intervals on a part of a stream, dates of its rows, and what is said of its outputs."""
+"""Errors and intervals on a part of a stream, dates of its rows, and the text about its outputs."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def test_errors_of_a_part_are_those_of_its_rows(region):
     regions = result.intervals.regions
     assert_allclose(part.intervals.coverage, regions.covered[rows].mean(axis=0))
     assert_allclose(part.intervals.width, regions.width[rows].mean(axis=0))
-    # It is a result like others: of the last rows of a part, too.
+    # A part of a part.
     assert part.part(30).start == 270
     assert_array_equal(part.part(30).targets, Y[270:300])
     assert "rows 200 to 299 of a stream: 100 rows predicted" in part.summary()
@@ -72,7 +72,7 @@ def test_one_output_and_no_intervals():
     assert part.intervals is None
 
 
-def test_what_has_no_part():
+def test_invalid_parts():
     X, Y = stream()
     with pytest.raises(ValueError, match="run progressive with keep='all'"):
         progressive(OLOK(), X, Y).part(10)
@@ -116,7 +116,7 @@ def test_dates_are_drawn():
     plt.close("all")
 
 
-def test_displays_refuse_rows_that_are_not_there():
+def test_displays_reject_invalid_numbers_of_rows():
     result, *_ = evaluated()
     with pytest.raises(ValueError, match="rows must be a whole number >= 1, got 0"):
         RecentDisplay.from_result(result, rows=0, plot=False)
@@ -132,7 +132,7 @@ def test_a_band_ends_at_the_bounds():
     assert (display.middle - display.half).min() >= -1e-9
 
 
-def test_times_must_belong_to_the_rows_of_chunks_as_well():
+def test_times_must_match_the_rows_of_chunks():
     X, Y = stream()
     with pytest.raises(ValueError, match="time must have an entry for each of the 400 rows, got 399"):
         progressive(OLOK(), iter([(X, Y)]), time=DAYS[:399])
@@ -166,7 +166,7 @@ def test_the_conclusion_names_outputs_for_which_the_baseline_is_better():
 
 
 @pytest.mark.long
-def test_a_window_that_shrinks_is_told():
+def test_a_shrinking_window_is_reported():
     rng = np.random.default_rng(0)
     X, e = rng.uniform(-2, 2, (3600, 3)), 0.3 * rng.standard_normal(3600)
     f, g = np.sin(2 * X[:, 0]) + X[:, 1], np.cos(2 * X[:, 0]) - X[:, 1]
@@ -190,7 +190,7 @@ def test_a_window_that_shrinks_is_told():
 
 
 @pytest.mark.long
-def test_a_report_shows_the_level_that_was_asked_for(tmp_path):
+def test_a_report_shows_the_requested_level(tmp_path):
     result, *_ = evaluated()
     text = report(result, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "in 80% interval</th>" in text
