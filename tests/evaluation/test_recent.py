@@ -5,7 +5,7 @@ import pytest
 
 from ovk import load, save
 from ovk.evaluation import RecentErrors
-from ovk.evaluation.conformal import LEVELS
+from ovk.evaluation.conformal import REPORTED_LEVELS
 
 
 def test_widths_are_quantiles_of_the_last_absolute_errors():
@@ -47,7 +47,7 @@ def test_coverage_of_exchangeable_rows():
     recent = RecentErrors.empty(1, size=400)
     for _ in range(60):
         recent.update(np.zeros((100, 1)), rng.standard_normal((100, 1)))
-    np.testing.assert_allclose(recent.coverage[:, 0], LEVELS, atol=0.02)
+    np.testing.assert_allclose(recent.coverage[:, 0], REPORTED_LEVELS, atol=0.02)
 
 
 def test_outputs_without_values_have_no_width(tmp_path):

@@ -27,7 +27,7 @@ PROBABILITY_BINS = 4096
 #: Smallest probability in the log loss.
 MIN_PROBABILITY = 1e-15
 
-NO_MARKS: Times = np.empty(0, dtype=np.int64)
+NO_CHECKPOINTS: Times = np.empty(0, dtype=np.int64)
 
 
 def checkpoints(start: int, stop: int) -> Times:
@@ -76,7 +76,7 @@ class Scores(State, ABC):
     _state_classes = {"sums": RunningSum}
 
     @abstractmethod
-    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
+    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_CHECKPOINTS) -> None:
         """Add predictions F (n, d) of outputs Y (n, d) where `counted` (n, d), and record the sums at `marks`."""
 
     def fresh(self) -> Self:
@@ -93,7 +93,7 @@ class Scores(State, ABC):
 class RegressionScores(Scores, kind="regression"):
     """Errors of one learner: `sums` (3 d) are numbers of rows, squared errors and absolute errors."""
 
-    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
+    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_CHECKPOINTS) -> None:
         # The square of an error of 1e200 is infinite, and so is the mean.
         with np.errstate(over="ignore", invalid="ignore"):
             errors = np.where(counted, F - Y, 0.0)
@@ -142,7 +142,7 @@ class ClassScores(Scores, kind="classification"):
     histogram: Array
     log_losses: float = 0.0
 
-    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
+    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_CHECKPOINTS) -> None:
         self._grow(F.shape[1])
         rows = counted.any(axis=1)
         P, truth, guess = F[rows], Y[rows].argmax(axis=1), F[rows].argmax(axis=1)
@@ -377,7 +377,7 @@ class Task(State, ABC, Generic[S]):
 EQUAL_TOLERANCE = 0.005
 
 #: Maximum number of outputs named in a sentence.
-MAX_NAMES = 4
+MAX_NAMES_IN_SENTENCE = 4
 
 
 class Regression(Task[RegressionScores], kind="regression"):
@@ -476,8 +476,8 @@ def _but(learners: Sequence[Any], best: str, names: Sequence[str]) -> str:
 
 def _listed(names: Sequence[str], where: Mask) -> str:
     some = [name for name, one in zip(names, where, strict=True) if one]
-    if len(some) > MAX_NAMES:
-        some = [*some[: MAX_NAMES - 1], f"{len(some) - MAX_NAMES + 1} more outputs"]
+    if len(some) > MAX_NAMES_IN_SENTENCE:
+        some = [*some[: MAX_NAMES_IN_SENTENCE - 1], f"{len(some) - MAX_NAMES_IN_SENTENCE + 1} more outputs"]
     return " and ".join([*([", ".join(some[:-1])] if len(some) > 1 else []), some[-1]])
 
 

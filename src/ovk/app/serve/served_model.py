@@ -24,7 +24,7 @@ from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
 from ovk.app.sessions import LearnedTable, Session
 from ovk.app.tables import Batch, Prepared
 from ovk.base import Array, Number, State, Transactional, quoted
-from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
+from ovk.evaluation import CLASSIFICATION, DEFAULT_LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
 from ovk.online import AutoStream
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -120,7 +120,7 @@ class ServedModel(State, ABC):
 
     def columns(self, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[Outputs, str]:
         """Predictions by the names of outputs, with a level also the ends of intervals; and why ends are missing."""
-        asked = LEVEL if level is None else self.checked_level(level)
+        asked = DEFAULT_LEVEL if level is None else self.checked_level(level)
         wanted = frozenset() if level is None else frozenset({"lower", "upper"})
         found = self.predict(rows, wanted, asked)
         if not self.task.numeric:
@@ -202,7 +202,7 @@ def _array_bytes(value: Any, seen: set[int]) -> int:
 class ServedEstimator(ServedModel, kind="estimator"):
     """An estimator, which takes rows of numbers and learns if it is an online learner; `intervals` has its errors."""
 
-    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=INTERVAL_ROWS))
+    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(DEFAULT_LEVEL, window=INTERVAL_ROWS))
 
     intervals_of_service = True
 
@@ -293,7 +293,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
             return replace(self, model=model), Outcome(F, np.full(F.shape, np.nan), Y)
         F = _as_shape(found, Y.shape)
         # Not those of `regions_then_learn`, which are brought up to date now and then: these are what is served.
-        half = np.broadcast_to(self.half_widths(LEVEL), Y.shape)
+        half = np.broadcast_to(self.half_widths(DEFAULT_LEVEL), Y.shape)
         intervals = self.intervals._snapshot()
         intervals.regions_then_learn(F, Y)
         return replace(self, model=model, intervals=intervals), Outcome(F, half, Y)
@@ -396,7 +396,7 @@ class ServedTable(ServedModel, kind="table"):
             raise ValueError("rows of the request cannot be read")
         new, Y = replace(self, model=model), self.targets(targets)
         if self.task.numeric:
-            return new, Outcome(found.F, np.broadcast_to(self.half_widths(LEVEL), found.F.shape), Y)
+            return new, Outcome(found.F, np.broadcast_to(self.half_widths(DEFAULT_LEVEL), found.F.shape), Y)
         F = np.asarray(found.codes, dtype=np.float64)[:, None]
         return new, Outcome(F, np.full(F.shape, np.nan), Y)
 
