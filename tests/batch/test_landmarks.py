@@ -265,14 +265,14 @@ def test_bad_chunks(stream, message, data):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"landmarks": 0}, "landmarks must be a whole number >= 1, got 0"),
-        ({"landmarks": -3}, "landmarks must be a whole number >= 1, got -3"),
+        ({"landmarks": 0}, "landmarks must be an integer >= 1, got 0"),
+        ({"landmarks": -3}, "landmarks must be an integer >= 1, got -3"),
         ({"landmarks": 2.5}, "landmarks must be an integer, 'rpcholesky' or points with 2 features"),
         ({"landmarks": "many"}, "landmarks must be an integer, 'rpcholesky' or points with 2 features"),
         ({"landmarks": np.ones((4, 3))}, r"landmarks must .* 2 features, got shape \(4, 3\)"),
         ({"landmarks": np.empty((0, 2))}, r"landmarks must .* 2 features, got shape \(0, 2\)"),
         ({"landmarks": np.full((4, 2), np.nan)}, "landmarks must be finite"),
-        ({"landmarks": 5, "chunk_size": 0}, "chunk_size must be a whole number >= 1, got 0"),
+        ({"landmarks": 5, "chunk_size": 0}, "chunk_size must be an integer >= 1, got 0"),
     ],
 )
 def test_bad_parameters(params, message, data):

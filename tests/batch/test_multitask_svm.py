@@ -219,7 +219,7 @@ def test_repeated_points_with_other_labels_and_a_constant_output_are_no_trouble(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"C": 0.0}, "C must be a finite number > 0"),
+        ({"C": 0.0}, "C must be positive and finite"),
         ({"bias": "own"}, "bias must be one of 'none', 'shared', 'task', got 'own'"),
         ({"tol": 0.0}, "tol must be"),
     ],
@@ -245,7 +245,7 @@ def test_bad_labels_are_named(tasks):
         MultiTaskSVC().fit(X, np.ones(40))
     with pytest.raises(ValueError, match="contains NaN"):
         MultiTaskSVC().fit(X, holes[:, 0])
-    with pytest.raises(ValueError, match="task must hold numbers below 3, the number of outputs, got 7"):
+    with pytest.raises(ValueError, match="task must hold output indices below 3, got 7"):
         MultiTaskSVC().fit(X, Y).predict(X[:2], [0, 7])
 
 

@@ -139,7 +139,7 @@ def test_groups_and_time_are_about_the_kernel(table):
         OVKRidgeCV(Gaussian()).fit(X, Y, groups=groups)
     with pytest.raises(ValueError, match="groups must have one entry for each of the 80 rows"):
         OVKRidgeCV().fit(X, Y, groups=groups[1:])
-    with pytest.raises(ValueError, match="at least 2 groups"):
+    with pytest.raises(ValueError, match="at least 2 distinct labels"):
         OVKRidgeCV().fit(X, Y, groups=np.zeros(len(X)))
 
 

@@ -200,11 +200,11 @@ def test_an_intercept_cannot_be_left_out_with_its_only_observation(data):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alphas": []}, r"alphas must be a sequence of numbers > 0, got \[\]"),
-        ({"alphas": 1.0}, "alphas must be a sequence of numbers > 0, got 1.0"),
-        ({"alphas": ["a"]}, "alphas must be a sequence of numbers > 0"),
-        ({"alphas": [0.1, -1.0]}, "each of alphas must be a finite number > 0, got -1.0"),
-        ({"alphas": [0.1, 0.0]}, "each of alphas must be a finite number > 0, got 0.0"),
+        ({"alphas": []}, r"alphas must be a sequence of positive numbers, got \[\]"),
+        ({"alphas": 1.0}, "alphas must be a sequence of positive numbers, got 1.0"),
+        ({"alphas": ["a"]}, "alphas must be a sequence of positive numbers"),
+        ({"alphas": [0.1, -1.0]}, "each of alphas must be positive and finite, got -1.0"),
+        ({"alphas": [0.1, 0.0]}, "each of alphas must be positive and finite, got 0.0"),
         ({"omegas": [0.5, 1.5]}, r"each of omegas must be a number in \[0, 1\], got 1.5"),
         ({"omegas": [None]}, r"each of omegas must be a number in \[0, 1\], got None"),
         ({"omegas": []}, "at least one"),
@@ -224,7 +224,7 @@ def test_an_intercept_cannot_be_left_out_with_its_only_observation(data):
         ({"scored_outputs": [0.5]}, "scored_outputs must be integers from 0 to 2"),
         ({"kernel": []}, "at least one candidate"),
         ({"kernel": [Gaussian(1.0), 3]}, "kernel must be a kernel"),
-        ({"tol": -1.0}, "tol must be a finite number >= 0"),
+        ({"tol": -1.0}, "tol must be non-negative and finite"),
     ],
 )
 def test_bad_parameters_leave_the_model_as_it_was(params, message, data):

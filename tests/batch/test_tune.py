@@ -197,7 +197,7 @@ def test_a_low_rank_start_has_the_variances_of_the_outputs():
         ({"noise": "none"}, "noise must be 'output' or 'shared', got 'none'"),
         ({"leave_out": "all"}, "leave_out must be 'row' or 'entry', got 'all'"),
         ({"rank": 9}, "rank must be at most the number of outputs 3, got 9"),
-        ({"restarts": 0}, "restarts must be a whole number >= 1, got 0"),
+        ({"restarts": 0}, "restarts must be an integer >= 1, got 0"),
         ({"model": OVKRidgeCV()}, "model must be an OVKRidge or a FunctionalRidge, got OVKRidgeCV"),
         ({"model": OVKRidge(landmarks=5)}, "does not support landmarks"),
         ({"model": OVKRidge(CurlFree(Gaussian(1.0))), "rank": 1}, "rank needs a kernel k"),

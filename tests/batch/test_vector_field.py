@@ -216,7 +216,7 @@ def test_components_are_learned_apart_where_there_is_no_field():
     [
         ({"criterion": "aic"}, "criterion must be 'evidence', 'loo' or None, got 'aic'"),
         ({"criterion": None}, "alpha must be given"),
-        ({"alpha": 0.0}, "alpha must be a finite number > 0"),
+        ({"alpha": 0.0}, "alpha must be positive and finite"),
         ({"restarts": 9}, "restarts must be between 1 and 4"),
         ({"kernel": "solenoid"}, "solenoid"),
     ],

@@ -156,7 +156,7 @@ def test_saving_and_going_on(tmp_path):
     [
         (OnlineMovKL([]), "sequence of at least one kernel"),
         (OnlineMovKL(against="all"), "against must be 'learners' or 'combinations', got 'all'"),
-        (OnlineMovKL(bound=0.0), "bound must be a finite number > 0"),
+        (OnlineMovKL(bound=0.0), "bound must be positive and finite"),
         (OnlineMovKL(grid=[0.0, 1.0]), "grid has 2 points but y has 6 columns"),
         (OnlineMovKL(grid=T[::-1]), "points of a grid must increase"),
     ],

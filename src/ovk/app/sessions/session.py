@@ -100,7 +100,7 @@ class LearnedTable(ABC):
             (label,) = self.preparation.outputs_
             assert isinstance(label, Label)
             labels = label.levels[: label.first]
-        timed = self.preparation.clock() is not None
+        timed = self.preparation.time_column() is not None
         return PredictionColumns(self.settings.targets, labels, timed=timed, outcomes=outcomes, keep=keep)
 
     def _described(self, found: Summary, n_rows: int, *, table: bool) -> Summary:
