@@ -111,9 +111,7 @@ class IntervalResult:
         regions = self.regions.chosen(rows)
         sums = [np.cumsum(count, axis=0, dtype=np.float64)[marks - 1] for count in interval_counts(regions, Y)]
         tested, covered, bounded, widths = sums
-        return replace(
-            self, rows=marks, tested=tested, covered=covered, bounded=bounded, widths=widths, regions=regions
-        )
+        return IntervalResult(self.name, self.target, self.region, marks, tested, covered, bounded, widths, regions)
 
 
 def _last_ratio(sums: Array, counts: Array) -> Array:

@@ -277,6 +277,7 @@ def printable(text: str) -> str:
 S = TypeVar("S", bound=Scores)
 
 
+@dataclass(frozen=True)
 class Task(State, ABC, Generic[S]):
     """The differences between regression and classification; the instances are `REGRESSION` and `CLASSIFICATION`.
 
@@ -298,12 +299,6 @@ class Task(State, ABC, Generic[S]):
     baselines: ClassVar[Mapping[str, type[Baseline]]]
     default_baselines: ClassVar[tuple[str, ...]]
     error_name: ClassVar[str]
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
 
     def baseline(self, baseline: Any) -> Baseline:
         """The baseline of that short name, or an unfitted copy of the given one."""
