@@ -152,6 +152,12 @@ def test_the_conclusion_names_outputs_for_which_the_baseline_is_better():
     result = progressive(OLOK(), X, Y, baselines=["last"])
     alike = with_errors(result, [[1.0, 1.0], [2.0, 2.0]], [[1.0, 1.0], [2.0, 2.0]])
     assert alike.conclusion() == "The model's mean squared error is 50% below that of 'last value', the best baseline."
+    for error in (1e-9, 0.0):
+        small = with_errors(result, [[error, error], [2.0, 2.0]], [[1.0, 1.0], [2.0, 2.0]])
+        assert small.conclusion().startswith("The model's mean squared error is less than 1% of that of 'last value'")
+    for error, size in ((3.0, "50% higher"), (80.0, "40 times as high")):
+        large = with_errors(result, [[error, error], [2.0, 2.0]], [[1.0, 1.0], [2.0, 2.0]])
+        assert large.conclusion().endswith(f"is better: the model's mean squared error is {size}.")
     mixed = with_errors(result, [[1.0, 1.0], [2.0, 2.0]], [[1.0, 3.0], [2.0, 2.0]])
     assert mixed.conclusion().endswith("the best baseline; 'last value' is better for y1 by mean absolute error.")
     mixed = with_errors(result, [[3.0, 0.1], [2.0, 2.0]], [[3.0, 3.0], [2.0, 2.0]])
@@ -179,7 +185,7 @@ def test_a_shrinking_window_is_reported():
     assert found.before > 5 * found.after
     text = f"from {found.before:,.0f} to {found.after:,.0f} rows by row {found.row:,}: forgetting experts"
     assert f"The effective window shrank {text}" in drift_section(result)
-    # Of several outputs those that changed are named.
+    # With several outputs, the ones that changed are named.
     windows = result.drift.windows
     drift = replace(result.drift, alarms=(), windows=np.hstack([np.full_like(windows, 9.0), windows]))
     quiet = replace(result, drift=drift, outputs=("calm", "a < b"))

@@ -437,11 +437,13 @@ class Regression(Task[RegressionScores], kind="regression"):
             return "There is no comparison yet: no row was tested with the model and a baseline."
         best, ratio = compared
         if ratio > 1 + EQUAL_TOLERANCE:
-            return f"{best!r} is better: the model's mean squared error is {ratio - 1:.0%} above it."
-        said = f"The model's mean squared error is {1 - ratio:.0%} below that of {best!r}, the best baseline"
+            size = f"{ratio - 1:.0%} higher" if ratio < 2 else f"{ratio:.3g} times as high"
+            return f"{best!r}, the best baseline, is better: the model's mean squared error is {size}."
+        size = f"{1 - ratio:.0%} below" if ratio >= 0.01 else "less than 1% of"
+        found = f"The model's mean squared error is {size} that of {best!r}, the best baseline"
         if ratio >= 1 - EQUAL_TOLERANCE:
-            said = f"The model is as good as {best!r}, the best baseline: their mean squared errors are within 1%"
-        return f"{said}{_but(learners, best, names)}."
+            found = f"The model is as good as {best!r}, the best baseline: their mean squared errors are within 1%"
+        return f"{found}{_but(learners, best, names)}."
 
 
 def _relative(learners: Sequence[Any], error: str) -> tuple[str, Array] | None:
@@ -579,20 +581,20 @@ class Classification(Task[ClassScores], kind="classification"):
         counts = model.confusion.sum(axis=1)
         if not counts.sum():
             return "There is no comparison yet: no row with a known label was tested."
-        said = f"The model is right in {model.accuracy:.1%} of the rows"
+        found = f"The model is right in {model.accuracy:.1%} of the rows"
         rare = int(np.where(counts > 0, counts, np.inf).argmin())
         note = ""
         if counts[rare] < RARE_SHARE * counts.sum() / max((counts > 0).sum(), 1):
             note = f" {str(names[rare])!r} is rare: see kappa, AUC and its recall ({model.recall[rare]:.0%})."
         if not baselines:
-            return f"{said}.{note}"
+            return f"{found}.{note}"
         best = max(baselines, key=lambda one: one.accuracy)
         if model.accuracy > best.accuracy:
-            return f"{said}, {best.name!r}, the best baseline, in {best.accuracy:.1%}.{note}"
+            return f"{found}, {best.name!r}, the best baseline, in {best.accuracy:.1%}.{note}"
         reason = "the inputs may not predict the classes, or the classes drift"
         if model.log_loss < best.log_loss:
             reason = "but its probabilities are better (log loss): weight them by the cost of each kind of error"
-        return f"{said}, {best.name!r} in {best.accuracy:.1%}; {reason}.{note}"
+        return f"{found}, {best.name!r} in {best.accuracy:.1%}; {reason}.{note}"
 
 
 def predicts_probabilities(model: Any) -> bool:
