@@ -85,13 +85,13 @@ BLOCKS = (1, 7, 32)
 
 @contextmanager
 def blocks_of(size):
-    """Every online learner computes blocks of that many rows; None for the sizes that they choose themselves."""
+    """Set the block size of all online learners; None for their own."""
     with pytest.MonkeyPatch.context() as patch:
         if size is not None:
-            for name in ("MAX_BLOCK", "MIN_BLOCK"):
+            for name in ("MAX_BLOCK_ROWS", "MIN_BLOCK_ROWS"):
                 patch.setattr(base, name, size)
-            for name in ("SMALLEST_BLOCK", "LARGEST_BLOCK"):
+            for name in ("MIN_BLOCK_POINTS", "MAX_BLOCK_POINTS"):
                 patch.setattr(block_ridge, name, size)
-            patch.setattr(arrow, "MAX_POINTS", size)
-            patch.setattr(kawv, "PANEL", size)
+            patch.setattr(arrow, "MAX_BLOCK_POINTS", size)
+            patch.setattr(kawv, "PANEL_ROWS", size)
         yield

@@ -267,5 +267,5 @@ def test_start_in_one_go_or_two():
 def test_start_without_intercept_only():
     X, Y = stream(40)
     batch = OVKRidge(Gaussian(1.0), fit_intercept=True).fit(X, Y)
-    with pytest.raises(ValueError, match="without an intercept: fit it with fit_intercept=False"):
+    with pytest.raises(ValueError, match="init has an intercept: fit it with fit_intercept=False"):
         OLOK(Gaussian(1.0), init=batch).partial_fit(X, Y)

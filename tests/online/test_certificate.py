@@ -174,5 +174,5 @@ def test_tolerance_keeps_far_fewer_points_than_all():
 
 
 def test_means_cannot_be_truncated_by_weight():
-    with pytest.raises(ValueError, match=r"Tolerance\(\) cannot go with average=True"):
+    with pytest.raises(ValueError, match=r"Tolerance\(\) and average=True cannot be combined"):
         OLOK(truncation=Tolerance(), average=True).partial_fit([[1.0]], [1.0])

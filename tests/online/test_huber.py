@@ -85,5 +85,5 @@ def test_refusals():
     with pytest.raises(ValueError, match="loss must be 'squared' or 'huber', got 'cauchy'"):
         PKAWV(loss="cauchy").fit(X, Y)
     model = learner(X[:5]).fit(X, Y)
-    with pytest.raises(ValueError, match="loss of Huber cannot be merged"):
+    with pytest.raises(ValueError, match="loss='huber' cannot be merged"):
         model.merge(model)

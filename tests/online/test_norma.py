@@ -140,17 +140,17 @@ def test_starting_from_a_function_with_an_intercept():
     model = OLOK(K, 1e-3, 0.1, init=batch, fit_intercept=True)
     first = model.predict_then_learn(X[:1], Y["regression"][:1])
     assert_allclose(first, batch.predict(X[:1]))
-    with pytest.raises(ValueError, match="without an intercept"):
+    with pytest.raises(ValueError, match="init has an intercept"):
         OLOK(K, init=batch).fit(X, Y["regression"])
 
 
 def test_what_a_bias_and_a_threshold_do_not_go_with():
     y = Y["regression"]
-    with pytest.raises(ValueError, match="not with average=True"):
+    with pytest.raises(ValueError, match="average=True cannot be combined"):
         OLOK(K, fit_intercept=True, average=True).fit(X, y)
     with pytest.raises(ValueError, match="use a window"):
         OLOK(K, fit_intercept=True, truncation=Tolerance()).fit(X, y)
-    with pytest.raises(AttributeError, match="Squared has no threshold"):
+    with pytest.raises(AttributeError, match="Squared has no learned threshold"):
         _ = OLOK(K).fit(X, y).threshold_
     biased = OLOK(K, 0.1, 0.5, "hinge", fit_intercept=True).fit(X, Y["classification"])
     assert "fit_intercept" in error_bound(biased).failed

@@ -162,7 +162,7 @@ def test_the_largest_eigenvalue_of_the_operator_scales_the_gap():
     K, args = Gaussian(0.5) * Dense([[4.0, 0.0], [0.0, 1.0]]), {"norm": 0.0, "largest": 1.0}
     extra = projected_regret_bound(K, X, 1.0, gap=0.1, growths=0, **args) - regret_bound(K, X, 1.0, **args)
     assert_allclose(extra, 10 * 0.4 / 1.4)
-    with pytest.raises(ValueError, match="scalar kernel or k T"):
+    with pytest.raises(ValueError, match="scalar kernel or a product"):
         projected_regret_bound(CurlFree(Gaussian(0.5)), X, 1.0, gap=0.1, growths=0, **args)
 
 

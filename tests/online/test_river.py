@@ -148,7 +148,7 @@ def test_several_targets():
         seen = {name: value for name, value in zip("uvw", y.tolist(), strict=True) if value > 0 or value <= 0}
         model.learn_one(x, dict(reversed(seen.items())) if model._names else seen)
     assert_allclose(list(model.predict_one(dicts(X)[7]).values()), own.predict(X[7:8])[0], rtol=0, atol=1e-10)
-    with pytest.raises(ValueError, match=r"y holds the target 'z', which is not one of .*: name all with targets="):
+    with pytest.raises(ValueError, match=r"y holds the target 'z', which is not one of .*: pass all with targets="):
         model.learn_one({"a": 1.0}, {"z": 1.0})
 
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_learned_is_refused():
     model = RiverRegressor(learner())
     with pytest.raises(ValueError, match="feature 'a' must be a number, got 'x': encode it first"):
         model.learn_one({"a": "x"}, 1.0)
-    with pytest.raises(ValueError, match="feature 'a' must be a number, got None: write a missing value as nan"):
+    with pytest.raises(ValueError, match="feature 'a' must be a number, got None: use nan for missing values"):
         model.learn_one({"a": None}, 1.0)
     with pytest.raises(ValueError, match=r"y must be a number, got .*use RiverMultiTargetRegressor"):
         model.learn_one({"a": 1.0}, {"u": 1.0})
@@ -410,16 +410,16 @@ def test_anomalies_are_those_of_the_detector():
 
 def test_a_learner_is_checked_when_it_is_wrapped():
     for adapter, model, message in [
-        (RiverRegressor, OVKRidge(), r"OVKRidge has no partial_fit, .* such as RiverRegressor\(AutoStream\(\)\)"),
+        (RiverRegressor, OVKRidge(), r"OVKRidge has no partial_fit: .* such as RiverRegressor\(AutoStream\(\)\)"),
         (RiverRegressor, DelayedLabels(AutoStream()), "DelayedLabels has no partial_fit"),
         (
             RiverRegressor,
             AutoStreamClassifier(),
-            "cannot take AutoStreamClassifier: use RiverClassifier",
+            "does not support AutoStreamClassifier: use RiverClassifier",
         ),
-        (RiverMultiTargetRegressor, NoveltyDetector(), "cannot take NoveltyDetector: use RiverAnomalyDetector"),
+        (RiverMultiTargetRegressor, NoveltyDetector(), "does not support NoveltyDetector: use RiverAnomalyDetector"),
         (RiverClassifier, AutoStream(), r"use RiverRegressor, or another learner such as AutoStreamClassifier\(\)"),
-        (RiverAnomalyDetector, AutoStream(), "RiverAnomalyDetector cannot take AutoStream: use RiverRegressor"),
+        (RiverAnomalyDetector, AutoStream(), "RiverAnomalyDetector does not support AutoStream: use RiverRegressor"),
     ]:
         with pytest.raises(TypeError, match=message):
             adapter(model)
@@ -452,7 +452,7 @@ def test_intervals_in_the_manner_of_river(several):
         y = dict(zip("uvw", Y[t].tolist(), strict=False)) if several else float(Y[t, 0])
         pipeline.learn_one(x, y)
         own.partial_fit(unit[t : t + 1], Y[t : t + 1])
-    with pytest.raises(ValueError, match=r"wrap it, \w+\(WithIntervals\(OLOK\(\), 0.9\)\)"):
+    with pytest.raises(ValueError, match=r"with intervals: use \w+\(WithIntervals\(OLOK\(\), 0.9\)\)"):
         adapter(learner()).predict_one({"a": 1.0}, with_interval=True)
 
 
@@ -606,10 +606,10 @@ def test_values_are_numbers_in_predictions_as_in_learning(adapter, learned):
         model.learn_one({"a": 1.0}, y)
     for value, cure in [
         ("s", "encode it first"),
-        ([1.0, 2.0], "give every value in it a feature of its own"),
-        ({"b": 1.0}, "a feature of its own"),
-        (np.zeros(50), "a feature of its own"),
-        (None, "write a missing value as nan"),
+        ([1.0, 2.0], "use a separate feature for each of its values"),
+        ({"b": 1.0}, "a separate feature"),
+        (np.zeros(50), "a separate feature"),
+        (None, "use nan for missing values"),
     ]:
         message = rf"feature 'q' must be a number, got .*: .*{cure}"
         for call in (model.predict_one, lambda x: model.learn_one(x, y)):
@@ -642,14 +642,14 @@ def test_a_target_that_is_no_number_is_named():
         several.learn_one({"a": 1.0}, 1.0)
     with pytest.raises(ValueError, match=r"target 'v' must be a number, got 'x': .*RiverClassifier"):
         several.learn_one({"a": 1.0}, {"u": 1.0, "v": "x"})
-    with pytest.raises(ValueError, match=r"target 'v' must be a number, got \[1.0\]: .* a target of its own"):
+    with pytest.raises(ValueError, match=r"target 'v' must be a number, got \[1.0\]: use a separate target"):
         several.learn_one({"a": 1.0}, {"u": 1.0, "v": [1.0]})
     several.learn_one({"a": 1.0}, {"u": 1.0, "v": None})
     assert several.predict_one({"a": 1.0})["u"] == 1.0
     one, frame = RiverRegressor(AutoStream()), pd.DataFrame({"a": [1.0, 2.0]})
     with pytest.raises(ValueError, match=r"y in row 1 must be a number, got 'x': .*RiverClassifier"):
         one.learn_many(frame, [1.0, "x"])
-    with pytest.raises(ValueError, match=r"y must hold a number for each row, got shape \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"y must be one-dimensional, got shape \(2, 1\)"):
         one.learn_many(frame, np.ones((2, 1)))
     with pytest.raises(ValueError, match=r"y must be a number, got \[1.0\]: .*RiverMultiTargetRegressor"):
         one.learn_one({"a": 1.0}, [1.0])

@@ -250,8 +250,8 @@ def test_a_window_forgets_and_a_discount_fades():
         (KAWV(alpha=0.0), "alpha must be a finite number > 0"),
         (PKAWV(alpha=1e-200), "alpha must be at least 1e-100"),
         (KAWV(forecaster="best"), "forecaster must be 'awv' or 'ridge', got 'best'"),
-        (KAWV(clip=(1.0, 0.0)), r"clip must be None, a number > 0 or a pair low < high"),
-        (KAWV(max_rows=20), "these rows make 30, more than max_rows=20; their factor takes .*: use PKAWV"),
+        (KAWV(clip=(1.0, 0.0)), r"clip must be None, a positive number or a pair low < high"),
+        (KAWV(max_rows=20), "max_rows is 20, but there would be 30 rows, which need .*: use PKAWV"),
         (KAWV(on_invalid="no"), "on_invalid must be 'raise' or 'skip'"),
         (PKAWV(features="nystrom"), "features must be Nystrom, Taylor, Fourier or OperatorFourier"),
         (PKAWV(features=Nystrom("kors")), "selection must be KORS, Uniform, ALD or Given"),
@@ -266,8 +266,8 @@ def test_a_window_forgets_and_a_discount_fades():
         (PKAWV(features=Taylor(centre=[0.0])), "centre must have an entry for each of the 3 inputs"),
         (PKAWV(KERNELS["curl-free"], features=Fourier(5)), "Fourier features are for a scalar kernel or a product"),
         (PKAWV(discount=0.0), r"discount must lie in \(0, 1\]"),
-        (PKAWV(discount=0.9, window=9), "window and discount cannot both be given"),
-        (PKAWV(features=Nystrom(past="exact"), window=9), "window cannot go with past='exact'"),
+        (PKAWV(discount=0.9, window=9), "window and discount cannot be combined"),
+        (PKAWV(features=Nystrom(past="exact"), window=9), "window and past='exact' cannot be combined"),
     ],
     ids=str,
 )
@@ -304,7 +304,7 @@ def test_bad_rows(model):
 def test_a_point_too_many_for_the_exact_forecaster_leaves_it_as_it_was():
     X, Y = stream(40)
     model = KAWV(Gaussian(1.0), max_rows=30).fit(X[:20], Y[:20])
-    with pytest.raises(ValueError, match="max_rows=30"):
+    with pytest.raises(ValueError, match="max_rows is 30"):
         model.partial_fit(X[20:], Y[20:])
     assert model.t_ == 20
     model.partial_fit(X[20:30], Y[20:30])
@@ -375,5 +375,5 @@ def test_parameters_from_theory():
     assert rough.features.budget == 20
     assert rough.alpha == pytest.approx(10_000 * 20**-1.5)
     assert PKAWV.auto().features.selection.mu == 1e-8
-    with pytest.raises(ValueError, match="p, the number of inputs, must be given for Matern"):
+    with pytest.raises(ValueError, match="p, the number of inputs, is required for Matern"):
         PKAWV.auto(Matern(1.5, 1.0))

@@ -186,7 +186,7 @@ def test_rows_behind_the_last_one_that_has_room_are_refused():
     model = KAWV(COUPLED, 0.1, max_rows=50)
     one_by_one(model, X[:50], Y[:50])
     before = model.predict(X)
-    with pytest.raises(ValueError, match="more than max_rows=50"):
+    with pytest.raises(ValueError, match="max_rows is 50, but there would be 51 rows"):
         model.partial_fit(X[50:51], Y[50:51])
     assert_array_equal(model.predict(X), before)
 

@@ -12,7 +12,6 @@ from ovk.online import (
     capacity_exponent,
     effective_dimension,
     suggest,
-    suggest_analytic,
     suggest_from_capacity,
     taylor_degree,
 )
@@ -75,7 +74,7 @@ def test_gaussian():
     assert (found.alpha, found.mu) == (1.0, 1e-8)
     assert_allclose(found.regret, np.log(10_000) ** 3)
     assert suggest(Gaussian(1.0), 10_000, 8).m == 10_000  # never more than there are rows
-    assert not suggest_analytic(10_000, 2, m=5).optimal
+    assert not suggest(Gaussian(1.0), 10_000, 2, m=5).optimal
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_taylor_degree_is_enough_and_least(n, p, radius):
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="capacity of Tanimoto is not known: measure effective_dimension"):
+    with pytest.raises(ValueError, match="capacity of Tanimoto is not known: compute effective_dimension"):
         suggest(Tanimoto(), 100, 2)
     with pytest.raises(ValueError, match="capacity of Transformable is not known"):
         suggest(Transformable(Gaussian()), 100, 2)

@@ -115,7 +115,7 @@ def test_refusals():
     with pytest.raises(ValueError, match="warm_up must be 0 with init"):
         OLOK(Gaussian(1.0), init=start, warm_up=10).fit(X, Y)
     one, two = PKAWV(random_state=0).fit(X, Y), PKAWV(random_state=0).fit(X[::-1], Y)
-    with pytest.raises(ValueError, match="same units: give both warm_up=0"):
+    with pytest.raises(ValueError, match="same units: set warm_up=0"):
         one.merge(two)
 
 

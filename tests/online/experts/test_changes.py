@@ -22,7 +22,7 @@ from ovk.online.experts.mixture import (
     Contest,
     ErrorAlarm,
     ExpertMixture,
-    running_sums,
+    discounted_sums,
 )
 
 
@@ -77,7 +77,7 @@ def test_the_alarm_is_what_it_says_whatever_the_chunks(sizes, growth, seed):
     means[150:] *= 0.3 / growth
     for size in [*sizes, len(losses)]:
         if start < len(losses) and not since:
-            looked, since = alarm.look(losses[start : start + size], means[start : start + size], np.zeros(2))
+            looked, since = alarm.process(losses[start : start + size], means[start : start + size], np.zeros(2))
             alarm, start = ErrorAlarm.from_state(alarm.state()), start + looked
     assert (start, since) == slow_alarm(losses, means)
     assert growth < 30.0 or 150 < start < 200
@@ -88,7 +88,7 @@ def test_errors_of_a_constant_variance_raise_few_alarms():
     for _ in range(40):
         alarm = ErrorAlarm(1, 1, classes=False)
         z, e = rng.standard_normal((2, 2_000, 1)) / 1e3
-        alarms += alarm.look(e**2, (z + e) ** 2, np.zeros(1))[1] > 0
+        alarms += alarm.process(e**2, (z + e) ** 2, np.zeros(1))[1] > 0
     assert alarms <= 80_000 / np.exp(ALARM_LIMIT) + 3 * np.sqrt(80_000 / np.exp(ALARM_LIMIT))
 
 
@@ -111,7 +111,7 @@ def test_running_sums_and_weights(seed, g):
     first, expected = np.array([2.0, -1.0]), [np.array([2.0, -1.0])]
     for row in values:
         expected.append(np.where(np.isfinite(row), g * expected[-1] + np.nan_to_num(row), expected[-1]))
-    assert_allclose(running_sums(first, values, g), expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(discounted_sums(first, values, g), expected, rtol=1e-9, atol=1e-9)
     old, new = values**2, 2.0 * values**2
     contest = Contest(old[:20], new[:20], np.zeros(2))
     weights = contest.weights(old[20:], new[20:])
@@ -210,7 +210,7 @@ def test_a_false_alarm_leaves_the_old_learner():
     assert learner.mixture_.candidate is None
     assert learner.mixture_.count == len(X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ErrorAlarm, "look", lambda self, losses, means, floor: (len(losses), 0))
+        patch.setattr(ErrorAlarm, "process", lambda self, losses, means, floor: (len(losses), 0))
         calm = AutoStream().predict_then_learn(X, y)[212:]
     assert np.mean((Z - y[212:]) ** 2) < 1.01 * np.mean((calm - y[212:]) ** 2)
 

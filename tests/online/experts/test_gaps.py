@@ -12,7 +12,7 @@ import ovk
 from ovk import KAWV, OLOK, PKAWV, AutoStream, AutoStreamClassifier
 from ovk.features import ALD, KORS, Given, Nystrom
 from ovk.kernels import Gaussian
-from ovk.online.experts.expert_set import ExpertSet, OtherOutputs, _Compared, choose, observed_together, score
+from ovk.online.experts.expert_set import ExpertSet, OtherOutputs, _CandidateScores, choose, group_outputs, score
 from ovk.online.experts.mixture import ExpertMixture
 from ovk.online.shared.rows import Scale
 
@@ -158,9 +158,9 @@ def test_outputs_that_are_observed_together_learn_together():
     Y = np.ones((200, 4))
     Y[::2, 1] = Y[1::2, 2] = np.nan
     Y[::50, 3] = np.nan
-    assert observed_together(Y) == [[0, 3], [1], [2]]
+    assert group_outputs(Y) == [[0, 3], [1], [2]]
     many = np.where(np.random.default_rng(0).random((200, 20)) < 0.5, np.nan, 1.0)
-    groups = observed_together(many)
+    groups = group_outputs(many)
     assert len(groups) == 8
     assert sorted(j for group in groups for j in group) == list(range(20))
 
@@ -181,7 +181,7 @@ def test_candidates_are_compared_on_the_labels_observed():
 def test_scores_do_not_see_what_is_missing():
     X, Y, known = gappy(120)
     last, none = np.zeros((len(X), 3)), None
-    compared = _Compared(X, last, Y, none, 80, np.array([1.0, 0.5, 0.0]), classes=False)
+    compared = _CandidateScores(X, last, Y, none, 80, np.array([1.0, 0.5, 0.0]), classes=False)
     expected, sizes = [], []
     for j, share in enumerate((1.0, 0.5)):
         # Two systems of rows / 2^(1/3) each.
