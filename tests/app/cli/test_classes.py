@@ -17,7 +17,7 @@ def test_a_stream_of_classes(ovk, tmp_path):
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert 'id="drift"' in page
     assert "balanced accuracy" in page
-    for word in ("accuracy", "kappa", "log loss", "AUC", "no change", "majority", "recall", "1 of which came later"):
+    for word in ("accuracy", "kappa", "log loss", "AUC", "no change", "majority", "recall", "1 of them added later"):
         assert word in out
     code, out, _ = ovk("stream", path, "--resume", model, "--json")
     found = json.loads(out)
@@ -55,7 +55,7 @@ def test_where_the_kind_of_a_target_is_unclear(ovk, tmp_path):
     path.write_text("x,y,z\n" + "".join(f"{i % 5},{i % 2},{'ab'[i % 2]}\n" for i in range(200)))
     code, _, err = ovk("stream", path, "--targets", "y", "--features", "x", "--warm-up", 50)
     assert code == 0
-    assert "holds only 0, 1: if these are classes, learn them with --classify" in err
+    assert "contains only 0, 1. If these are classes, pass --classify." in err
     code, _, err = ovk("stream", path, "--targets", "z", "--warm-up", 50)
     assert code != 0
     assert "--classify" in err
@@ -68,7 +68,7 @@ def test_where_the_kind_of_a_target_is_unclear(ovk, tmp_path):
 def test_lags_of_labels_are_refused(ovk, tmp_path, option):
     code, _, err = ovk("stream", table(tmp_path / "t.csv"), "--targets", "y", "--classify", *option)
     assert code != 0
-    assert "looks at the last label by itself" in err
+    assert "uses the last label" in err
 
 
 @pytest.mark.parametrize("command", ["fit", "stream"])

@@ -29,7 +29,7 @@ def test_forecast_in_every_form(ovk, daily, tmp_path):
     assert ovk("stream", daily, *common, "--horizon", 10)[0] == 0
     code, out, err = ovk("forecast", model, "--steps", 12)
     assert code == 0
-    assert "known for 10 of 12 steps: learn with --horizon 12" in err
+    assert "only 10 of 12 steps have intervals: learn with --horizon 12" in err
     rows = list(csv.DictReader(io.StringIO(out)))
     assert list(rows[0]) == ["step", "time", "'=a", "'=a low", "'=a high", "b", "b low", "b high"]
     assert (rows[0]["step"], rows[0]["time"]) == ("1", "2023-10-28T00:00:00")
@@ -64,7 +64,7 @@ def test_what_cannot_be_forecast(ovk, daily, tmp_path):
     assert ovk("stream", path, "--targets", "a", "--features", "x", "--lags", 1, "--save", model)[0] == 0
     code, _, err = ovk("forecast", model)
     assert code == 3
-    assert "'x', whose future is not known" in err
+    assert "inputs 'x' of the next rows are unknown" in err
     assert "--inputs" in err
     code, _, err = ovk("forecast", path)
     assert (code, "is not a model" in err) == (4, True)

@@ -116,10 +116,10 @@ def test_a_column_that_is_not_there(ovk, tmp_path):
     ("arguments", "message"),
     [
         ([], "--targets"),
-        (["--targets", "a", "--lags", "x"], "--lags must be whole numbers"),
-        (["--targets", "a", "--lags", "0"], "--lags must be whole numbers"),
+        (["--targets", "a", "--lags", "x"], "--lags must be positive integers"),
+        (["--targets", "a", "--lags", "0"], "--lags must be positive integers"),
         (["--targets", "a", "--model", "magic"], "--model must be one of"),
-        (["--targets", "a", "--save", "no/such/folder/m.ovk"], "there is no folder"),
+        (["--targets", "a", "--save", "no/such/folder/m.ovk"], "does not exist"),
     ],
 )
 def test_wrong_calls(ovk, tmp_path, arguments, message):

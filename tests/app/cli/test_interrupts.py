@@ -126,7 +126,7 @@ def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_pa
         left, err = finish(process)
         assert left == 128 + number
         found = re.search(
-            r"^ovk: interrupted: ([\d,]+) rows are safe in (.*): continue with --resume (.*)\n\Z", err, re.M
+            r"^ovk: interrupted: ([\d,]+) rows are saved in (.*): continue with --resume (.*)\n\Z", err, re.M
         )
         assert found, err
         assert found[2] == found[3] == str(model)
@@ -171,7 +171,7 @@ def test_a_process_that_learns_finishes_its_block(table, tmp_path, number):
     code, err = finish(process)
     assert code == 128 + number
     assert load_session(model).offset == 500
-    assert "500 rows are safe in" in err
+    assert "500 rows are saved in" in err
     run(path, *ASK, *places(folder, "--resume"))
     assert contents(folder) == whole
 

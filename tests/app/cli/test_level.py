@@ -42,7 +42,7 @@ def test_one_level_for_predictions_summary_report_and_forecasts(ovk, tmp_path, l
     assert abs(shown.width[0] / np.median(widths) - 1) < 0.1
     text = page.read_text(encoding="utf-8")
     assert f"in {level:.0%} interval</th>" in text
-    assert f"Intervals of {level:.0%} contained" in text
+    assert f"{level:.0%} intervals" in text
     assert "90% interval" not in text
     asked = ("forecast", model, "--steps", 5)
     assert ovk(*asked)[1] == ovk(*asked, "--level", level)[1] != ovk(*asked, "--level", 0.9)[1]
@@ -67,7 +67,7 @@ def test_a_model_that_goes_on_keeps_its_level(ovk, tmp_path):
     np.testing.assert_array_equal(load(halves).recent.half, load(tmp_path / "whole.ovk").recent.half)
     code, _, err = ovk("stream", first, "--resume", halves, "--level", "0.95")
     assert code == 2
-    assert re.search(r"learned with other settings \(--level 0.8\).*leave out\s+--level", err)
+    assert re.search(r"learned with different settings \(--level 0.8\).*omit\s+--level", err)
 
 
 def test_json_tells_the_level(ovk, tmp_path):
@@ -80,8 +80,8 @@ def test_json_tells_the_level(ovk, tmp_path):
 def test_a_level_that_is_no_probability(ovk, tmp_path):
     code, _, err = ovk("stream", series(tmp_path / "t.csv", 300), *ASK, "--level", "90")
     assert code == 2
-    assert "--level must lie between 0 and 1, such as 0.9, got 90" in err
-    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+    assert "--level must be a number in (0, 1), such as 0.9, got 90" in err
+    with pytest.raises(ValueError, match="level must be a number in"):
         Settings(["y"], level=1.5).check()
 
 
@@ -109,5 +109,5 @@ def test_bounds_that_are_not_known_are_explained(ovk, tmp_path):
     code, out, err = ovk("predict", model, path, "--level", 0.999)
     assert code == 0
     assert out.splitlines()[1].count(",,") > 0
-    assert "Intervals of 99.9% need at least 999 errors" in err
+    assert "99.9% intervals require at least 999 errors" in err
     assert ovk("predict", model, path)[2] == ""

@@ -21,7 +21,7 @@ def test_a_report_does_not_replace_the_model(ovk, table, command):
     model = table.with_name("same.ovk")
     code, _, err = ovk(command, table, "--targets", "$q_$", "--save", model, "--report", model)
     assert code == 2
-    assert "is the file of the model" in err
+    assert "is the model file" in err
     assert not model.exists()
 
 
@@ -51,21 +51,21 @@ def test_what_is_read_is_not_replaced(ovk, table):
     before = table.read_bytes()
     code, _, err = ovk("fit", table, "--targets", "$q_$", "--save", table)
     assert code == 2
-    assert "is not a model of ovk: give another name to --save" in err
+    assert "is not an ovk model; choose another name" in err
     model = table.with_name("m.ovk")
     assert ovk("fit", table, "--targets", "$q_$", "--save", model)[0] == 0
     learned = model.read_bytes()
-    for place, why in ((model, "the file of the model"), (table, "the file that is read")):
+    for place, why in ((model, "the model file"), (table, "the input file")):
         code, _, err = ovk("predict", model, table, "--out", place)
         assert code == 2
-        assert f"--out {place} is {why}" in err
+        assert f"--out: {place} is {why}" in err
     link = table.with_name("link.csv")
     link.hardlink_to(table)
     assert ovk("predict", model, table, "--out", link)[0] == 2
     assert ovk("forecast", model, "--inputs", table, "--out", table)[0] == 2
     assert ovk("merge", model, model.with_name("n.ovk"), "--save", table)[0] == 2
     beside = model.parent / ".." / model.parent.name / model.name
-    assert "is the file of the model" in ovk("merge", model, model.with_name("n.ovk"), "--save", beside)[2]
+    assert "is the model file" in ovk("merge", model, model.with_name("n.ovk"), "--save", beside)[2]
     assert table.read_bytes() == before
     assert model.read_bytes() == learned
     # A model, or a file without content, is replaced.
@@ -79,7 +79,7 @@ def test_places_are_checked_before_anything_is_learned(ovk, table, command):
     ask = (command, table, "--targets", "$q_$")
     code, out, err = ovk(*ask, "--save", table.with_name("none") / "m.ovk")
     assert (code, out) == (2, "")
-    assert "for --save: make it first" in err
+    assert "does not exist" in err
     model = table.with_name("m.ovk")
     code, out, err = ovk(*ask, "--save", model, "--report", table.with_name("r.pdf"))
     assert (code, out) == (2, "")
@@ -92,4 +92,4 @@ def test_pictures_may_be_pages(ovk, table):
     assert ovk("fit", table, "--targets", "$q_$", "--save", model)[0] == 0
     code, _, err = ovk("plot", model, "--out", table.with_name("m.xyz"))
     assert code == 2
-    assert "a page ends in .html" in err
+    assert "or .html for a report" in err

@@ -38,12 +38,12 @@ def test_relevance_finds_what_matters(learned):
 def test_pictures_and_pages(ovk, learned, tmp_path):
     for name in ("p.png", "p.svg", "p.html"):
         code, out, _ = ovk("plot", learned, "--out", tmp_path / name)
-        kind = "page" if name.endswith(".html") else "picture"
+        kind = "report" if name.endswith(".html") else "picture"
         assert (code, out) == (0, f"{kind}: {tmp_path / name}\n")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert "the best baseline" in page
-    assert "Which inputs matter" in page
+    assert "Relevance of the inputs" in page
     assert "prefers-color-scheme: dark" in page
 
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_drawn(ovk, learned, tmp_path):
     save(OLOK(), tmp_path / "o.ovk")
     code, _, err = ovk("plot", tmp_path / "o.ovk", "--out", tmp_path / "o.png")
     assert code == 4
-    assert "there is no picture of OLOK" in err
+    assert "does not support OLOK" in err
     assert ovk("plot", learned, "--out", tmp_path / "p.docx")[0] == 2
     assert ovk("plot", tmp_path / "nothing.ovk")[0] == 4
 

@@ -28,10 +28,10 @@ def test_a_table_says_what_is_about_tables(table, tmp_path):
     text = text_of(report(model, tmp_path / "r.html"))
     # Not how streams are tested.
     assert "As soon as there were enough errors" not in text
-    assert "An interval is as wide as the errors of the rows that were left out" in text
-    assert "120 rows were read, 20 of them without a known target: 100 were learned." in text
-    assert "Column &#x27;visit&#x27; is not used: left out as asked." in text
-    assert "Errors and intervals are those of further rows like these" in text
+    assert "The width of an interval comes from the errors on held-out rows" in text
+    assert "120 rows were read; 100 have a known target and were learned." in text
+    assert "Column &#x27;visit&#x27; is not used: ignored as requested." in text
+    assert "Errors and intervals apply to new rows from the same units" in text
     for name in ("horizon", "lags", "classify", "warm_up"):
         assert not re.search(rf"\b{name}\b", text)
     # Two outputs have one correlation.
@@ -44,14 +44,14 @@ def test_lags_are_settings_that_apply(table, tmp_path):
     model = ovk.fit_file(table, "first", lags=[1], ignore=["visit", "patient"])
     text = text_of(report(model, tmp_path / "r.html"))
     assert re.search(r"\bhorizon 24\b", text)
-    assert "made from the errors of earlier ones alone" in text
+    assert "computed only from the errors of earlier rows" in text
 
 
 def test_a_page_of_groups_says_for_whom_its_errors_are(table, tmp_path):
     model = ovk.fit_file(table, ["first", "second"], ignore="visit", groups="patient")
     text = text_of(report(model, tmp_path / "r.html"))
-    assert "Errors and intervals are those of new groups of &#x27;patient&#x27;, which are not in the table." in text
-    assert "each group had intervals made from the errors of all others" in text
+    assert "Errors and intervals apply to unseen groups of &#x27;patient&#x27;." in text
+    assert "each group&#x27;s intervals were computed only from the errors of the other groups" in text
     assert "the 10 groups of &#x27;patient&#x27;, a fifth of them at a time" in text
 
 
@@ -60,5 +60,5 @@ def test_a_model_that_explains_nothing_is_told_in_words(table, tmp_path):
     # Number of rows, sum of squared errors, sum of absolute errors.
     model.scores[0].sums.total = model.scores[1].sums.total * [1.0, 1.2, 1.0]
     text = text_of(report(model, tmp_path / "r.html"))
-    assert "no better than their mean" in text
+    assert "no better than the mean" in text
     assert "-20%" not in text

@@ -11,7 +11,7 @@ from ovk import load
 from ovk.app.sessions import Session, Settings, fit_table, learn
 from ovk.app.tables import open_records
 from ovk.evaluation import Chunk, Evaluator
-from ovk.evaluation.running import Scaling
+from ovk.evaluation.scaling_and_drift import Scaling
 from ovk.online import AutoStreamClassifier
 
 KEPT = {"warm_up": 100, "block": 50, "every": 100, "classify": True}
@@ -87,7 +87,7 @@ def test_models_that_must_know_all_classes_say_so(tmp_path, model):
     assert np.isfinite(session.result().model.log_loss)
     with (
         open_records(table(tmp_path / "t.csv")) as records,
-        pytest.raises(ValueError, match=r"'high' did not come in the warm-up, .* use the model auto"),
+        pytest.raises(ValueError, match=r"class 'high' is not in the warm-up rows, .* use the model auto"),
     ):
         learn(records, Settings(["y"], **KEPT, model=model))
 
@@ -98,7 +98,7 @@ def test_models_that_must_know_all_classes_say_so(tmp_path, model):
         (lambda i: f"{i / 7:.3f}", "look like a quantity"),
         (lambda i: str(i), "look like a quantity"),
         (lambda i: f"word{i}", "look like names, not classes"),
-        (lambda i: "?", "holds no label in the first rows"),
+        (lambda i: "?", "has no label in the first rows"),
     ],
 )
 def test_what_is_no_class_is_refused(tmp_path, cell, message):
@@ -168,5 +168,5 @@ def test_predictions_of_classes_beside_their_times(tmp_path):
         written = model.prediction_columns().table(predictions)
         assert arrow.types.is_timestamp(written.schema.field("time").type)
         assert written["y outcome"].to_pylist() == ["small"] * 4 + ["big"]
-        with pytest.raises(ValueError, match="forecasts are of numbers"):
+        with pytest.raises(ValueError, match="does not support classes"):
             model.forecast(3)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import ovk
 from ovk.app.cli.app import app
 from ovk.app.sessions import TableModel
-from ovk.app.sessions.summary import bad_row_kinds, bad_rows_note, kernel_in_words
+from ovk.app.sessions.summary import bad_row_kinds, bad_rows_note, describe_kernel
 from ovk.kernels import Gaussian, Linear, Mapped
 from ovk.operators import Dense, Identity
 
@@ -45,7 +45,7 @@ def test_one_target_and_settings(table):
 def test_says_what_was_left_out_and_what_was_chosen(table):
     text = str(ovk.fit_file(table, ["zinc", "lead"]).summary())
     assert "120 rows were read" in text
-    assert "errors on rows left out of a first fit: every fifth row" in text
+    assert "errors on held-out rows: every fifth row" in text
     assert re.search(r"^ +RMSE +RMSE of the mean +R2 +in 90% interval$", text, re.MULTILINE)
     assert re.search(r"^zinc( +[\d.e-]+){3} +(\d+%|-)$", text, re.MULTILINE)
     assert re.search(r"^chosen: .*, alpha ", text, re.MULTILINE)
@@ -65,14 +65,14 @@ def test_cells_that_cannot_be_read_are_named(table):
 
 
 def test_settings_there_are_none_of(table):
-    with pytest.raises(TypeError, match="fit_file has no setting 'foo': there are coupling, features, groups"):
+    with pytest.raises(TypeError, match="fit_file has no setting 'foo'; it has coupling, features, groups"):
         ovk.fit_file(table, "lead", foo=1)
 
 
 def test_columns_that_may_not_be_what_they_are_read_as(tmp_path):
     path = tmp_path / "doses.csv"
     path.write_text("dose,x,y\n" + "".join(f"{i % 30} mg,{i % 7},{i % 7}\n" for i in range(120)))
-    with pytest.warns(UserWarning, match="Column 'dose' is read as words, although most"):
+    with pytest.warns(UserWarning, match="Column 'dose' is read as words, but most"):
         ovk.fit_file(path, "y")
     written = CliRunner().invoke(app, ["fit", str(path), "--targets", "y", "--save", str(tmp_path / "m.ovk")])
     assert "warning: Column 'dose' is read as words" in written.output
@@ -115,7 +115,11 @@ def test_no_metric_of_many_inputs(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("kernel", "outputs", "words"),
     [
-        (Gaussian(2.0) * Dense([[1.0, 0.8], [0.8, 1.0]]), 2, "Gaussian kernel, outputs coupled (most: a and b, 0.80)"),
+        (
+            Gaussian(2.0) * Dense([[1.0, 0.8], [0.8, 1.0]]),
+            2,
+            "Gaussian kernel, outputs coupled (strongest: a and b, 0.80)",
+        ),
         (
             (Gaussian(2.0) + 0.5 * Gaussian(1.0) + Linear()) * Identity(2),
             2,
@@ -125,7 +129,7 @@ def test_no_metric_of_many_inputs(tmp_path, monkeypatch):
     ],
 )
 def test_kernels_are_told_in_words(kernel, outputs, words):
-    assert kernel_in_words(kernel, ["a", "b"][:outputs]) == words
+    assert describe_kernel(kernel, ["a", "b"][:outputs]) == words
 
 
 def test_bad_rows_are_told_by_kind():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ovk.app.sessions import Settings, fit_table, learn
-from ovk.app.sessions.forecasts import horizon_errors, quantiles, roll_forward
+from ovk.app.sessions.forecasts import conformal_widths, horizon_errors, recursive_forecast
 from ovk.app.tables import open_records
 from ovk.base import as_dates, following
 from ovk.persistence import load, save
@@ -46,11 +46,11 @@ def test_the_recursion_is_that_of_single_rows(seed, d, steps, lags):
     past = rng.standard_normal((k, longest, d))
     X = np.concatenate([rng.standard_normal((k, steps, u)), np.full((k, steps, d * len(lags)), np.nan)], axis=2)
     given = X.copy()
-    found = roll_forward(lambda x: np.tanh(x @ W), lags, past, X)
+    found = recursive_forecast(lambda x: np.tanh(x @ W), lags, past, X)
     np.testing.assert_array_equal(X, given)
     for one in range(k):
         slow = forecast_row_by_row(lambda x: np.tanh(x @ W), lags, past[one], X[one, :, :u])
-        np.testing.assert_allclose(found[one], slow, rtol=1e-12)
+        np.testing.assert_allclose(found[one], slow, rtol=1e-12, atol=1e-14)
 
 
 def test_errors_are_those_of_forecasts_from_every_origin():
@@ -73,7 +73,7 @@ def test_errors_are_those_of_forecasts_from_every_origin():
 def test_quantiles_of_few_and_many_errors(level):
     errors = np.random.default_rng(0).standard_normal((50, 3, 2))
     errors[5:, 2] = np.nan
-    found = quantiles(errors, level)
+    found = conformal_widths(errors, level)
     for h, q in np.ndindex(3, 2):
         sizes = sorted(abs(e) for e in errors[:, h, q] if np.isfinite(e))
         k = int(np.ceil((len(sizes) + 1) * level - 1e-9))
@@ -198,7 +198,7 @@ def test_inputs_of_the_future(tmp_path, start):
             model = fit_table(records, Settings(["y"], time=["day"], lags=[1, 2], horizon=20))
     else:
         model = start(path)
-    with pytest.raises(ValueError, match=r"'x', whose future is not known: give a table .*--inputs"):
+    with pytest.raises(ValueError, match=r"inputs 'x' of the next rows are unknown: pass a table .*--inputs"):
         model.forecast(20)
     rest = tmp_path / "future.csv"
     rest.write_text("\n".join(["x", *map(str, x[400:])]), encoding="utf-8")
@@ -207,7 +207,7 @@ def test_inputs_of_the_future(tmp_path, start):
     assert np.mean((found.F[:, 0] - y[400:]) ** 2) < 0.2 * y.var()
     assert np.mean((found.low[:, 0] <= y[400:]) & (y[400:] <= found.high[:, 0])) > 0.6
     assert str(found.dates[0]).startswith(str(np.datetime64("2024-01-01") + 400))
-    with open_records(rest) as records, pytest.raises(ValueError, match="has 20 rows that can be read"):
+    with open_records(rest) as records, pytest.raises(ValueError, match="has 20 readable rows"):
         model.forecast(21, future=records)
 
 
@@ -215,7 +215,7 @@ def test_a_model_that_nothing_leads_on(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(100)), encoding="utf-8")
     session = learn(path, Settings(["y"], features=["x"]))
-    with pytest.raises(ValueError, match="future is not known"):
+    with pytest.raises(ValueError, match="of the next rows are unknown"):
         session.forecast(3)
     with pytest.raises(ValueError, match="steps must"):
         session.forecast(0)

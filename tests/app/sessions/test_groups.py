@@ -51,7 +51,7 @@ def test_errors_and_intervals_are_those_of_new_groups(known, grouped, tmp_path):
     assert 0.6 < mse / grouped.scores[0].mse[0] < 1.6
     assert 0.8 < grouped.recent.coverage[2, 0] < 0.98
     # Rows left out singly know their patients by other rows.
-    with pytest.warns(UserWarning, match="'patient' takes 40 values"):
+    with pytest.warns(UserWarning, match="'patient' has 40 values"):
         rows = ovk.fit_file(known, "score")
     coverage, mse = held(rows, new)
     assert coverage < 0.7
@@ -61,7 +61,7 @@ def test_errors_and_intervals_are_those_of_new_groups(known, grouped, tmp_path):
 def test_the_column_is_no_input_and_the_model_says_for_whom_its_errors_are(grouped, tmp_path):
     assert grouped.preparation.feature_names_ == ["x", "a", "b", "c"]
     assert grouped.tested == "the 40 groups of 'patient', a fifth of them at a time"
-    assert "errors and intervals are those of new groups of 'patient'" in str(grouped.summary())
+    assert "errors and intervals apply to unseen groups of 'patient'" in str(grouped.summary())
     path = tmp_path / "m.ovk"
     ovk.save(grouped, path)
     again = ovk.load(path)
@@ -77,7 +77,7 @@ def test_the_command_does_the_same(known, grouped, tmp_path):
     assert written.exit_code == 0, written.output
     found = json.loads(written.stdout)
     np.testing.assert_allclose(found["left_out_mse"], grouped.scores[0].mse, rtol=1e-9)
-    assert found["columns"]["patient"] == "not used: its groups are left out together"
+    assert found["columns"]["patient"] == "not used: identifies the groups"
     assert found["groups"] == "patient"
     assert found["warnings"] == []
 
@@ -104,7 +104,7 @@ def test_many_groups_are_tested_in_parts():
 
 @pytest.mark.parametrize("other", [{"lags": [1]}, {"time": ["visit"]}, {"kernel": "linear"}, {"coupling": 0.5}])
 def test_what_does_not_go_with_groups(known, other):
-    with pytest.raises(ValueError, match=f"groups and {next(iter(other))} exclude each other"):
+    with pytest.raises(ValueError, match=f"groups and {next(iter(other))} are mutually exclusive"):
         ovk.fit_file(known, "score", groups="patient", **other)
 
 
@@ -113,11 +113,11 @@ def test_groups_are_refused_where_rows_are_not_one_table(known, tmp_path):
         ovk.fit_file(known, "score", classify=True, groups="patient")
     with pytest.raises(ValueError, match="learned as a whole: use ovk fit"):
         learn(known, Settings(["score"], groups="patient"))
-    with pytest.raises(ValueError, match="leave --landmarks"):
+    with pytest.raises(ValueError, match="omit --landmarks"):
         fit_files(split_files(known), Settings(["score"], groups="patient"))
     few = tmp_path / "few.csv"
     few.write_text("site,x,y\n" + "".join(f"{'ab'[i % 2]},{i % 7},{i % 7}\n" for i in range(60)))
-    with pytest.raises(ValueError, match="holds 2 groups: at least 5 are needed"):
+    with pytest.raises(ValueError, match="has 2 groups; at least 5 are required"):
         ovk.fit_file(few, "y", groups="site")
     with pytest.raises(ValueError, match="there is no column 'sitee'"):
         ovk.fit_file(few, "y", groups="sitee")
@@ -136,7 +136,7 @@ def test_a_stream_leaves_columns_out_and_keeps_to_it(known, tmp_path):
 
 def test_a_stream_hints_at_columns_that_number_things(known):
     written = CliRunner().invoke(app, ["stream", str(known), "--targets", "score", "--warm-up", "200"])
-    assert re.search(r"warning: Column 'patient' takes \d+ values", written.stderr)
+    assert re.search(r"warning: Column 'patient' has \d+ values", written.stderr)
     assert "--groups" not in written.stderr
     # Who names a column knows it.
     asked = ["stream", str(known), "--targets", "score", "--features", "patient,x", "--warm-up", "200"]

@@ -30,7 +30,9 @@ def learned(folder, i, rows, **how):
 
 def predictions(session, rows):
     session.preparation.bind(NAMES, predict=True)
-    return session.predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
+    return (
+        session.predictor().predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
+    )
 
 
 @pytest.fixture
@@ -101,13 +103,13 @@ def test_a_merged_session_is_saved_and_goes_on(sessions, tmp_path):
 
 def test_sessions_of_their_own_cannot_be_merged(sessions, tmp_path):
     other = learned(tmp_path, 1, PARTS[1], settings=settings())
-    with pytest.raises(ValueError, match="start from the first"):
+    with pytest.raises(ValueError, match="is the template of the others"):
         merge_sessions([sessions[0], other])
     other = learned(tmp_path, 1, PARTS[1], settings=settings(lags=[1]))
     with pytest.raises(ValueError, match="lags differ"):
         merge_sessions([sessions[0], other])
     other = learned(tmp_path, 1, PARTS[1], settings=settings(model="olok"))
-    with pytest.raises(ValueError, match="OLOK cannot be merged"):
+    with pytest.raises(ValueError, match="must be mergeable, and OLOK is not"):
         learned(tmp_path, 2, PARTS[2], template=other)
 
 
@@ -115,7 +117,7 @@ def test_sessions_of_classes_are_refused(tmp_path):
     rows = np.column_stack([PARTS[0][:, :2], PARTS[0][:, 0] > 0, PARTS[0][:, 1]])
     asked = Settings(["a"], features=["u", "v"], warm_up=100, block=64, classify=True)
     session = learned(tmp_path, 0, rows, settings=asked)
-    with pytest.raises(ValueError, match="sessions of classes cannot be merged"):
+    with pytest.raises(ValueError, match="sessions with classes cannot be merged"):
         merge_sessions([session, session])
 
 

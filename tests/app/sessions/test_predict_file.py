@@ -68,28 +68,28 @@ def test_sessions_and_classes_predict_files_too(tmp_path):
 
 
 def test_a_file_without_rows_is_refused(learned, tmp_path):
-    with pytest.raises(ValueError, match=r"new\.csv has no rows to predict"):
+    with pytest.raises(ValueError, match=r"new\.csv has no rows"):
         learned.predict_file(_write(tmp_path / "new.csv", [], "when,load,line"))
 
 
 def test_a_batch_of_other_columns_is_refused(learned, tmp_path):
     batch = Batch([["Line A"], ["3%"]], [1], [])
-    with pytest.raises(ValueError, match=r"2 columns .* 4 columns are bound .* predict_file"):
-        learned.predict(batch)
+    with pytest.raises(ValueError, match=r"has 2 columns, but 4 columns .* are bound: .* predict_file"):
+        learned.predictor().predict(batch)
     ovk.save(learned, tmp_path / "plant.ovk")
     with pytest.raises(ValueError, match=r"no columns are bound: .* predict_file"):
-        ovk.load(tmp_path / "plant.ovk").predict(batch)
+        ovk.load(tmp_path / "plant.ovk").predictor().predict(batch)
 
 
 def test_unknown_words_are_named(learned, tmp_path):
     rows = ["2024-02-01,3%,Line Z", "2024-02-02,4%,Line A", "2024-02-03,4%,"]
     path = _write(tmp_path / "new.csv", rows, "when,load,line")
-    with pytest.warns(UserWarning, match="Column 'line' holds 'Line Z' in 1 row, which is not among"):
+    with pytest.warns(UserWarning, match="never learned \\('Line Z'\\) in 1 row"):
         learned.predict_file(path)
     ovk.save(learned, tmp_path / "plant.ovk")
     run = CliRunner().invoke(app, ["predict", str(tmp_path / "plant.ovk"), str(path)])
     assert run.exit_code == 0
-    assert "Column 'line' holds 'Line Z' in 1 row" in run.stderr
+    assert "Column 'line' contains categories that were never learned ('Line Z') in 1 row" in run.stderr
 
 
 def test_unreadable_columns_are_named_and_too_many_refused(learned, tmp_path):
@@ -133,7 +133,7 @@ def test_columns_of_the_file_beside_its_predictions(learned, tmp_path):
     with pytest.raises(ValueError, match="did you mean 'part'"):
         learned.predict_file(path, keep=["parts"])
     named = _write(tmp_path / "row.csv", [f"{row},{i}" for i, row in enumerate(rows)], "when,load,line,part,row")
-    with pytest.raises(ValueError, match="keep 'row': the predictions have a column of that name"):
+    with pytest.raises(ValueError, match="keep 'row' clashes with a column"):
         learned.predict_file(named, keep=["row"])
 
 

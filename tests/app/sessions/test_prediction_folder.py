@@ -42,5 +42,5 @@ def test_an_unfinished_part_is_replaced_unless_it_begins_with_the_same_rows(parq
     session.commit(finished=False)
     assert (tmp_path / "five" / name).read_bytes() == three
     (tmp_path / "five" / name).write_bytes(b"no table")
-    with pytest.raises(OtherSession, match="does not hold the 3 predictions"):
+    with pytest.raises(OtherSession, match="does not contain the 3 predictions"):
         opened("five", files=1, lines=3)

@@ -94,7 +94,7 @@ def test_settings_that_make_no_sense(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             run(series(tmp_path / "t.csv", 50), lags=[1], **bad)
-    with open_records(tmp_path / "t.csv") as records, pytest.raises(ValueError, match="neither settings"):
+    with open_records(tmp_path / "t.csv") as records, pytest.raises(ValueError, match="requires settings"):
         learn(records, None)
 
 
@@ -132,7 +132,7 @@ def test_predicting_changes_nothing(tmp_path, how):
         learned.preparation.bind(records.names, records.label)
         batch = next(records.batches(50))
     before = learned.state()
-    first, again = learned.predict(batch), learned.predict(batch)
+    first, again = learned.predictor().predict(batch), learned.predictor().predict(batch)
     np.testing.assert_array_equal(first.F, again.F)
     np.testing.assert_equal(learned.preparation.lags_.past_, before["preparation"].lags_.past_)
     # A predictor goes on: the lags of the second batch are the outputs of the first.
@@ -150,6 +150,6 @@ def test_a_column_that_turns_to_text_is_an_error(tmp_path):
         with open_records(path) as records:
             return learn(records, Settings(["y"], warm_up=100, block=50, **settings))
 
-    with pytest.raises(ValueError, match=r"'oops' in column 'y'.*more than the 20% of max_bad"):
+    with pytest.raises(ValueError, match=r"'oops' in column 'y'.*more than the limit of 20%"):
         run()
     assert run(max_bad=0.6).n_bad == 300

@@ -1,13 +1,13 @@
-"""The command line: ``ovk --help`` lists the commands, each of which has a file of its own.
+"""The command line; each command has its own file.
 
 Exit codes
 
-    0    done
-    1    something failed that is no fault of the input (a data set is missing, or an error of ovk itself)
-    2    the command was called wrongly
-    3    the data cannot be used: no such file or column, not a table, too few rows
-    4    the model file cannot be used: damaged, of another kind, of a later release
-    5    a package is missing: the message says which to install
+    0    success
+    1    failure that is not caused by the input, or a bug in ovk
+    2    wrong usage
+    3    unusable data: missing file or column, not a table, too few rows
+    4    unusable model file: damaged, of another kind, from a later release
+    5    missing package; the message names it
     130  interrupted (Ctrl-C)
     143  terminated (SIGTERM)
 """
@@ -22,11 +22,16 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line, and leave with its exit code.
+    """Run the command line and exit with its code.
 
     Parameters
     ----------
-    arguments : what follows ``ovk``; by default what the process was called with
+    arguments : list of str or None, default None
+        Arguments after ``ovk``; None uses those of the process.
+
+    See Also
+    --------
+    ovk.fit_file, ovk.app.sessions.learn
 
     Examples
     --------

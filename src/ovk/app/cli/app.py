@@ -1,4 +1,4 @@
-"""All commands together. Only the command that runs is imported: help and completion load neither NumPy nor SciPy."""
+"""The commands. Only the command that runs is imported: help and completion load neither NumPy nor SciPy."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ COMMANDS = {
     "fit": "Learn a table that fits in memory.",
     "predict": "Predict the rows of a file, with intervals.",
     "forecast": "Forecast the next rows, with intervals.",
-    "plot": "Draw what a model has learned.",
+    "plot": "Plot a model.",
     "merge": "Merge models learned from partitions of the data.",
     "serve": "Serve models over HTTP.",
-    "inspect": "Show what is in a model file.",
+    "inspect": "Show the contents of a model file.",
 }
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -36,13 +36,12 @@ class LazyGroup(TyperGroup):
         self.commands = {name: TyperCommand(name, short_help=words) for name, words in COMMANDS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command in place of its placeholder."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None:
             command = _imported(name)
-            # Absurd numbers in a file make infinite errors: that is the right answer, and no reason to warn.
+            # Huge numbers in a file have infinite errors, which need no warning.
             ctx.with_resource(import_module("numpy").errstate(over="ignore", invalid="ignore"))
-        # Until here Ctrl-C ends the process at once.
+        # Until here, Ctrl-C ends the process immediately.
         _startup.imported()
         return name, command, rest
 
@@ -61,8 +60,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings=_SETTINGS,
     help="Learn to predict several related outputs, with missing values, from a file or a stream. Start with: ovk demo",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unusable data, 4 unusable model file, 5 missing package, "
-    "130 interrupted, 143 terminated. Set the environment variable OVK_TRACEBACK to see where an error came from.",
+    epilog="Exit codes: 0 success, 1 failure, 2 wrong usage, 3 unusable data, 4 unusable model file, 5 missing "
+    "package, 130 interrupted, 143 terminated. Set the environment variable OVK_TRACEBACK to get tracebacks.",
 )
 
 
@@ -78,19 +77,19 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Options of all commands."""
+    """Options of `ovk` itself."""
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """Run a command, and leave with its exit code."""
+    """Run a command and exit with its code."""
     try:
         app(arguments, prog_name="ovk")
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as end:
-        # Whoever read our output has seen enough; typer turns that into a failure.
+        # A closed pipe is not an error, but typer turns it into one.
         if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
             raise
-        # What is left in the buffer must not raise once more at the end.
+        # Flushing the rest of the buffer at exit must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
     except (Exception, KeyboardInterrupt) as error:

@@ -1,4 +1,4 @@
-"""``ovk forecast``: the rows that follow those that were learned."""
+"""``ovk forecast``: forecast the next rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ovk.app.tables import open_records
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="A model of `ovk stream` or `ovk fit` with --lags or --time.")],
+    model: Annotated[Path, typer.Argument(help="A model saved by `ovk stream` or `ovk fit` with --lags or --time.")],
     steps: Annotated[int, typer.Option(help="Rows to forecast.", min=1)] = 24,
     inputs: Annotated[
         str, typer.Option(help="File of the next rows, with the inputs that are neither lags nor dates.")
@@ -28,11 +28,11 @@ def command(
     form: Format = "",
     as_json: Json = False,
 ) -> None:
-    """Forecast the rows that follow those a model has learned, with intervals and dates, as CSV or JSON lines.
+    """Forecast the rows after those a model has learned, with intervals and dates, as CSV or JSON lines.
 
-    Each forecast serves as a lag for the following ones, and dates continue at the step of the last rows. The interval
-    of step h comes from the errors of forecasts h rows ahead that were tested while learning, for as many steps as the
-    --horizon of `ovk stream` or `ovk fit` (24 by default).
+    Each forecast is a lag of the following ones, and dates continue at the interval of the last rows. The interval of
+    step h comes from the errors of forecasts h rows ahead, tested while learning, up to the --horizon of `ovk stream`
+    or `ovk fit` (24 by default).
 
     Example: ovk forecast model.ovk --steps 24 --plot forecast.png
     """
@@ -45,7 +45,7 @@ def command(
             check_picture(plot)
     learned = load_table_model(model)
     if learned.settings.classify:
-        raise Failure(f"{model} has learned classes, which are not forecast: use ovk predict", Exit.USAGE)
+        raise Failure(f"`ovk forecast` does not support classes, which {model} predicts: use ovk predict", Exit.USAGE)
     with exit_code_on_error(Exit.DATA):
         opened: Any = open_records(inputs, form or None) if inputs else nullcontext()
         with opened as future:
@@ -59,10 +59,7 @@ def command(
         save_picture(ForecastDisplay.from_forecast(found, learned.recent), plot)
     bounded = int(np.isfinite(found.widths).all(axis=1).sum())
     if bounded < steps:
-        horizon = int(learned.settings.horizon)
-        cure = (
-            f"learn with --horizon {steps} to know them all"
-            if horizon < steps
-            else "too few rows were learned to test forecasts that far ahead"
-        )
-        show(f"intervals are known for {bounded} of {steps} steps: {cure}", err)
+        cure = "too few rows were learned to test forecasts this far ahead"
+        if int(learned.settings.horizon) < steps:
+            cure = f"learn with --horizon {steps} to get all of them"
+        show(f"only {bounded} of {steps} steps have intervals: {cure}", err)

@@ -1,4 +1,4 @@
-"""``ovk inspect``: what is in a model file."""
+"""``ovk inspect``: show the contents of a model file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ovk.persistence import StoredArray, StoredObject, inspect
 
 
 def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")], as_json: Json = False) -> None:
-    """Show what is in a model file, without building the model or reading its arrays."""
+    """Show the contents of a model file without loading the model or its arrays."""
     with exit_code_on_error(Exit.MODEL):
         contents = inspect(file)
     if as_json:
@@ -39,7 +39,7 @@ def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")]
 
 
 def _show(name: str, value: Any, depth: int) -> None:
-    """A line for each value, objects and dicts with their entries below them."""
+    """Print a line for each value, and the entries of objects and dicts indented below them."""
     pad = "  " * depth
     entries: Mapping[Any, Any] = value if isinstance(value, dict) else {}
     label = ""

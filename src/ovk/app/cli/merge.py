@@ -1,4 +1,4 @@
-"""``ovk merge``: one model out of models that were learned from partitions of the data."""
+"""``ovk merge``: merge models learned from partitions of the data."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from ovk.persistence import load, save
 
 def command(
     files: Annotated[list[Path], typer.Argument(help="At least two model files with the same settings and features.")],
-    to: Annotated[Path, typer.Option("--save", help="Where to write the merged model.")],
+    to: Annotated[Path, typer.Option("--save", help="File for the merged model.")],
     as_json: Json = False,
 ) -> None:
     """Merge models learned from partitions of the data into the model of all the data, exactly.
 
-    Learn each partition of a stream with `ovk stream`, all but the first with --template FIRST.ovk. The models are not
-    changed and can continue to learn; merge them again whenever you need a model of everything.
+    Learn each partition of a stream with `ovk stream`, all but the first with --template FIRST.ovk. The models do not
+    change and can continue to learn; merge them again whenever you need a model of all the data.
     """
     if len(files) < 2:
-        raise Failure(f"there is only {files[0]}: give at least two models to merge", Exit.USAGE)
+        raise Failure(f"ovk merge requires at least two models, got {files[0]}", Exit.USAGE)
     check_output_path(to, "--save", models=files)
     check_model_path(to)
     with exit_code_on_error(Exit.MODEL):
         models = [load(file) for file in files]
         for file, model in zip(files, models, strict=True):
             if type(model) is not type(models[0]):
-                kinds = f"{type(model).__name__}, {files[0]} a {type(models[0]).__name__}"
-                raise Failure(f"{file} holds a {kinds}: only models of one kind can be merged", Exit.MODEL)
+                kinds = f"{file} contains {type(model).__name__}, {files[0]} {type(models[0]).__name__}"
+                raise Failure(f"only models of the same class can be merged: {kinds}", Exit.MODEL)
             if not isinstance(model, (Session, Mergeable)):
-                raise Failure(f"{file} holds a {type(model).__name__}, which cannot be merged", Exit.MODEL)
-        merged: Any = merge_sessions(models) if isinstance(models[0], Session) else merge_all(models, _merged)
+                raise Failure(f"{file} contains {type(model).__name__}, which cannot be merged", Exit.MODEL)
+        merged: Any = merge_sessions(models) if isinstance(models[0], Session) else merge_all(models, _merge)
         save(merged, to)
     rows = merged.earlier if isinstance(merged, Session) else None
     if as_json:
         print_json({"parts": files, "rows": rows, "model_file": to})
         return
-    counted = "" if rows is None else f", {rows:,} rows in all"
+    counted = "" if rows is None else f", {rows:,} rows in total"
     show(f"{len(files)} models merged{counted}")
     show(f"model: {to}")
 
 
-def _merged(one: Any, two: Any) -> Any:
+def _merge(one: Any, two: Any) -> Any:
     return one.merge(two)

@@ -1,4 +1,4 @@
-"""Options: those that several commands share, those of the settings, and which files commands may write."""
+"""Options that several commands share, options of the settings, and checks of output paths."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import typer
 
 from ovk.app.cli.output import Exit, Failure, exit_code_on_error
 from ovk.app.sessions import Settings, declared, option_of
-from ovk.app.tables import FORMATS as ENDINGS
+from ovk.app.tables import FORMATS as SUFFIXES
+from ovk.base import check_level
 from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass
 from ovk.persistence import inspect as inspect_file
 
-#: Formats of files that are read.
-FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
+#: Formats of input files.
+FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 
 File = Annotated[
     str, typer.Argument(help="CSV, JSON lines or Parquet (.gz, .xz, .bz2, .zst too); - is standard input.")
@@ -30,7 +31,6 @@ Report = Annotated[Path | None, typer.Option(help="Write a report (HTML) to this
 
 
 def _format(form: str) -> str | None:
-    """Refuse a format that is not read."""
     if form and form not in FORMATS:
         raise Failure(f"--format must be one of {', '.join(FORMATS)}, got {form!r}", Exit.USAGE)
     return form or None
@@ -39,12 +39,10 @@ def _format(form: str) -> str | None:
 Format = Annotated[
     str,
     typer.Option(
-        "--format",
-        callback=_format,
-        help=f"{', '.join(FORMATS)}. [default: by the name and the first bytes of the file]",
+        "--format", callback=_format, help=f"{', '.join(FORMATS)}. [default: detected from the name or the first bytes]"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Write to this file instead of standard output; Parquet if it ends in .parquet."),
@@ -55,9 +53,9 @@ WarnBad = Annotated[
 
 
 def _level(level: float | None) -> float | None:
-    """Refuse a level of intervals that is no probability."""
-    if level is not None and not 0 < level < 1:
-        raise Failure(f"--level must lie between 0 and 1, such as 0.9, got {level:g}", Exit.USAGE)
+    if level is not None:
+        with exit_code_on_error(Exit.USAGE):
+            check_level(level, "--level")
     return level
 
 
@@ -71,14 +69,11 @@ LevelOfModel = Annotated[
 ]
 
 
-# An option for each setting, as a class declares it.
-
-
 def takes_settings(cls: type, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give the command of that name an option for each setting that a class such as `Settings` declares.
 
-    The options stand in the place of its parameter `settings`. A parameter `given` has the names of the parameters that
-    stand on the command line.
+    The options replace its parameter `settings`. A parameter `given` receives the names of the parameters that were
+    given on the command line.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -107,60 +102,64 @@ def takes_settings(cls: type, name: str) -> Callable[[Callable[..., None]], Call
     return decorate
 
 
+#: Placeholder in help texts for names separated by commas.
+NAMES = "<names>"
+
+#: Types of options by the types of settings; lists are texts separated by commas, which may be repeated.
+KINDS: dict[str, Any] = {
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "str": str,
+    "str | None": str | None,
+    "float | None": float | None,
+}
+
+
 def setting_option(setting: Field[Any], command: str) -> inspect.Parameter:
-    """The option of a setting: lists are given as text."""
     help, low, high = (setting.metadata[name] for name in ("help", "low", "high"))
-    kinds: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str, "float | None": float | None}
-    kind = kinds.get(setting.type, str | None if setting.default is None else str)  # type: ignore[arg-type]
-    default = setting.default
+    kind, default = KINDS.get(str(setting.type), list[str] | None), setting.default
     if default is MISSING:
-        default = inspect.Parameter.empty if command == "fit" else ""
+        default = inspect.Parameter.empty if command == "fit" else None
     elif default == ():
-        default = ""
-    option = typer.Option(option_of(setting), help=help[command] if isinstance(help, dict) else help, min=low, max=high)
+        default = None
+    metavar = {"Sequence[int]": "<numbers>"}.get(str(setting.type), NAMES if kind == list[str] | None else None)
+    text = help[command] if isinstance(help, dict) else help
+    option = typer.Option(option_of(setting), help=text, min=low, max=high, metavar=metavar)
     return inspect.Parameter(
         setting.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[kind, option]
     )
 
 
 def _parsed(setting: Field[Any], value: Any) -> Any:
-    """The value of a setting that an option gives."""
-    if setting.type == "Sequence[int]":
-        return whole_numbers(value, option_of(setting))
-    if str(setting.type).startswith("Sequence[str]"):
-        return None if value is None else listed(value)
-    return (value.strip() or None) if setting.default is None and isinstance(value, str) else value
+    """The value of a setting that corresponds to an option."""
+    if not str(setting.type).startswith("Sequence"):
+        return (value.strip() or None) if setting.default is None and isinstance(value, str) else value
+    if value is None:
+        return None if setting.default is None else ()
+    names = split_names(value)
+    if setting.type != "Sequence[int]":
+        return names
+    if not all(name.isdecimal() and int(name) > 0 for name in names):
+        text = ",".join(value)
+        raise Failure(f"{option_of(setting)} must be positive integers separated by commas, got {text!r}", Exit.USAGE)
+    return [int(name) for name in names]
 
 
-def listed(text: str) -> list[str]:
-    """Names separated by commas; a name that holds one stands in double quotes.
+def split_names(texts: list[str] | None) -> list[str]:
+    """Names separated by commas; a name that contains a comma is in double quotes.
 
-    >>> listed('a, b,"c,d"')
-    ['a', 'b', 'c,d']
+    >>> split_names(['a, b,"c,d"', "e"])
+    ['a', 'b', 'c,d', 'e']
     """
-    names = next(csv.reader([text], skipinitialspace=True), [])
-    return [name.strip() for name in names if name.strip()]
+    rows = csv.reader(texts or [], skipinitialspace=True)
+    return [name.strip() for row in rows for name in row if name.strip()]
 
 
-def whole_numbers(text: str, option: str) -> list[int]:
-    """Whole numbers separated by commas.
+# Output paths are checked before anything is learned: a late error would cost hours, or destroy input files.
 
-    >>> whole_numbers("1,2,60", "--lags")
-    [1, 2, 60]
-    """
-    try:
-        numbers = [int(one) for one in listed(text)]
-    except ValueError:
-        numbers = [0]
-    if any(number < 1 for number in numbers):
-        raise Failure(f"{option} must be whole numbers from 1 on, separated by commas, got {text!r}", Exit.USAGE)
-    return numbers
-
-
-# Where commands write: what would fail after hours, or destroy what is read, is refused at once.
-
-#: Endings of a page.
-PAGE_ENDINGS = (".html", ".htm")
+#: Suffixes of a report.
+REPORT_SUFFIXES = (".html", ".htm")
 
 
 def check_output_path(
@@ -170,24 +169,21 @@ def check_output_path(
     models: Iterable[Path | None] = (),
     reads: Iterable[Path | str | None] = (),
 ) -> None:
-    """Refuse a place that cannot be written to, or where a file lies that the command reads, such as its `models`."""
+    """Reject a path that cannot be written to, or that is one of the files that the command reads."""
     if path is None:
         return
     if path.is_dir():
-        raise Failure(f"{option} {path} is a folder: name a file in it", Exit.USAGE)
+        raise Failure(f"{option}: {path} is a directory, not a file", Exit.USAGE)
     if not path.absolute().parent.is_dir():
-        raise Failure(f"there is no folder {path.absolute().parent} for {option}: make it first", Exit.USAGE)
-    for others, what in (
-        (models, "the file of the model: give the other file"),
-        (reads, "the file that is read: give"),
-    ):
+        raise Failure(f"{option}: the directory {path.absolute().parent} does not exist", Exit.USAGE)
+    for others, what in ((models, "model"), (reads, "input")):
         if any(other is not None and _same(path, Path(other)) for other in others):
-            raise Failure(f"{option} {path} is {what} another name", Exit.USAGE)
+            raise Failure(f"{option}: {path} is the {what} file; choose another name", Exit.USAGE)
 
 
-def check_model_path(path: Path | None, option: str = "--save") -> None:
-    """Refuse to replace a file that is no model: it may be the only copy of the data."""
-    check_output_path(path, option)
+def check_model_path(path: Path | None) -> None:
+    """Reject an existing file that is not a model: it may be the only copy of the data."""
+    check_output_path(path, "--save")
     if path is None or not path.exists() or not path.stat().st_size:
         return
     try:
@@ -195,25 +191,23 @@ def check_model_path(path: Path | None, option: str = "--save") -> None:
     except (ChangedClass, NewerFormat, UnknownClass):
         return
     except CorruptFile as error:
-        raise Failure(
-            f"{path} is there and is not a model of ovk: give another name to {option}", Exit.USAGE
-        ) from error
+        message = f"--save: {path} exists and is not an ovk model; choose another name"
+        raise Failure(message, Exit.USAGE) from error
 
 
 def check_report_path(path: Path | None, *models: Path | None) -> None:
-    """Refuse a name that is not one of a page, and find out whether there is a library to draw with."""
+    """Reject a path that is not one of an HTML file; raise an error if matplotlib is missing."""
     if path is None:
         return
     check_output_path(path, "--report", models=models)
-    if path.suffix.lower() not in ("", *PAGE_ENDINGS):
-        raise Failure(f"--report {path} must end in .html, since it is a page; `ovk plot` draws pictures", Exit.USAGE)
+    if path.suffix.lower() not in ("", *REPORT_SUFFIXES):
+        raise Failure(f"--report: {path} must end in .html; use `ovk plot` for pictures", Exit.USAGE)
     from ovk.plotting import pyplot
 
     pyplot()
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two names are of one file."""
     try:
         return one.samefile(other)
     except OSError:

@@ -1,7 +1,4 @@
-"""What commands print: results on standard output; progress, warnings and errors on standard error. Exit codes.
-
-Nobody should meet a traceback who did not ask for one: errors are one sentence.
-"""
+"""Results on standard output; progress, warnings and one-sentence errors on standard error; exit codes."""
 
 from __future__ import annotations
 
@@ -35,23 +32,31 @@ from ovk.app.tables import BrokerError, Records, StreamLost
 from ovk.evaluation import printable
 from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass
 
-#: Results. (No emoji: `:b:` may be part of a column's name.)
+# No emoji: `:b:` may be part of a column name.
 out = Console(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
 
-#: Progress, warnings and errors.
 err = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def show(text: str, console: Console = out, **options: Any) -> None:
-    """Print a line as data: square brackets are no markup, and control characters do not reach the terminal."""
+    """Print a line without interpreting markup or control characters."""
     console.print(printable(text), markup=False, **options)
 
 
-def print_summary(summary: Summary, warn_bad: float, written: Mapping[str, Path | str | None]) -> None:
-    """Print a summary as text, warnings on standard error, and the files that were `written`.
+def publish(
+    summary: Summary, files: Mapping[str, Path | str | None], title: str, warn_bad: float, *, as_json: bool
+) -> None:
+    """Write the report, if `files` has one, and print the summary and the `files` as text or JSON.
 
     Rows with unreadable cells are a warning if their share is above `warn_bad`.
     """
+    if files["report"] is not None:
+        from ovk.app.report import report
+
+        report(summary, files["report"], title=title)
+    if as_json:
+        print_json({**summary.facts, "model_file": files["model"], "report": files["report"]})
+        return
     many = summary.n_bad > warn_bad * summary.n_rows
     for i, line in enumerate(summary.bad_row_lines()):
         if not many:
@@ -65,18 +70,17 @@ def print_summary(summary: Summary, warn_bad: float, written: Mapping[str, Path 
         show(f"warning: {warning}", err, style="yellow")
     for line in summary.lines():
         show(line)
-    for what, path in written.items():
+    for what, path in files.items():
         if path:
             show(f"{what}: {path}")
 
 
 def print_json(content: Any) -> None:
-    """Print one JSON object; what is not a number is null."""
     print(json.dumps(plain(content), indent=2, allow_nan=False))
 
 
 def plain(value: Any) -> Any:
-    """Arrays, tuples and numbers of NumPy as JSON knows them.
+    """A value as types of JSON; numbers that are not finite are None.
 
     >>> plain({"a": np.array([1.0, np.nan]), "b": np.int64(3)})
     {'a': [1.0, None], 'b': 3}
@@ -94,28 +98,25 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-# How far a run is.
-
-
 class Bar(Progress):
-    """A progress bar on standard error if somebody is looking, else nothing."""
+    """A progress bar on standard error, if that is a terminal."""
 
     def __init__(self, *columns: Any) -> None:
         super().__init__(*columns, console=err, transient=True, disable=not err.is_terminal)
 
     def stop(self) -> None:
-        # rich 13 ends a bar that nobody has seen with an empty line.
+        # rich 13 ends a disabled bar with an empty line.
         if not self.disable:
             super().stop()
 
 
 class ProgressDisplay:
-    """How far it is and how long it will take, on standard error, if somebody is looking."""
+    """A progress bar for the rows of a stream."""
 
     def __init__(self, records: Records) -> None:
         self.rows, self._records = 0, records
         columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
-        total = None if records.part_read() is None else 1.0
+        total = None if records.fraction_read() is None else 1.0
         if total is not None:
             columns += [BarColumn(), TaskProgressColumn(), TextColumn("left"), TimeRemainingColumn(compact=True)]
         self._progress = Bar(*columns, TimeElapsedColumn())
@@ -132,13 +133,13 @@ class ProgressDisplay:
     def show(self, reached: SessionProgress) -> None:
         self.rows = reached.rows
         rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
-        text = f"{reached.session.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
-        self._progress.update(self._task, completed=self._records.part_read() or 0.0, description=text)
+        text = f"{reached.session.offset:,} rows, {rate:,.0f} rows/s, saved up to row {reached.saved:,}"
+        self._progress.update(self._task, completed=self._records.fraction_read() or 0.0, description=text)
 
 
 @contextmanager
 def announced(text: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on a terminal; elsewhere, such as in a log, a line for each text that the function inside is given."""
+    """A function that shows a message: beside a spinner on a terminal, otherwise as a line."""
     if not err.is_terminal:
         yield lambda now: err.print(f"{now}...", markup=False)
         return
@@ -146,14 +147,12 @@ def announced(text: str) -> Iterator[Callable[[str], None]]:
         yield lambda now: status.update(escape(now))
 
 
-# Errors as one sentence and an exit code.
-
-#: Set this environment variable to see where an error came from.
+#: Environment variable that enables tracebacks.
 TRACEBACK_VARIABLE = "OVK_TRACEBACK"
 
 
 class Exit(IntEnum):
-    """Exit codes; the package's docstring says what they mean."""
+    """Exit codes, explained in the docstring of `ovk.app.cli`."""
 
     DONE = 0
     FAILED = 1
@@ -166,7 +165,7 @@ class Exit(IntEnum):
 
 
 class Failure(Exception):
-    """An error whose message is the sentence to show."""
+    """An error with a message for the user and an exit code."""
 
     def __init__(self, message: str, code: Exit) -> None:
         super().__init__(message)
@@ -175,7 +174,7 @@ class Failure(Exception):
 
 @contextmanager
 def exit_code_on_error(code: Exit) -> Iterator[None]:
-    """Errors of the values met here are the fault of the data, or of the model file."""
+    """A block whose errors end the command with this exit code."""
     try:
         yield
     except (ValueError, TypeError, OSError) as error:
@@ -184,7 +183,7 @@ def exit_code_on_error(code: Exit) -> Iterator[None]:
         raise Failure(sentence(error), _code(error, code)) from error
 
 
-#: What loading a model file raises.
+#: Errors of loading a model file.
 MODEL_ERRORS = (ChangedClass, CorruptFile, NewerFormat, UnknownClass)
 
 
@@ -195,7 +194,7 @@ def _code(error: BaseException, code: Exit) -> Exit:
 
 
 def explain(error: BaseException) -> tuple[str, Exit]:
-    """The sentence for an error, and the exit code."""
+    """The message for an error, and the exit code."""
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(error)
     if isinstance(error, Failure):
@@ -207,20 +206,20 @@ def explain(error: BaseException) -> tuple[str, Exit]:
     if isinstance(error, MODEL_ERRORS):
         return sentence(error), Exit.MODEL
     if isinstance(error, MemoryError):
-        return "there is not enough memory: use fewer columns or a smaller --block", Exit.DATA
+        return "out of memory: use fewer columns or a smaller --block", Exit.DATA
     if isinstance(error, (OSError, ValueError)):
         return sentence(error), Exit.DATA
     return (
-        f"{type(error).__name__}: {sentence(error)}; this is an error of ovk: please report it with the output of the "
-        f"same command when the environment variable {TRACEBACK_VARIABLE} is set",
+        f"{type(error).__name__}: {sentence(error)}; this is a bug in ovk: set the environment variable "
+        f"{TRACEBACK_VARIABLE}=1, run the command again, and report its output",
         Exit.FAILED,
     )
 
 
 def sentence(error: BaseException) -> str:
-    """The message on one line; for errors of the system the file first."""
+    """The message on one line; for system errors the file name comes first."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         text = f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
         return f"{text}: check the path" if isinstance(error, FileNotFoundError) else text
-    # Functions name their argument first, which nobody has given here.
+    # Some functions name their argument first, which is not an option.
     return " ".join(str(error).removeprefix("path: ").split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""``ovk serve``: models behind an address, predicting and learning."""
+"""``ovk serve``: serve models over HTTP."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from ovk.app.sessions import Interrupted, StopSignals
 def command(
     models: Annotated[list[Path], typer.Argument(help="Model files, served under their names.")],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; one that other machines can reach needs --tokens.")
-    ] = ("127.0.0.1"),
+        str, typer.Option(help="Address to listen on; a non-loopback address requires --tokens.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 8080,
     data: Annotated[
-        Path | None, typer.Option(help="Folder for logs and checkpoints; without it the service only predicts.")
+        Path | None, typer.Option(help="Folder for logs and checkpoints; without it, the service only predicts.")
     ] = None,
     shadow: Annotated[
         list[str] | None,
-        typer.Option(help="Model file that learns the same rows for comparison; with several models MODEL=FILE."),
+        typer.Option(help="Model file that learns the same rows for comparison; with several models, MODEL=FILE."),
     ] = None,
     tokens: Annotated[
-        Path | None, typer.Option(help="File of bearer tokens, lines such as: predict,learn TOKEN")
+        Path | None, typer.Option(help="File of bearer tokens, with lines such as: predict,learn TOKEN")
     ] = None,
     keep_log: Annotated[bool, typer.Option(help="Keep the log of learned rows after checkpoints.")] = False,
     access_log: Annotated[bool, typer.Option(help="Log every request.")] = False,
     *,
     settings: Limits,
 ) -> None:
-    """Serve models over HTTP: predictions, learning that survives a kill, metrics, and a page at /.
+    """Serve models over HTTP: predictions, durable learning, metrics, and a status page at /.
 
-    Speaks the Open Inference Protocol (/v2/models/NAME/infer) and MLflow's scoring protocol (/invocations). Rows sent
-    to /v2/models/NAME/learn are in a log on the disk before the reply goes out; after a kill the log is replayed.
-    SIGTERM and Ctrl-C finish what was accepted, write a checkpoint and exit with 0, or with 1 if it cannot be written.
+    Supports the Open Inference Protocol (/v2/models/NAME/infer) and MLflow's scoring protocol (/invocations). Rows sent
+    to /v2/models/NAME/learn are written to a log on disk before the reply; after a kill, the log is replayed. SIGTERM
+    and Ctrl-C finish accepted requests, write a checkpoint and exit with 0, or with 1 if it cannot be written.
     """
     if tokens is None and not is_loopback(host):
         raise Failure(
-            f"--host {host} can be reached from other machines: give a file of tokens with --tokens, or leave out "
-            "--host to serve this machine only",
+            f"--host: {host} is reachable from other machines and requires --tokens; omit --host to serve this machine "
+            "only",
             Exit.USAGE,
         )
     shadows: dict[str, list[Path]] = {}
@@ -55,7 +55,7 @@ def command(
         if not equals:
             name, file = models[0].stem, one
             if len(models) > 1:
-                raise Failure(f"with several models say whose shadow it is: --shadow {name}={one}", Exit.USAGE)
+                raise Failure(f"--shadow: with several models, name the model, as in {name}={one}", Exit.USAGE)
         shadows.setdefault(name, []).append(Path(file))
     with exit_code_on_error(Exit.MODEL):
         app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=settings, keep_log=keep_log)
@@ -65,13 +65,13 @@ def command(
         logger = logging.getLogger("ovk.app.serve")
         if tokens is not None and tokens.stat().st_mode & 0o044:
             extra = {"file": str(tokens), "remedy": f"chmod 600 {tokens}"}
-            logger.warning("others can read the file of tokens", extra=extra)
+            logger.warning("other users can read the file of tokens", extra=extra)
     try:
-        # Until the server hears of signals by itself.
+        # Until the server installs its own signal handlers.
         with StopSignals() as stop:
             with exit_code_on_error(Exit.MODEL):
                 app.state.server.open()
-            if stop.received is not None:  # in a place that takes no exceptions
+            if stop.received is not None:  # where Python ignored the exception
                 raise Interrupted(stop.received)
             saved = serve(app, host, port, access_log=access_log)
     except OSError as error:
@@ -81,7 +81,7 @@ def command(
     except Interrupted as end:
         if end.signal != signal.SIGTERM:
             raise
-        logger.info("stopped", extra={"reason": "SIGTERM before it was listening"})
+        logger.info("stopped", extra={"reason": "SIGTERM before listening"})
         return
     if not saved:
         raise typer.Exit(int(Exit.FAILED))

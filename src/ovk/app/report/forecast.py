@@ -1,9 +1,8 @@
-"""What follows the last rows of a series."""
+"""Plot of a forecast after the last rows of a series."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,15 +12,14 @@ from ovk.base import Array, as_dates
 from ovk.evaluation import RecentErrors
 from ovk.plotting import BLUE, Display, date_axis, draw_band, shortened
 
-#: Most outputs that get axes of their own.
-PANELS = 12
+#: Maximum number of outputs that are drawn.
+MAX_PANELS = 12
 
 
-@dataclass(eq=False, repr=False)
 class ForecastDisplay(Display):
     """The last outcomes `past` (m, d), followed by forecasts F (steps, d) with their intervals.
 
-    `before` (m,) and `after` (steps,) tell when the rows are: dates, or numbers of rows from the last one on.
+    `before` (m,) and `after` (steps,) are the positions of the rows: dates, or numbers of rows after the last one.
     """
 
     past: Array
@@ -33,25 +31,22 @@ class ForecastDisplay(Display):
     level: float | None = None
 
     @classmethod
-    def from_forecast(
-        cls, forecast: Forecast, recent: RecentErrors, *, rows: int | None = None, axes: Any = None, plot: bool = True
-    ) -> Self:
-        """A forecast after the last `rows` rows, by default three times as many as were forecast."""
+    def from_forecast(cls, forecast: Forecast, recent: RecentErrors) -> Self:
+        """Draw a forecast after three times as many past rows."""
         steps = len(forecast.F)
-        count = min(len(recent.Y), 3 * steps if rows is None else rows)
-        past = recent.Y[len(recent.Y) - count :, :PANELS]
+        count = min(len(recent.Y), 3 * steps)
+        past = recent.Y[len(recent.Y) - count :, :MAX_PANELS]
         before: Any = np.arange(-count, 0) + 1
         after: Any = np.arange(1, steps + 1)
         if forecast.instants is not None and recent.instants is not None:
             instants = recent.instants[len(recent.Y) - count :]
             known = np.isfinite(instants)
             past, before, after = past[known], as_dates(instants[known]), as_dates(forecast.instants)
-        F, widths = forecast.F[:, :PANELS], forecast.widths[:, :PANELS]
-        display = cls(past, F, widths, forecast.outputs[:PANELS], before, after, forecast.level)
-        return display.plot(axes) if plot else display
+        F, widths = forecast.F[:, :MAX_PANELS], forecast.widths[:, :MAX_PANELS]
+        return cls(past, F, widths, forecast.outputs[:MAX_PANELS], before, after, forecast.level).plot()
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw each output on its own axes, below each other."""
+        """Draw each output on its own axes."""
         dated = np.issubdtype(np.asarray(self.after).dtype, np.datetime64)
         d, band = len(self.names), "interval" if self.level is None else f"{100 * self.level:g}% interval"
         for q, panel in enumerate(self._panels(ax, d, 1, (1.0, 1.0), (6.2, 1.9), sharex=True)):
@@ -62,7 +57,7 @@ class ForecastDisplay(Display):
             panel.plot(self.before, self.past[:, q], "k.-", markersize=3, linewidth=0.6, label="outcome")
             panel.plot(self.after, self.F[:, q], color=BLUE, marker=".", markersize=3, linewidth=1.5, label="forecast")
             panel.set_title(shortened(self.names[q], 60), fontsize=10, loc="left")
-        self.axes_[-1].set_xlabel("" if dated else "rows from the last one on")
+        self.axes_[-1].set_xlabel("" if dated else "rows after the last one")
         handles = self.ax_.get_legend_handles_labels()
         self.figure_.legend(*handles, loc="outside upper center", ncols=3, frameon=False)
         return self

@@ -1,4 +1,4 @@
-"""What there is to see of a saved model in one picture."""
+"""One picture of a saved model."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ from ovk.plotting import (
     shortened,
 )
 
-#: Most outputs in a picture.
+#: Maximum number of outputs in a picture.
 MAX_OUTPUTS = 6
 
 
 class ModelPicture(Display):
-    """A learned table in one picture: the last predictions and outcomes, errors, intervals, relevance of the inputs.
+    """The last predictions and outcomes, errors, intervals and relevance of the inputs of a learned table.
 
-    Of classes it shows the accuracy beside the baselines, and which classes are confused.
+    For classes: the accuracy of the model and its baselines, and the confusion matrix.
     """
 
-    def __init__(self, summary: Summary) -> None:
-        self.summary = summary
+    summary: Summary
 
     def plot(self, ax: Any = None) -> ModelPicture:
-        """Draw on a new figure; there are several axes."""
+        """Draw several axes on a new figure; `ax` must be None."""
         if ax is not None:
-            raise ValueError("a picture of a model has several axes of its own: leave ax out")
+            raise ValueError("a picture of a model has several axes: omit ax")
         if not self.summary.task.numeric:
             return self._classes()
         result, recent, found = self.summary.result, self.summary.recent, self.summary.relevance()
@@ -86,7 +85,6 @@ def _curves(model: Any) -> Display:
     return FunctionalPredictionDisplay.from_left_out(model)
 
 
-#: What draws each kind of model.
 _DISPLAYS: dict[type, Callable[[Any], Display]] = {
     LearnedTable: lambda model: ModelPicture(model.summary()).plot(),
     OVKRidgeCV: LeaveOneOutDisplay.from_estimator,
@@ -98,11 +96,10 @@ _DISPLAYS: dict[type, Callable[[Any], Display]] = {
 
 
 def model_display(model: Any) -> Display:
-    """The picture of a model, drawn."""
     for kind, display in _DISPLAYS.items():
         if isinstance(model, kind):
             return display(model)
     raise ValueError(
-        f"there is no picture of {type(model).__name__}: models of `ovk stream` and `ovk fit` have one, and "
-        "OVKRidgeCV, FunctionalRidge(CV), MovKL and OKVAR; for others see ovk.plotting in Python"
+        f"`ovk plot` does not support {type(model).__name__}; it supports models saved by `ovk stream` and `ovk fit`, "
+        "OVKRidgeCV, FunctionalRidge(CV), MovKL and OKVAR"
     )

@@ -1,4 +1,4 @@
-"""The building blocks of a page that is one file: sections, figures, tables."""
+"""Sections, figures and tables of a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ovk.evaluation import ScoreTable, is_share
 from ovk.persistence import replacing
 from ovk.plotting import Display, pyplot
 
-#: Inches of a plot, which a phone shows in natural size; wider ones up to the second width are made as narrow.
-WIDTH, WIDEST = 3.75, 5.6
+#: Width of a plot in inches, which fits a phone; wider plots, up to the second width, are narrowed to it.
+WIDTH, MAX_NARROWED_WIDTH = 3.75, 5.6
 
-#: Pixels of a browser in an inch.
-PIXELS = 96
+#: Pixels per inch in a browser.
+PIXELS_PER_INCH = 96
 
-#: Points of the letters in plots: ticks, labels and legends; titles.
-SMALL, LARGE = 9, 10.5
+#: Font sizes in points: of ticks, labels and legends; of titles.
+LABEL_SIZE, TITLE_SIZE = 9, 10.5
 
-#: The browser itself refuses anything that is not in the file.
+#: The browser rejects everything that is not in the file.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def write_page(path: str | Path, title: str, sections: Sequence[str]) -> Path:
-    """Write a page of these sections, which is complete or not there."""
+    """Write a page of these sections atomically."""
     frame = Template(files("ovk.app.report").joinpath("page.html").read_text(encoding="utf-8"))
     page = frame.substitute(title=escape(title), policy=POLICY, body="\n".join(sections))
     path = Path(path)
@@ -41,19 +41,14 @@ def write_page(path: str | Path, title: str, sections: Sequence[str]) -> Path:
 
 
 def section(name: str, heading: str, body: str, *, half: bool = False) -> str:
-    """A section of a page; two halves that follow each other stand side by side where there is room."""
+    """A section of a page; two consecutive halves are side by side on a wide screen."""
     kind = ' class="half"' if half else ""
     return f'<section id="{name}"{kind}><h2>{escape(heading)}</h2>{body}</section>'
 
 
 def pair(left: str, right: str) -> str:
-    """Two halves of a section, side by side where there is room."""
+    """Two halves of a section, side by side on a wide screen."""
     return f'<div class="pair"><div>{left}</div><div>{right}</div></div>'
-
-
-def paragraphs(lead: str, facts: Sequence[str]) -> str:
-    """The conclusion, and what is to be known beside it."""
-    return f'<p class="lead">{escape(lead)}</p>' + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
 
 
 def grid(figures: Sequence[str]) -> str:
@@ -61,7 +56,7 @@ def grid(figures: Sequence[str]) -> str:
 
 
 def grid_with_legend(displays: Sequence[Display], descriptions: Sequence[str]) -> str:
-    """Figures of the same curves, with one legend above all of them, whose words wrap like others."""
+    """Figures with one common legend above them, as text of the page."""
     entries: dict[str, Any] = {}
     for display in displays:
         axes = display.figure_.axes
@@ -76,12 +71,12 @@ def grid_with_legend(displays: Sequence[Display], descriptions: Sequence[str]) -
 
 
 def _swatch(handle: Any) -> str:
-    """The sign of a legend, without its words."""
+    """The symbol of a legend entry as an image."""
     from matplotlib.collections import PolyCollection
     from matplotlib.patches import Patch
 
     if isinstance(handle, PolyCollection):
-        # matplotlib 3.10 cannot show a band in the legend of another figure.
+        # matplotlib 3.10 cannot draw a band in the legend of another figure.
         handle = Patch(facecolor=tuple(np.asarray(handle.get_facecolor())[0]), linewidth=0)
     drawn = pyplot().figure(figsize=(0.36, 0.16))
     drawn.legend([handle], [""], loc="center", frameon=False, borderpad=0, handletextpad=0, handlelength=2.5)
@@ -89,47 +84,44 @@ def _swatch(handle: Any) -> str:
 
 
 def figure(display: Display | Any, description: str) -> str:
-    """What a display has drawn, or a figure of matplotlib, as an image in its natural size.
-
-    Letters are of the same size in all plots.
-    """
+    """A display, or a matplotlib figure, as an image with the same font sizes as all others."""
     drawn = display.figure_ if isinstance(display, Display) else display
-    _even_out(drawn)
-    # Ticks may change with the layout, and the layout with them.
+    _unify_sizes(drawn)
+    # Ticks and layout depend on each other: lay out twice.
     drawn.draw_without_rendering()
     return f"<figure>{_image(drawn, description)}</figure>"
 
 
 def _image(drawn: Any, description: str) -> str:
-    """A figure as it is; without a description it only repeats what is said beside it."""
+    """A figure as an image; without a description it is decorative."""
     buffer = BytesIO()
-    # Without a date, the same numbers make the same file.
+    # Without a date, equal figures give equal files.
     drawn.savefig(buffer, format="svg", metadata={"Date": None})
     pyplot().close(drawn)
     source = b64encode(buffer.getvalue()).decode("ascii")
-    width = round(PIXELS * drawn.get_figwidth())
+    width = round(PIXELS_PER_INCH * drawn.get_figwidth())
     words = f'alt="{escape(description)}"' if description else 'alt="" role="presentation"'
     return f'<img width="{width}" {words} src="data:image/svg+xml;base64,{source}">'
 
 
-def _even_out(drawn: Any) -> None:
-    """The width of a phone, unless the plot needs more, and one size each for titles, labels and ticks."""
+def _unify_sizes(drawn: Any) -> None:
+    """Set the width of a plot, unless it needs more, and the font sizes."""
     width, height = drawn.get_size_inches()
-    if width <= WIDEST:
+    if width <= MAX_NARROWED_WIDTH:
         drawn.set_size_inches(WIDTH, height if width <= WIDTH else height * WIDTH / width)
     for legend in [one.get_legend() for one in drawn.axes] + drawn.legends:
         for text in [] if legend is None else legend.get_texts():
-            text.set_fontsize(SMALL)
+            text.set_fontsize(LABEL_SIZE)
     for axes in drawn.axes:
-        axes.title.set_fontsize(LARGE)
+        axes.title.set_fontsize(TITLE_SIZE)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.label.set_fontsize(SMALL)
-            axis.offsetText.set_fontsize(SMALL)
-            axis.set_tick_params(labelsize=SMALL)
+            axis.label.set_fontsize(LABEL_SIZE)
+            axis.offsetText.set_fontsize(LABEL_SIZE)
+            axis.set_tick_params(labelsize=LABEL_SIZE)
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
-    """A table of cells that are HTML already; the first `words` columns hold words."""
+    """A table of HTML cells; the first `words` columns contain text, the others numbers."""
 
     def cells(row: Sequence[str], tag: str) -> str:
         kinds = ("" if k < words else ' class="number"' for k in range(len(row)))
@@ -142,7 +134,7 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], word
 
 
 def number(value: float) -> str:
-    """Four digits, of which the last ones may be zeros: numbers below each other have as many.
+    """A number with four significant digits, including trailing zeros.
 
     >>> [number(value) for value in (0.956, 48.66, 25820.3, 0.0, 1.5e9, float("nan"))]
     ['0.9560', '48.66', '25,820', '0', '1.500e+09', '–']
@@ -154,7 +146,6 @@ def number(value: float) -> str:
 
 
 def score_table(scores: ScoreTable) -> str:
-    """A table of scores, the best of each row in bold."""
     rows = []
     for k, (name, values) in enumerate(zip(scores.rows, scores.values.tolist(), strict=True)):
         known = [value for value in values if np.isfinite(value)]

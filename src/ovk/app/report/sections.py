@@ -1,4 +1,4 @@
-"""Sections of a page: predictions and outcomes, intervals, which outputs are related, errors along a stream, drift."""
+"""Sections of a report: predictions and outcomes, intervals, related outputs, errors along a stream, drift."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from ovk.plotting import (
     pyplot,
 )
 
-#: Most outputs with figures of their own; the tables have all of them.
+#: Maximum number of outputs with figures; the tables show all outputs.
 MAX_OUTPUTS_DRAWN = 12
 
-#: Most outputs in the graph of those that go together.
+#: Maximum number of outputs in the graph of related outputs.
 MAX_NODES = 40
 
-#: How far the coverage of an interval may be from its level before a word is said about it.
-TOLERANCE = 0.03
+#: Deviation of the coverage from the level above which the report comments on it.
+COVERAGE_TOLERANCE = 0.03
 
 
 def recent_sections(recent: RecentErrors, outputs: Sequence[str], *, ordered: bool, intervals: str) -> list[str]:
-    """Predictions and outcomes, intervals, and which outputs are related.
+    """Predictions and outcomes, intervals, and related outputs.
 
-    Rows that are not `ordered` in time are drawn as outcomes against predictions. `intervals` says how the intervals of
-    a table were tested; it is empty for streams.
+    Rows that are not `ordered` in time are drawn as outcomes against predictions. `intervals` describes how the
+    intervals of a table were tested; it is empty for streams.
     """
-    heading = "Predictions and outcomes of " + ("rows left out" if intervals else "the last rows")
+    heading = "Predictions and outcomes of " + ("held-out rows" if intervals else "the last rows")
     return [
         section("recent", heading, _rows(recent, outputs, ordered=ordered)),
         section("calibration", "Intervals and residuals", _intervals(recent, outputs, intervals)),
-        section("structure", "Which outputs go together", _structure(recent, outputs)),
+        section("structure", "Related outputs", _structure(recent, outputs)),
     ]
 
 
@@ -55,7 +55,7 @@ def _rows(recent: RecentErrors, outputs: Sequence[str], *, ordered: bool) -> str
     names = outputs[:MAX_OUTPUTS_DRAWN]
     shown = min(len(recent.Y), ROWS)
     words = ("The last predictions and outcomes of {}", "Outcomes of {} against their predictions")[not ordered]
-    text = "<p>Each dot is a row: on the diagonal prediction and outcome agree.</p>"
+    text = "<p>Each dot is a row; on the diagonal, prediction and outcome agree.</p>"
     if ordered:
         text = f"<p>The last {shown} of {len(recent.Y):,} rows.</p>" if shown < len(recent.Y) else ""
     display = RecentDisplay if ordered else ObservedDisplay
@@ -64,7 +64,7 @@ def _rows(recent: RecentErrors, outputs: Sequence[str], *, ordered: bool) -> str
 
 
 def error_section(result: ProgressiveResult | None) -> str:
-    """Errors along the stream, beside those of the baselines; empty for a table."""
+    """Errors of the model and its baselines along the stream; empty for a table."""
     if result is None:
         return ""
     outputs, total = list(result.outputs[:MAX_OUTPUTS_DRAWN]), len(result.outputs)
@@ -73,36 +73,33 @@ def error_section(result: ProgressiveResult | None) -> str:
     for output in outputs:
         _, ax = pyplot().subplots(figsize=(WIDTH, 2.7), layout="constrained")
         displays.append(ProgressiveErrorDisplay.from_result(result, outputs=[output], plot=False).plot(ax))
-    words = [f"Mean squared error of {output} so far, beside baselines" for output in outputs]
+    words = [f"Running mean squared error of {output}, with baselines" for output in outputs]
     return section("errors", "Errors along the stream", more + grid_with_legend(displays, words))
 
 
 def class_sections(summary: Summary) -> list[str]:
-    """Accuracy along a stream, which classes are confused, and how often each was found."""
+    """Accuracy along a stream, confusion matrix, and recall of each class."""
     display = ConfusionDisplay.from_counts(summary.learners[0].confusion, summary.names)
     confusion = figure(display, "Confusion of classes")
     found = score_table(summary.tables[1])
     if summary.result is None:
-        return [section("classes", "The classes", pair(found, grid([confusion])))]
-    curve = figure(ProgressiveErrorDisplay.from_result(summary.result), "Accuracy so far, beside baselines")
+        return [section("classes", "Classes", pair(found, grid([confusion])))]
+    curve = figure(ProgressiveErrorDisplay.from_result(summary.result), "Running accuracy, with baselines")
     return [
         section("errors", "Accuracy along the stream", grid([curve, confusion])),
-        section("classes", "The classes", found, half=True),
+        section("classes", "Classes", found, half=True),
     ]
 
 
 def relevance_section(relevance: Mapping[str, float]) -> str:
-    """How much each column matters, in words and bars."""
     text = (
-        "<p>How much the predictions change when the values of a column are shuffled between rows. This shows what the "
-        "model uses, not what causes what.</p>"
+        "<p>Change in the predictions when a column is shuffled. This measures what the model uses, not causation.</p>"
     )
     body = text + grid([figure(RelevanceDisplay(dict(relevance)).plot(), "Relevance of each column")])
-    return section("relevance", "Which inputs matter", body, half=True)
+    return section("relevance", "Relevance of the inputs", body, half=True)
 
 
-#: How the intervals of a stream are tested.
-TESTED_ALONG = "As soon as there were enough errors of earlier rows, predictions had intervals made from them."
+STREAM_INTERVALS = "Intervals were computed from the errors of earlier rows, as soon as there were enough of them."
 
 
 def _intervals(recent: RecentErrors, outputs: Sequence[str], measured: str) -> str:
@@ -110,37 +107,36 @@ def _intervals(recent: RecentErrors, outputs: Sequence[str], measured: str) -> s
         return "<p>Too few rows to test intervals.</p>"
     display = CalibrationDisplay.from_recent(recent, names=list(outputs))
     text = (
-        f"<p>{escape(measured or TESTED_ALONG)} The curves "
-        "show how often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide. "
-        "Bars are two standard errors: with few rows, points lie off the diagonal by chance.</p>"
-        f"<p>{escape(_verdict(recent, outputs, stream=not measured))}</p>"
+        f"<p>{escape(measured or STREAM_INTERVALS)} The curves show how often the interval contained the outcome: "
+        "below the diagonal, intervals were too narrow; above it, too wide. Bars are two standard errors: with few "
+        "rows, points deviate from the diagonal by chance.</p>"
+        f"<p>{escape(_coverage_comment(recent, outputs, stream=not measured))}</p>"
     )
     residuals = ResidualDisplay.from_recent(recent, names=list(outputs))
     coverage = figure(display, "Coverage of intervals against their level")
     return text + grid([coverage, figure(residuals, "Residuals of each output")])
 
 
-def _verdict(recent: RecentErrors, outputs: Sequence[str], *, stream: bool) -> str:
-    """Whether the intervals kept their level, and what to do if not."""
+def _coverage_comment(recent: RecentErrors, outputs: Sequence[str], *, stream: bool) -> str:
+    """Whether the coverage agrees with the level, and a remedy if not."""
     shown = recent.shown
     level, coverage, tested, _ = shown
-    # Beyond chance, and by more than anybody would mind.
-    far = np.maximum(TOLERANCE, 3 * np.sqrt(level * (1 - level) / np.maximum(tested, 1)))
+    # Statistically significant, and large enough to matter.
+    far = np.maximum(COVERAGE_TOLERANCE, 3 * np.sqrt(level * (1 - level) / np.maximum(tested, 1)))
     off = [q for q in range(len(outputs)) if abs(coverage[q] - level) > far[q]]
     if not off:
-        return f"Intervals of {shown.percent} contained about as many outcomes as they should."
-    found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
+        return f"The coverage of the {shown.percent} intervals agrees with their level."
     if not stream:
-        why = "rows left out differ among each other more than by chance"
-        return f"Intervals of {shown.percent} contained {found}: {why}."
-    if any(coverage[q] < level for q in off):
+        cure = "errors change along the held-out rows by more than chance"
+    elif any(coverage[q] < level for q in off):
         cure = (
-            "errors changed along the rows, faster than intervals made from the last errors follow. In Python, the "
-            f"intervals of progressive(..., intervals={level:g}) follow them row by row"
+            "errors changed along the rows, faster than the intervals adapt. In Python, the intervals of "
+            f"progressive(..., intervals={level:g}) adapt row by row"
         )
     else:
-        cure = "errors have become smaller along the rows: later intervals will be narrower"
-    return f"Intervals of {shown.percent} contained {found}: {cure}."
+        cure = "errors have decreased along the rows; later intervals will be narrower"
+    found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
+    return f"{shown.percent} intervals contained {found}: {cure}."
 
 
 def _structure(recent: RecentErrors, outputs: Sequence[str]) -> str:
@@ -151,7 +147,7 @@ def _structure(recent: RecentErrors, outputs: Sequence[str]) -> str:
     if len(names) == 2:
         return (
             f"<p>The correlation of {escape(names[0])} and {escape(names[1])} is {outcomes[0, 1]:.2f}, that of their "
-            f"errors {errors[0, 1]:.2f}: what is left in the errors is information that the model has not used.</p>"
+            f"errors {errors[0, 1]:.2f}. Correlation in the errors is information that the model has not used.</p>"
         )
     figures = []
     for what, correlations in (("outcomes", outcomes), ("errors", errors)):
@@ -161,14 +157,14 @@ def _structure(recent: RecentErrors, outputs: Sequence[str]) -> str:
     few = outcomes[:MAX_NODES, :MAX_NODES]
     figures.append(figure(OutputGraphDisplay(few, names[:MAX_NODES]).plot(), "Graph of the outputs"))
     text = (
-        "<p>Outputs whose outcomes are correlated can help to predict each other. Correlation that is left in the "
-        "errors is information that the model has not used.</p>"
+        "<p>Outputs with correlated outcomes can help to predict each other. Correlation in the errors is information "
+        "that the model has not used.</p>"
     )
     return text + grid(figures)
 
 
 def _correlation(A: Array) -> Array:
-    """(d, d) correlations over the rows where both are known; 0 where there are too few."""
+    """(d, d) correlations over the rows where both outputs are known; 0 if there are too few."""
     d = A.shape[1]
     result = np.eye(d)
     for i in range(d):
@@ -180,30 +176,27 @@ def _correlation(A: Array) -> Array:
     return result
 
 
-# What a report says of drift.
-
-#: Most outputs whose shrinking windows are told in words.
-MAX_OUTPUTS_NAMED = 4
-#: What the pictures of a report show, with their heights.
-PANELS = (("Recent losses and alarms", 2.8), ("Weights of the experts", 3.9), ("Effective windows", 3.1))
-#: What a report says of the picture.
+#: Maximum number of outputs whose shrinking windows are listed.
+MAX_OUTPUTS_LISTED = 4
+#: Titles of the figures about drift, with their heights in inches.
+DRIFT_PANELS = (("Recent losses and alarms", 2.8), ("Weights of the experts", 3.9), ("Effective windows", 3.1))
 LOSSES = (
-    "Each point of the curve is the mean loss of the rows since the point before it. Dashed vertical lines are alarms "
-    "of the Page-Hinkley test: losses have risen."
+    "Each point is the mean loss since the previous point. Dashed vertical lines are alarms of the Page-Hinkley test, "
+    "which detects rising losses."
 )
 EXPERTS = (
-    " Beside it, how much weight each expert had, and how many rows the learner effectively looked back on: the window "
-    "shrinks when the data change."
+    " The other figures show the weight of each expert, and the effective window: the number of past rows that the "
+    "learner uses, which shrinks when the data change."
 )
 
 
 def drift_section(result: ProgressiveResult | None) -> str:
-    """The section of a report about drift; empty for a table, and where the stream was too short."""
+    """The section about drift; empty for a table or a short stream."""
     if result is None or result.drift is None or len(result.drift.rows) < 2:
         return ""
     text = LOSSES + (EXPERTS if len(result.drift.experts) else "")
     display = DriftDisplay.from_result(result, plot=False)
-    names = PANELS if len(result.drift.experts) else PANELS[:1]
+    names = DRIFT_PANELS if len(result.drift.experts) else DRIFT_PANELS[:1]
     axes = [pyplot().subplots(figsize=(WIDTH, height), layout="constrained")[1] for _, height in names]
     display.plot(axes)
     for ax in axes:
@@ -217,37 +210,32 @@ def drift_section(result: ProgressiveResult | None) -> str:
 
 
 def _advice(drift: DriftResult, outputs: Sequence[str]) -> str:
-    """What the alarms and the windows mean, and what to do."""
+    """What the alarms and the windows mean, and a remedy."""
     shrunk = _shrunk(drift, outputs)
     if not drift.alarms:
-        calm = "There was no alarm: the losses did not rise for long."
-        return f"{calm} But {shrunk}" if shrunk else calm
+        return f"No drift alarm was raised. {shrunk}".rstrip()
     several = len(drift.alarms) > 1
     times = f"There were {len(drift.alarms)} alarms, the last" if several else "There was one alarm,"
     if len(drift.experts):
-        cure = "The model follows changes by itself; if the losses stay high, look for an input that is missing."
+        cure = "The model adapts to drift; if the losses stay high, an input may be missing."
     else:
         cure = (
-            "Look at what happened in the data there. If the losses stay high after it, use a model that forgets "
-            "(ovk stream without --model), or learn again from the later rows."
+            "Check the data there. If the losses stay high, use a model that adapts to drift (ovk stream without "
+            "--model), or learn only the later rows."
         )
-    worse = f"{times} at row {drift.alarms[-1]:,}: from about there the predictions became worse. {cure}"
-    return f"{worse} {shrunk[0].upper()}{shrunk[1:]}" if shrunk else worse
+    return f"{times} at row {drift.alarms[-1]:,}, where predictions became worse. {cure} {shrunk}".rstrip()
 
 
 def _shrunk(drift: DriftResult, outputs: Sequence[str]) -> str:
-    """Which effective windows shrank a lot, and when; empty if none did."""
+    """A sentence about the effective windows that shrank, empty if none did."""
     found = drift.shrunk()
     if not found:
         return ""
-    told: list[str] = []
-    for one in found[:MAX_OUTPUTS_NAMED]:
+    listed: list[str] = []
+    for one in found[:MAX_OUTPUTS_LISTED]:
         name = f" of {outputs[one.output]}" if drift.windows.shape[1] > 1 and one.output < len(outputs) else ""
-        subject = f"that{name}" if told else f"the effective window{name} shrank"
-        told.append(f"{subject} from {one.before:,.0f} to {one.after:,.0f} rows by row {one.row:,}")
-    rest = len(found) - MAX_OUTPUTS_NAMED
-    more = f", and those of {rest} more outputs as well" if rest > 0 else ""
-    return (
-        f"{', '.join(told)}{more}: experts that forget had become better, which is the learner's own sign that the "
-        "data changed."
-    )
+        subject = f"that{name}" if listed else f"The effective window{name} shrank"
+        listed.append(f"{subject} from {one.before:,.0f} to {one.after:,.0f} rows by row {one.row:,}")
+    rest = len(found) - MAX_OUTPUTS_LISTED
+    more = f", and those of {rest} more outputs" if rest > 0 else ""
+    return f"{', '.join(listed)}{more}: forgetting experts became better, which indicates that the data changed."

@@ -1,4 +1,4 @@
-"""One HTML file that tells what was learned. It needs no network and runs no script."""
+"""The report of a result or a model: one self-contained HTML file without scripts."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from ovk._version import __version__
-from ovk.app.report.page import figure, grid, number, pair, paragraphs, score_table, section, share, table, write_page
+from ovk.app.report.page import figure, grid, number, pair, score_table, section, share, table, write_page
 from ovk.app.report.sections import class_sections, drift_section, error_section, recent_sections, relevance_section
 from ovk.app.sessions import LearnedTable, Summary, bad_rows_note, result_summary
 from ovk.app.tables import UNUSED
 from ovk.evaluation import ProgressiveResult
 from ovk.plotting import SupportDisplay, pyplot
 
-#: Most columns of a table beside the text.
-MAX_COLUMNS_BESIDE = 4
+#: Maximum number of columns of a table next to the text.
+MAX_COLUMNS_NEXT_TO_TEXT = 4
 
-#: Most columns in the summary of the data.
+#: Maximum number of columns in the summary of the data.
 MAX_COLUMNS_LISTED = 40
 
 
@@ -28,21 +28,30 @@ def report(
     what: ProgressiveResult | LearnedTable | Summary,
     path: str | Path,
     *,
-    title: str = "What was learned",
+    title: str = "Results",
     notes: Sequence[str] = (),
 ) -> Path:
-    """Write a report of a progressive evaluation, or of a learned table: one HTML file that needs no network.
+    """Write a report as one self-contained HTML file: scores, figures, intervals and settings.
 
     Parameters
     ----------
-    what : what `progressive` returned; what was learned from a file, a `Session` or a `TableModel`; or a `Summary`
-    path : the file to write
-    title : its heading
-    notes : sentences to put first
+    what : ProgressiveResult, Session, TableModel or Summary
+        The result of `progressive`, or a model learned from a file.
+    path : str or Path
+        The file to write.
+    title : str, default "Results"
+        Heading of the page.
+    notes : sequence of str, default ()
+        Sentences to put first.
 
     Returns
     -------
-    the path
+    Path
+        The path of the file.
+
+    See Also
+    --------
+    progressive, fit_file
 
     Examples
     --------
@@ -69,12 +78,11 @@ def _summary(what: object) -> Summary:
         return what.summary()
     if not isinstance(what, ProgressiveResult):
         raise TypeError(
-            f"there is no page of {type(what).__name__}. What `progressive` returns has one, report(progressive(model, "
-            "X, Y), path), and so does a file that was learned as a whole: report(ovk.fit_file(file, targets), path), "
-            "or `ovk fit --report`. Pictures of an estimator are in ovk.plotting, and `ovk plot --out model.png`"
+            f"report() does not support {type(what).__name__}. Pass the result of fit_file() or progressive(); "
+            "ovk.plotting has plots of estimators"
         )
     if len(what.rows) == 0:
-        raise ValueError("the result holds no errors, since its stream had no rows: there is nothing to report")
+        raise ValueError("the result has no errors to report: its stream had no rows")
     return result_summary(what)
 
 
@@ -85,7 +93,7 @@ def _sections(summary: Summary, notes: Sequence[str]) -> list[str]:
     first, *others = "", ""
     if recent is not None:
         first, *others = recent_sections(recent, summary.targets, ordered=summary.ordered, intervals=summary.intervals)
-    sections = [section("summary", "In short", _in_short(summary, notes)), first]
+    sections = [section("summary", "Summary", _overview(summary, notes)), first]
     if not summary.task.numeric:
         sections += [*class_sections(summary), matters, drift_section(result)]
     else:
@@ -95,11 +103,11 @@ def _sections(summary: Summary, notes: Sequence[str]) -> list[str]:
         growth = grid([figure(SupportDisplay.from_result(result), "Growth")])
         sections.append(section("growth", "Size of the model", growth))
     if summary.columns:
-        sections.append(section("data", "The data", _data(summary), half=True))
+        sections.append(section("data", "Data", _data(summary), half=True))
     return [*sections, section("settings", "Settings and versions", _settings(summary), half=True)]
 
 
-def _in_short(summary: Summary, notes: Sequence[str]) -> str:
+def _overview(summary: Summary, notes: Sequence[str]) -> str:
     unused = (pair for pair in summary.readings.items() if pair[1].startswith(UNUSED))
     facts = [
         *notes,
@@ -108,12 +116,12 @@ def _in_short(summary: Summary, notes: Sequence[str]) -> str:
         *(f"Column {name!r} is not used: {reading.removeprefix(UNUSED)}." for name, reading in unused),
         *summary.warnings,
     ]
-    text = paragraphs(summary.conclusion, facts)
-    # The table of the classes has a section of its own.
+    text = f'<p class="lead">{escape(summary.conclusion)}</p>' + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
+    # The table of the classes has its own section.
     tables = summary.tables if summary.task.numeric else summary.tables[:1]
     scores = "".join(map(score_table, tables)) + (f"<p>{escape(summary.note)}</p>" if summary.note else "")
-    beside = max(len(one.columns) for one in tables) <= MAX_COLUMNS_BESIDE
-    return pair(text, scores) if beside else text + scores
+    narrow = max(len(one.columns) for one in tables) <= MAX_COLUMNS_NEXT_TO_TEXT
+    return pair(text, scores) if narrow else text + scores
 
 
 def _sentence(words: str) -> str:
@@ -121,18 +129,18 @@ def _sentence(words: str) -> str:
 
 
 def _data(summary: Summary) -> str:
-    # Most columns are inputs: only the others say what they are, so that a phone has room for the numbers.
+    # Only columns that are not inputs show their role, which leaves more room for the numbers.
     rows = [
         [escape(name if role == "input" else f"{name} ({role})"), share(seen, 1), number(mean), number(spread)]
         for name, role, seen, mean, spread in summary.columns[:MAX_COLUMNS_LISTED]
     ]
     rest = len(summary.columns) - MAX_COLUMNS_LISTED
     more = f"<p>{rest:,} more columns.</p>" if rest > 0 else ""
-    return table("Columns", ["column", "known", "mean", "standard deviation"], rows) + more
+    return table("", ["column", "observed", "mean", "standard deviation"], rows) + more
 
 
 def _settings(summary: Summary) -> str:
-    """What was chosen, and the versions of what ran."""
+    """The settings, and the versions of the software."""
     import scipy
     import sklearn
 

@@ -1,7 +1,7 @@
-"""Sessions over partitions of a stream, such as those of a topic, that become one.
+"""Merging of sessions over partitions of a stream, such as those of a topic.
 
-Sums over the same features of rows that were scaled alike add up exactly. So a session that is to be merged takes
-columns, scaling, kernel and features from another one (`start_from`), and learns none of them from its own rows.
+Sums over the same features of identically scaled rows add up exactly. A session to be merged therefore copies columns,
+scaling, kernel and features from another one (`start_from`) instead of learning them from its own rows.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ from ovk.online import PKAWV
 
 
 def start_from(template: Session, records: Records) -> StreamRun:
-    """Begin a session with the columns, scaling, kernel and features of another one, and with none of its rows.
+    """Start a session with the columns, scaling, kernel and features of a template, but none of its rows.
 
-    Both may be merged later (`merge_sessions`). There is no warm-up: every row is predicted before it is learned, the
-    first ones by the mean of the other session's warm-up.
+    There is no warm-up: the first rows are predicted by the mean of the template's warm-up.
     """
     model = template.evaluator.model
     if not isinstance(model, PKAWV):
         raise ValueError(
-            f"a session starts from another to be merged with it, and {type(model).__name__} cannot be merged: learn "
-            "with --model pkawv, or give each partition a session of its own"
+            f"a template must be mergeable, and {type(model).__name__} is not: learn it with --model pkawv, or learn "
+            "separate sessions without a template"
         )
     learner = clone(model).set_params(kernel=model.kernel_)
     p, d = len(template.evaluator.features), len(template.evaluator.outputs)
     nothing = Chunk(np.empty((0, p)), np.empty((0, d)), template.evaluator.features, template.evaluator.outputs)
     scaling, preparation = copy.deepcopy((template.evaluator.scaling, template.preparation))
-    # There are no earlier rows to look back at.
+    # There are no earlier rows.
     preparation.lags_, preparation.instants_ = clone(preparation.lags_), np.empty(0)
     session = Session(
         clone(template.settings),
@@ -50,11 +49,25 @@ def start_from(template: Session, records: Records) -> StreamRun:
 
 
 def merge_sessions(sessions: Iterable[Session]) -> Session:
-    """One session that has learned the rows of all, as if those of the later ones came last.
+    """Merge sessions into one that has learned the rows of all, in the order of the sessions.
 
-    All but the first must have it as their template (``learn(template=)``, ``ovk stream --template``). Models and
-    errors add up exactly, in a fixed binary tree; intervals are made from the last rows of all. The result predicts, is
-    served, and goes on with another file (`continue_with`); the merged sessions are left as they are.
+    All sessions but the first must use the first as their template (``learn(template=)``, ``ovk stream --template``).
+    Models and errors add up exactly, in a fixed binary tree; intervals are computed from the last rows of all sessions.
+    The result can predict, be served, and continue with another file; the merged sessions do not change.
+
+    Parameters
+    ----------
+    sessions : iterable of Session
+        The sessions to merge.
+
+    Returns
+    -------
+    Session
+        The merged session.
+
+    See Also
+    --------
+    learn, Session
 
     Examples
     --------
@@ -77,16 +90,16 @@ def merge_sessions(sessions: Iterable[Session]) -> Session:
 
 def _merged(one: Session, two: Session) -> Session:
     if one.settings.classify or two.settings.classify:
-        raise ValueError("sessions of classes cannot be merged: give each partition a session of its own")
+        raise ValueError("sessions with classes cannot be merged")
     if names := one.settings.differences(two.settings):
-        raise ValueError(f"sessions to be merged must have the same settings: {', '.join(names)} differ")
+        raise ValueError(f"sessions to merge must have the same settings; {', '.join(names)} differ")
     evaluator, recent, moments = copy.deepcopy((one.evaluator, one.recent, one.moments))
     try:
         evaluator.merge(two.evaluator)
     except ValueError as error:
         raise ValueError(
-            f"{error}; sessions can be merged if all start from the first: ovk stream --template, in Python "
-            "learn(template=)"
+            f"{error}; sessions can be merged if the first is the template of the others (ovk stream --template, in "
+            "Python learn(template=))"
         ) from error
     recent.merge(two.recent)
     moments.merge(two.moments)

@@ -1,4 +1,4 @@
-"""Predictions of rows: how they are made, written as columns, and kept in files that a checkpoint can trust."""
+"""Predictions of rows, their columns, and folders of predictions that match a checkpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ovk.base import Array, Indices, as_dates, read_numbers
 from ovk.evaluation import CLASSIFICATION, REGRESSION, RecentErrors, Standardised, rows_needed
 from ovk.persistence import remove_leftovers, replacing
 
-#: Bad rows that are remembered with what is wrong in them; of the others only the number.
+#: Maximum number of bad rows kept with their faults; the others are only counted.
 MAX_BAD_ROWS_KEPT = 200
 
 
@@ -31,11 +31,10 @@ class Predictions(NamedTuple):
     """Predictions of rows: numbers, or probabilities of classes.
 
     rows : number of each row in its file
-    F : (n, d) predictions; of classes the (n, K) probabilities of the labels, nan in rows that were skipped
-    widths : (n, d) half widths of their intervals, or (d,) if all are the same; infinite before enough was seen; None
-        for classes
-    Y : (n, d) outcomes, nan where missing; of classes (n, 1) numbers of the labels; None if the table has none
-    instants : (n,) when the rows were, in seconds since 1970, nan where not known; None for a table without times
+    F : (n, d) predictions; for classes (n, K) probabilities of the labels, nan in rows that were skipped
+    widths : (n, d) or (d,) half widths of the intervals, infinite after too few rows; None for classes
+    Y : (n, d) outcomes, nan where missing; for classes (n, 1) numbers of the labels; None if the table has none
+    instants : (n,) times of the rows in seconds since 1970, nan where unknown; None for a table without times
     labels : the K labels of classes; None for numbers
     """
 
@@ -53,10 +52,10 @@ class Predictions(NamedTuple):
 
 
 class RowPredictor:
-    """Predicts the rows of a table, in their order, by what was learned, which stays as it is.
+    """Predicts the rows of a table in order, without changing the model.
 
-    Outputs that stand in the rows serve as lags of the rows after them: the preparation is a copy. `n_bad` rows so far
-    had unreadable cells; `bad_rows` are the first of them.
+    Outputs in the rows are lags of the following rows: the preparation is a copy. `n_bad` rows so far had unreadable
+    cells; `bad_rows` are the first of them.
     """
 
     def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: RecentErrors) -> None:
@@ -66,12 +65,12 @@ class RowPredictor:
         self.bad_rows: list[tuple[int, str]] = []
 
     def bind(self, names: Sequence[str], label: str) -> RowPredictor:
-        """Say in which order the columns of the batches to come stand; targets may be missing."""
+        """Set the order of the columns in the next batches; targets may be missing."""
         self.preparation.bind(names, label, predict=True)
         return self
 
     def with_model(self, model: Any) -> Callable[[Array], Array]:
-        """(n, d) outputs, or (n, K) probabilities, of inputs (n, p) by another model of the same kind."""
+        """A function from inputs (n, p) to outputs (n, d), or probabilities (n, K), by another model."""
 
         def predict(X: Array) -> Array:
             scaled = self._scaling.scale_inputs(X)
@@ -82,11 +81,11 @@ class RowPredictor:
         return predict
 
     def outputs(self, X: Array) -> Array:
-        """(n, d) outputs of inputs (n, p), in the original units; of classes (n, K) probabilities of the labels."""
+        """(n, d) outputs of inputs (n, p) in the original units; for classes (n, K) probabilities of the labels."""
         return self.with_model(self._model)(X)
 
     def predict(self, batch: Batch, level: float | None = None) -> Predictions:
-        """Predict rows, numbers with intervals of that level, by default of the level that was learned with."""
+        """Predict rows; `level` is that of the intervals, by default the level of the settings."""
         rows: Prepared = self.preparation.prepare(batch)
         self.n_bad += len(rows.bad)
         self.bad_rows += rows.bad[: MAX_BAD_ROWS_KEPT - len(self.bad_rows)]
@@ -97,26 +96,23 @@ class RowPredictor:
             widths = self.recent.widths(self.recent.level if level is None else level)
         count = len(rows.chunk.targets) if labels is None else len(labels)
         F = self.outputs(rows.chunk.X) if len(rows.rows) else np.empty((0, count))
-        Y = rows.chunk.Y if self.preparation.knows_outputs() else None
+        Y = rows.chunk.Y if self.preparation.has_targets() else None
         return Predictions(rows.rows, F, widths, Y, rows.instants, labels)
 
 
-# Predictions as columns with names: lines of CSV, objects of JSON lines, a Parquet file.
-
-#: Beginnings of a name that spreadsheets take for a formula.
+#: Prefixes of a cell that spreadsheets interpret as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class PredictionColumns:
-    """The columns of predictions: row, time, and for each output its prediction, the ends of its interval, its outcome.
+    """The columns of predictions: row, time, and for each output its prediction, interval and outcome.
 
-    Of classes there are the label, its probability, those of all labels, and the outcome. The labels with a column are
-    those that were known from the first rows; one that came later may be predicted like them, and its probability is
-    what theirs leave.
+    For classes: the label, its probability, the probabilities of all labels of the first rows, and the outcome. A label
+    that occurs first in later rows can be predicted, but has no column.
 
-    In CSV, predictions have 7 digits and outcomes up to 9, what is not known is an empty cell, and a name that a
-    spreadsheet would run as a formula begins with a quotation mark. `first` is the name of the first column, the number
-    of a row; `keep` has the columns of the file that are copied before it, by name, with their places in a batch.
+    In CSV, predictions have 7 digits and outcomes up to 9, unknown values are empty cells, and a name that a
+    spreadsheet would run as a formula gets an apostrophe as prefix. `first` is the name of the first column, the number
+    of a row; `keep` maps columns of the file that are copied before it to their positions in a batch.
     """
 
     def __init__(
@@ -143,13 +139,13 @@ class PredictionColumns:
             names.insert(1, "probability")
         self.names = [*self._keep, first, *(["time"] if timed else []), *names]
         kept = [safe_text(name) for name in self._keep]
-        self.header = csv_line([*kept, *(shown_name(name) for name in self.names[len(kept) :])])
+        self.header = csv_line([*kept, *(escape_formula(name) for name in self.names[len(kept) :])])
         self._forms = [*["%s"] * len(kept), "%d", *(["%s"] if timed else []), *forms * len(self.outputs)]
 
     def values(self, found: Predictions, batch: Batch | None = None) -> list[Any]:
-        """(n,) arrays of the columns, in the order of the names: unknown numbers are not finite, labels None.
+        """(n,) arrays in the order of the names; unknown numbers are not finite, unknown labels are None.
 
-        `batch` are the rows of the file, where columns of it are kept.
+        `batch` are the rows of the file, of which columns are copied.
         """
         n = len(found.rows)
         columns = [] if batch is None else [_as_array(batch.columns[place]) for place in self._keep.values()]
@@ -170,13 +166,13 @@ class PredictionColumns:
         return columns
 
     def lines(self, *found: Any) -> Iterator[str]:
-        """A line of CSV for each row of `Predictions`, with their batch where columns of it are kept."""
+        """A line of CSV for each row; the arguments are those of `values`."""
         pairs = [_csv_cells(*pair) for pair in zip(self.values(*found), self._forms, strict=True)]
         line = ",".join(form for _, form in pairs) + "\n"
         return (line % cells for cells in zip(*(cells for cells, _ in pairs), strict=True))
 
     def objects(self, found: Predictions, batch: Batch | None = None) -> Iterator[dict[str, Any]]:
-        """An object for each row, with one of its own for each output; what is not known is None."""
+        """A dict for each row, with a nested dict for each output; unknown values are None."""
         columns = [_json_cells(column) for column in self.values(found, batch)]
         lead = len(self._keep) + 1 + self._timed
         names = ["prediction", "low", "high", *(["outcome"] if self._outcomes else [])]
@@ -191,20 +187,19 @@ class PredictionColumns:
             yield {**dict(zip(self.names[:lead], cells, strict=False)), **outputs}
 
     def arrays(self, *found: Any) -> dict[str, Any]:
-        """(n,) arrays by the names of the columns, nan where nothing is known; kept cells are as in the file."""
+        """(n,) arrays by the names of the columns."""
         return dict(zip(self.names, self.values(*found), strict=True))
 
     def table(self, *found: Any) -> Any:
-        """A table of pyarrow."""
+        """A pyarrow table."""
         with required("Parquet files", "files"):
             import pyarrow as arrow
-        # By position: an output may be called "row". Not finite is not known, as in CSV.
+        # By position: an output may be named "row".
         columns = [_arrow_column(arrow, column) for column in self.values(*found)]
         return arrow.Table.from_arrays(columns, names=self.names)
 
 
 def _as_array(cells: Sequence[Any]) -> Any:
-    """(n,) cells, of texts or of whatever they are."""
     if all(isinstance(cell, str) for cell in cells):
         return np.array(list(cells), dtype=np.str_)
     array = np.empty(len(cells), dtype=object)
@@ -213,12 +208,12 @@ def _as_array(cells: Sequence[Any]) -> Any:
 
 
 def _labels(labels: list[str], codes: Indices) -> Any:
-    """(n,) labels by their numbers, None for -1."""
+    # None for the code -1.
     return np.array([*labels, None], dtype=object)[codes]
 
 
 def _csv_cells(values: Any, form: str) -> tuple[list[Any], str]:
-    """The cells of a column, and how each is written: as text where one is not known."""
+    """The cells of a column and the format of each: text if any is unknown."""
     if values.dtype.kind == "f":
         known = np.isfinite(values)
         if known.all():
@@ -233,7 +228,6 @@ def _csv_cells(values: Any, form: str) -> tuple[list[Any], str]:
 
 
 def _json_cells(values: Any) -> list[Any]:
-    """The cells of a column, None where one is not known."""
     if values.dtype.kind == "M":
         return [None if text == "NaT" else text for text in np.datetime_as_string(values).tolist()]
     if values.dtype.kind == "f":
@@ -250,39 +244,32 @@ def _arrow_column(arrow: Any, values: Any) -> Any:
 
 
 def csv_line(cells: Sequence[Any]) -> str:
-    """A line of CSV, quoted where that is needed."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()
 
 
-def shown_name(name: str) -> str:
-    """A name that no spreadsheet runs as a formula."""
-    return f"'{name}" if name.startswith(_FORMULA) else name
+def escape_formula(cell: str) -> str:
+    """A cell that no spreadsheet runs as a formula."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 def safe_text(cell: str) -> str:
-    """A cell that no spreadsheet runs as a formula; -1 is a number, and no formula.
-
-    >>> safe_text("=1+1"), safe_text("-1")
-    ("'=1+1", '-1')
-    """
-    return cell if not read_numbers([cell]).bad[0] else shown_name(cell)
+    # -1 is a number, not a formula.
+    return cell if not read_numbers([cell]).bad[0] else escape_formula(cell)
 
 
-# The rows of a whole file, with what could not be read in it or was never learned.
+#: Rows of a file that are predicted at a time.
+PREDICTED_BLOCK = 4096
 
-#: Rows read at a time.
-BLOCK = 4096
-
-#: Unknown words of a column that are named.
-MAX_WORDS_NAMED = 5
+#: Maximum number of unknown words of a column that a warning lists.
+MAX_WORDS_LISTED = 5
 
 
 class FilePredictions:
-    """The rows of an opened file with their predictions, batch by batch, once; `columns` say how they are written.
+    """Iterates once over the batches of an opened file and their predictions; `columns` describes the predictions.
 
-    The `model` is a `LearnedTable`, the other arguments are those of its `predict_file`.
+    `model` is a `LearnedTable`; the other arguments are those of its `predict_file`.
     """
 
     def __init__(
@@ -293,15 +280,15 @@ class FilePredictions:
         self._preparation: Preparation = self._predictor.preparation
         find_columns(keep, records.names, records.label)
         places = {name: list(records.names).index(name) for name in keep}
-        self.columns = model.prediction_columns(outcomes=self._preparation.knows_outputs(), keep=places)
+        self.columns = model.prediction_columns(outcomes=self._preparation.has_targets(), keep=places)
         for name in keep:
             if self.columns.names.count(name) > 1:
-                raise ValueError(f"keep {name!r}: the predictions have a column of that name already")
+                raise ValueError(f"keep {name!r} clashes with a column of the predictions")
         self._unknown: dict[str, Counter[str]] = {}
 
     def __iter__(self) -> Iterator[tuple[Predictions, Batch]]:
         total = 0
-        for batch in self._records.batches(BLOCK):
+        for batch in self._records.batches(PREDICTED_BLOCK):
             found = self._predictor.predict(batch, self._level)
             total += len(batch.rows) + len(batch.bad)
             if self._predictor.n_bad:
@@ -312,7 +299,7 @@ class FilePredictions:
             yield found, batch
 
     def warnings(self) -> list[str]:
-        """What was unreadable or unknown in the rows so far, in sentences."""
+        """Sentences about unreadable cells, unknown words and unknown intervals in the rows so far."""
         predictor = self._predictor
         return [
             *([bad_rows_note(predictor.n_bad, predictor.bad_rows)] if predictor.n_bad else []),
@@ -321,7 +308,6 @@ class FilePredictions:
         ]
 
     def _unknown_intervals(self) -> Iterator[str]:
-        """Of which outputs the intervals are unknown, for want of errors."""
         settings, recent = self._model.settings, self._model.recent
         if settings.classify:
             return
@@ -329,34 +315,29 @@ class FilePredictions:
         unknown = ~np.isfinite(recent.widths(level))
         if unknown.any():
             names = ", ".join(repr(str(name)) for name in np.asarray(self._preparation.targets)[unknown])
-            of = "errors of rows that were not learned yet" if settings.groups is None else "groups"
+            of = "errors on unseen rows" if settings.groups is None else "groups"
             yield (
-                f"Intervals of {100 * level:g}% need at least {rows_needed(level):,} {of}, and there are fewer for "
-                f"{names}: their bounds are empty. Learn more rows, or ask for a lower level (level, --level)."
+                f"{100 * level:g}% intervals require at least {rows_needed(level):,} {of}: the bounds of {names} are "
+                "empty. Learn more rows, or pass a lower level (level, --level)."
             )
 
 
 def _unknown_words(name: str, words: Counter[str]) -> str:
-    """Which words of a column of categories were never learned."""
-    more = ", ..." if len(words) > MAX_WORDS_NAMED else ""
-    shown = ", ".join(repr(word[:40]) for word, _ in words.most_common(MAX_WORDS_NAMED)) + more
+    more = ", ..." if len(words) > MAX_WORDS_LISTED else ""
+    shown = ", ".join(repr(word[:40]) for word, _ in words.most_common(MAX_WORDS_LISTED)) + more
     rows = words.total()
-    some = f"{rows:,} row{'s' if rows > 1 else ''}"
     return (
-        f"Column {name!r} holds {shown} in {some}, which {'is' if len(words) == 1 else 'are'} not among the categories "
-        f"that were learned: {'these rows were' if rows > 1 else 'this row was'} predicted without a category."
+        f"Column {name!r} contains categories that were never learned ({shown}) in {rows:,} "
+        f"row{'s' if rows > 1 else ''}, predicted without a category."
     )
 
 
-# A folder of predictions, in parts: files of which a checkpoint says how many are valid.
-#
-# A part that was interrupted is written again with the rows that it had, so its bytes must depend on the rows alone:
-# CSV is text that grows, and a Parquet file is written as one row group.
+# A folder of predictions consists of files, called parts; a checkpoint records how many of them are valid. An
+# incomplete part is written again with the rows that it had, so its bytes must depend on the rows alone: CSV is
+# appended to, and a Parquet file is written as one row group.
 
 
 class CsvPart:
-    """Lines of CSV after a header."""
-
     ending = ".csv"
 
     def __init__(self, columns: PredictionColumns) -> None:
@@ -366,14 +347,14 @@ class CsvPart:
         self._text += self._columns.lines(found)
 
     def restore(self, path: Path, rows: int) -> bool:
-        """Begin with the first rows of a file; False if it does not hold so many."""
+        """Start with the first rows of a file; False if it has fewer."""
         text, header = path.read_text(encoding="utf-8"), self._columns.header
         lines = text.removeprefix(header).splitlines(keepends=True)[:rows]
         self._text = [header, *lines]
         return text.startswith(header) and len(lines) == rows
 
     def begins(self, path: Path) -> bool:
-        """Whether a file holds these rows, and perhaps more."""
+        """Whether a file starts with these rows."""
         return path.read_bytes().startswith("".join(self._text).encode())
 
     def write(self, file: BinaryIO) -> None:
@@ -411,7 +392,7 @@ class ParquetPart:
     def _table(self) -> Any:
         import pyarrow
 
-        # A column that was nowhere known in a block has no type there.
+        # In a block without known values, a column has no type.
         self._tables = [pyarrow.concat_tables(self._tables, promote_options="default").combine_chunks()]
         return self._tables[0]
 
@@ -428,28 +409,44 @@ def _first_rows(path: Path, rows: int) -> Any:
 
 _NAME = re.compile(r"part-(\d{6})(\.csv|\.parquet)")
 
-#: The file that says to which session the parts in a folder belong.
+#: The file that identifies the session to which the parts in a folder belong.
 MANIFEST = "manifest.json"
 
 
 class OtherSession(ValueError):
-    """A folder holds predictions that are not those of the session at hand."""
+    """Raised when a folder contains predictions of another session.
+
+    See Also
+    --------
+    learn
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from ovk.app.sessions import OtherSession, Settings, learn
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in "ab":
+    ...         with open(path := os.path.join(folder, f"{name}.csv"), "w") as file:
+    ...             _ = file.write(f"x,y\\n1,{ord(name)}\\n" + "".join(f"{i},{i}\\n" for i in range(50)))
+    ...         try:
+    ...             _ = learn(path, Settings(["y"]), predictions=os.path.join(folder, "found"))
+    ...         except OtherSession as error:
+    ...             print(str(error).split(": ")[-1])
+    check the names of model and folder, or use another folder
+    """
 
 
 class PredictionFolder:
-    """A folder of files part-000000.csv, part-000001.csv, ... (or .parquet), each complete or not there.
+    """A folder of files part-000000.csv, part-000001.csv, ... (or .parquet), each written atomically.
 
-    A row holds the number of a row in its file, its time if it has one, then the predictions, the ends of their
-    intervals and the outcomes. The file manifest.json says which session the parts belong to: nothing in a folder of
-    another one is touched.
+    The file manifest.json identifies the session of the parts; a folder of another session is not changed.
 
-    The last part may be unfinished, where a session was interrupted or its file ended between two checkpoints. It is
-    written again, with the lines that it has, when the session has come to its checkpoint: in the end the parts are
-    those of a session that was never interrupted.
+    The last part may be incomplete, if a session was interrupted or its file ended between two checkpoints. It is
+    written again at the next checkpoint, so that the final parts are those of a session that was never interrupted.
 
-    `session` is its identifier, `model` its file; `files` parts belong to its state, and `lines` of the last of them if
-    that is unfinished. Only a session that is `resumed` may find parts in the folder: if it knows none, there may be
-    one, left by a run with the same `model` that was killed before its first checkpoint.
+    `session` is the identifier of the session, `model` its file; `files` parts belong to its state, with `lines` rows
+    in the last one if it is incomplete. Only a `resumed` session may find parts in the folder: if it has none yet,
+    there may be one, left by a run with the same `model` that was killed before its first checkpoint.
     """
 
     def __init__(
@@ -467,7 +464,7 @@ class PredictionFolder:
         self.folder, self.files, self.lines = Path(folder), files, lines
         self._columns = columns
         self._kind = ParquetPart if parquet else CsvPart
-        #: Number of the part that is being written.
+        # Number of the part that is being written.
         self._number = files - 1 if lines else files
         path = None if model is None else os.path.abspath(model)
         numbers = self._numbers()
@@ -475,11 +472,11 @@ class PredictionFolder:
             self._check(numbers, session, path, resumed)
         self._part: CsvPart | ParquetPart = self._kind(self._columns)
         if lines and numbers:
-            # Go on with the rows of the unfinished part that belong to the session.
+            # Continue with the rows of the incomplete part that belong to the session.
             if not self._path().exists() or not self._part.restore(self._path(), lines):
                 raise OtherSession(
-                    f"{self._path()} does not hold the {lines} predictions that the model knows of: it was removed or "
-                    "changed; give another folder"
+                    f"{self._path()} was removed or changed: it does not contain the {lines} predictions of the model; "
+                    "use another folder"
                 )
         else:
             self.lines = 0
@@ -490,16 +487,15 @@ class PredictionFolder:
             file.write(manifest.encode())
 
     def _numbers(self) -> list[int]:
-        """Numbers of the parts that are there; an error where they are of the other kind."""
+        """Numbers of the existing parts, which must have the right format."""
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
         found = [match for match in map(_NAME.fullmatch, names) if match]
         if any(match[2] != self._kind.ending for match in found):
-            cure = "give --parquet (parquet=True)" if self._kind is CsvPart else "leave --parquet (parquet=True) out"
-            raise OtherSession(f"{self.folder} holds parts of the other kind, such as {found[0][0]}: {cure}")
+            cure = f"{'pass' if self._kind is CsvPart else 'omit'} --parquet (parquet=True)"
+            raise OtherSession(f"{self.folder} contains files of the other format, such as {found[0][0]}: {cure}")
         return sorted(int(match[1]) for match in found)
 
     def _check(self, numbers: list[int], session: str, path: str | None, resumed: bool) -> None:
-        """Refuse a folder whose parts do not belong to this state of this session."""
         try:
             manifest = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
             owner, home = manifest["session"], manifest["model"]
@@ -508,35 +504,34 @@ class PredictionFolder:
         belongs = f" of {home}" if home else ""
         if owner != session:
             raise OtherSession(
-                f"{self.folder} holds the predictions of another session{belongs}: check the names of the model and "
-                "of the folder, or give another folder"
+                f"{self.folder} contains predictions of another session{belongs}: check the names of model and folder, "
+                "or use another folder"
             )
         if not resumed or (not self.files and path != home):
             raise OtherSession(
-                f"{self.folder} holds predictions already{belongs}: give another folder, or go on with the model they "
-                "belong to (--resume)"
+                f"{self.folder} already contains predictions{belongs}: use another folder, or resume that model "
+                "(--resume)"
             )
-        # A run that is killed leaves at most the one part that it wrote last, before it could save the model.
+        # A killed run leaves at most one part more than its model records.
         if numbers[-1] > self._number:
             raise OtherSession(
-                f"{self.folder} holds {numbers[-1] - self._number} parts more than the model knows of: it belongs to a "
-                f"later state of the model{belongs}; go on with that, or give another folder"
+                f"{self.folder} contains {numbers[-1] - self._number} more files than the model has written, from a "
+                f"later state{belongs}: resume that state, or use another folder"
             )
 
     def _path(self) -> Path:
         return self.folder / f"part-{self._number:06d}{self._kind.ending}"
 
     def add(self, predictions: Predictions) -> None:
-        """Add predictions to the part that is being written."""
         self._part.add(predictions)
         self.lines += len(predictions.rows)
 
     def commit(self, *, finished: bool = True) -> None:
-        """Write the part, if there is anything in it. An unfinished one is gone on with."""
+        """Write the current part if it has rows; a `finished` one is complete."""
         if not self.lines:
             return
         path = self._path()
-        # What is there already may be longer, by a run that was killed later than this one is interrupted.
+        # The existing file may be longer, if a previous run was killed after this point.
         if finished or not path.exists() or not self._part.begins(path):
             with replacing(str(path)) as file:
                 self._part.write(file)
@@ -546,9 +541,8 @@ class PredictionFolder:
 
 
 class PrintedPredictions:
-    """Predictions as lines of CSV on standard output, each as soon as it is made."""
+    """Prints predictions as CSV to standard output."""
 
-    #: What a session keeps of a folder of predictions; there is none.
     files = lines = 0
 
     def __init__(self, columns: PredictionColumns) -> None:
@@ -556,9 +550,8 @@ class PrintedPredictions:
         sys.stdout.write(self._columns.header)
 
     def add(self, predictions: Predictions) -> None:
-        """Print predictions."""
         sys.stdout.writelines(self._columns.lines(predictions))
         sys.stdout.flush()
 
     def commit(self, *, finished: bool = True) -> None:
-        """Everything is printed by now."""
+        """Nothing remains to be written."""

@@ -1,4 +1,4 @@
-"""A stream that is learned from a file, in one object that can be saved, and the run that learns it to its end."""
+"""Sessions: streams learned from files, with checkpoints from which they resume."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from ovk.app.sessions.settings import Settings, check_bad_rows, make_model
 from ovk.app.sessions.summary import (
     MAX_ROWS_KEPT,
     BadRow,
-    ColumnRow,
     Summary,
     column_summary,
     column_warnings,
@@ -42,7 +41,7 @@ from ovk.app.sessions.summary import (
 from ovk.app.tables import STDIN, Batch, BrokerError, Preparation, Prepared, Records, concatenate, open_records
 from ovk.base import Array, Label, Registered, State, one_blas_thread, quoted
 from ovk.evaluation import (
-    ALIKE,
+    EQUAL_TOLERANCE,
     Chunk,
     Evaluator,
     LastValue,
@@ -57,12 +56,18 @@ from ovk.persistence import load, save
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-#: Fewest rows to learn from.
+#: Minimum number of rows to learn from.
 MIN_ROWS = 8
 
 
+def check_row_count(batch: Batch, label: str) -> None:
+    if len(batch.rows) < MIN_ROWS:
+        bad = f", and {len(batch.bad)} unreadable rows ({batch.bad[0][1]})" if batch.bad else ""
+        raise ValueError(f"{label} has {len(batch.rows)} rows to learn from{bad}; at least {MIN_ROWS} are required")
+
+
 class LearnedTable(ABC):
-    """What was learned from a table: a `Session` or a `TableModel`. It predicts other rows with the same columns."""
+    """A model learned from a table, a `Session` or a `TableModel`; it predicts other rows with the same columns."""
 
     settings: Settings
     preparation: Preparation
@@ -74,42 +79,36 @@ class LearnedTable(ABC):
     inputs: Array | None
 
     def __repr__(self) -> str:
-        # The arrays that it holds fill pages.
         outputs, inputs = list(self.preparation.targets), len(self.preparation.feature_names_)
         return f"{type(self).__name__}(targets={outputs}, n_inputs={inputs})"
 
     @abstractmethod
     def predictor(self) -> RowPredictor:
-        """What predicts a table of several batches, each with the lags that those before it leave."""
+        """A predictor of tables in several batches, whose lags continue from one batch to the next."""
 
     @abstractmethod
     def summary(self) -> Summary:
-        """How good the model is, how columns are read, and what may be wrong."""
+        """Scores, column types and warnings."""
 
     @abstractmethod
     def _horizon_errors(self, predictor: RowPredictor) -> Array | None:
-        """(k, horizon, d) errors of forecasts several rows ahead; None if they were not tested."""
+        """(k, horizon, d) errors of forecasts several rows ahead; None if not tested."""
 
     def prediction_columns(self, *, outcomes: bool = True, keep: Mapping[str, int] | None = None) -> PredictionColumns:
-        """How predictions are written."""
         labels = None
         if self.settings.classify:
             (label,) = self.preparation.outputs_
             assert isinstance(label, Label)
             labels = label.levels[: label.first]
-        timed = self.preparation.clock() is not None
+        timed = self.preparation.time_column() is not None
         return PredictionColumns(self.settings.targets, labels, timed=timed, outcomes=outcomes, keep=keep)
 
-    def columns(self) -> list[ColumnRow]:
-        """Name and role of each column, share of its values that were observed, their mean and standard deviation."""
-        if self.moments is None:
-            return []
-        outputs = () if self.settings.classify else self.settings.targets
-        return column_summary(self.preparation, outputs, self.moments, self.n_rows)
-
     def _described(self, found: Summary, n_rows: int, *, table: bool) -> Summary:
-        """Add to a summary what is known of the table."""
-        found.columns, found.readings = self.columns(), self.preparation.describe()
+        """Add column types, warnings and bad rows to a summary."""
+        found.readings = self.preparation.describe()
+        if self.moments is not None:
+            outputs = () if self.settings.classify else self.settings.targets
+            found.columns = column_summary(self.preparation, outputs, self.moments, self.n_rows)
         found.warnings = column_warnings(self.preparation, found.columns, table=table)
         found.targets, found.n_rows, found.n_bad = list(self.settings.targets), n_rows, self.n_bad
         found.bad_rows = self.bad_rows
@@ -125,26 +124,15 @@ class LearnedTable(ABC):
         return found
 
     def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
-        """Forecast the rows that follow, each from the forecasts before it; nothing changes.
+        """Forecast the next `steps` rows recursively, without changing the model.
 
-        Parameters
-        ----------
-        steps : how many rows
-        level : how often an interval should hold the outcome; by default as in the settings
-        future : a table of the rows to forecast, with the inputs that are neither lags nor the calendar
+        `level` is the probability of the intervals, by default that of the settings. `future` is a table of the rows to
+        forecast, with the inputs that are neither lags nor dates.
         """
         if self.settings.classify:
-            raise ValueError("forecasts are of numbers, and the target holds classes: predict rows with known inputs")
+            raise ValueError("forecast() does not support classes; predict rows with known inputs instead")
         predictor = self.predictor()
         return forecast(predictor, steps, level, future, self._horizon_errors(predictor))
-
-    def predict(self, batch: Batch, level: float | None = None) -> Predictions:
-        """Predict rows that follow those that were learned, with intervals of that level; nothing changes.
-
-        The columns of the batch stand in the order that was bound last (``preparation.bind``). `predict_file` reads
-        a file with the columns in any order.
-        """
-        return self.predictor().predict(batch, level)
 
     def predict_file(
         self,
@@ -155,33 +143,38 @@ class LearnedTable(ABC):
         form: str | None = None,
         max_bad: float = Settings.max_bad,
     ) -> dict[str, Any]:
-        """Predict the rows of a file, as `ovk predict` does; nothing changes.
+        """Predict the rows of a file, as `ovk predict` does, without changing the model.
 
         Parameters
         ----------
-        path : CSV, JSON lines or Parquet with the input columns in any order; the outputs may be missing
-        level : probability with which an interval should contain the outcome; by default that of the settings, 0.9
-            unless another one was asked for
-        keep : columns of the file, such as an id, that stand first in the result, as they are in the file
-        form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
-        max_bad : share of rows with unreadable cells above which the file is refused
+        path : str or Path
+            CSV, JSON lines or Parquet file with the input columns in any order; the outputs may be missing.
+        level : float or None, default None
+            Probability with which an interval should contain the outcome; None uses the level of the settings.
+        keep : str or list of str, default ()
+            Columns to copy unchanged from the file, such as an id; they come first in the result.
+        form : {"csv", "jsonl", "parquet"} or None, default None
+            File format; None detects it from the file name or the first character.
+        max_bad : float, default 0.2
+            Share of rows with unreadable cells above which an error is raised.
 
         Returns
         -------
-        (n,) arrays by the names that `ovk predict` writes: "row", "time" where rows have one, and for each output its
-        prediction, the ends of its interval and its outcome, such as "y", "y low", "y high" and "y outcome"; for
-        classes the label and the probabilities. ``pandas.DataFrame(found)`` makes a data frame of them.
+        dict of (n,) arrays
+            Columns by the names that `ovk predict` writes: "row", "time" if rows have one, and for each output its
+            prediction, interval and outcome, such as "y", "y low", "y high" and "y outcome"; for classes the label and
+            the probabilities. ``pandas.DataFrame(found)`` converts them to a data frame.
 
         Warns
         -----
         UserWarning
-            With the columns whose cells could not be read, and with words that were never learned.
+            If cells could not be read, or a word was never learned.
         """
         with open_records(path, form) as records:
             rows = FilePredictions(self, records, level, max_bad, [keep] if isinstance(keep, str) else keep)
             found = [rows.columns.arrays(*block) for block in rows]
         if not any(len(block["row"]) for block in found):
-            raise ValueError(f"{records.label} has no rows to predict: check the path and the format")
+            raise ValueError(f"{records.label} has no rows: check the path and the format")
         for warning in rows.warnings():
             warnings.warn(f"{records.label}: {warning}", UserWarning, stacklevel=2)
         return {name: np.concatenate([block[name] for block in found]) for name in found[0]}
@@ -189,30 +182,49 @@ class LearnedTable(ABC):
 
 @dataclass(repr=False)
 class Session(LearnedTable, State, Registered):
-    """A table on its way through a learner: how its columns are read, the model, its errors, and how far it is.
+    """The state of a stream that is learned from a file: column types, model, scores and position in the file.
 
-    Saved and loaded it goes on with the same bits. It holds no times, so that two runs that learned the same rows make
-    the same file.
+    A saved session resumes with bit-identical results. It contains no timestamps: two runs that learn the same rows
+    write the same file.
 
-    Attributes
+    Parameters
     ----------
-    settings : `Settings`
-    preparation : how rows are made inputs and outputs
-    evaluator : the model beside its baselines
-    recent : the last errors, for intervals; empty for classes, which have probabilities instead
-    moments : mean and deviation of all inputs and outputs so far
-    id : what tells the session from those of other files or settings
-    offset : rows of the file that were read
-    digest : digest of the names of its columns and of these rows, by which the file is recognised
-    head : number of the rows that were read first, and the digest up to there, which distinguish the file from the next
-    earlier : rows of the files that were learned before this one
-    prediction_files : files of predictions that belong to this state
-    prediction_lines : lines in the last of them, if it is unfinished
-    n_bad : rows that had unreadable cells
-    bad_rows : the first of them, with what is wrong
-    position : where in the stream of a broker the next row is; None for files
-    horizons : errors of forecasts several rows ahead; None without lags, or with a horizon of 0
-    inputs : (m, p) inputs of the last rows, to tell which of them matter
+    settings : Settings
+        The settings of the stream.
+    preparation : Preparation
+        How rows become inputs and outputs.
+    evaluator : Evaluator
+        The model and its baselines.
+    recent : RecentErrors
+        The last errors, for intervals; empty for classes, which have probabilities instead.
+    moments : RunningMoments
+        Moments of all inputs and outputs so far.
+    id : str
+        Identifier of the session, which depends on its settings and its first rows.
+    offset : int
+        Rows of the file that were read.
+    digest : str
+        Digest of the column names and these rows, by which the file is recognised.
+    head : (int, str)
+        Number of rows in the first block, and the digest after it, which distinguish the file from the next one.
+    earlier : int
+        Rows of the files that were learned before this one.
+    prediction_files, prediction_lines : int
+        Files of predictions that belong to this state, and lines in the last of them if it is incomplete.
+    n_bad : int
+        Rows that had unreadable cells.
+    bad_rows : list of (int, str)
+        Number and fault of the first bad rows.
+    position : object
+        Position of the next row in the stream of a broker; None for files.
+    horizons : HorizonErrors or None
+        Errors of forecasts several rows ahead; None without lags, or if the horizon is 0.
+    inputs : (m, p) array or None
+        Inputs of the last rows, to compute the relevance of each column.
+
+    See Also
+    --------
+    learn, merge_sessions, TableModel
 
     Examples
     --------
@@ -223,8 +235,10 @@ class Session(LearnedTable, State, Registered):
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
     ...     session = learn(path, Settings(["y"], warm_up=100))
-    >>> session.offset, session.evaluator.n_rows, bool(session.result().mse[0] < 0.1)
-    (500, 500, True)
+    >>> session
+    Session(targets=['y'], n_inputs=1)
+    >>> session.offset, float(session.result().mse[0].round(2))
+    (500, 0.0)
     """
 
     settings: Settings
@@ -249,49 +263,43 @@ class Session(LearnedTable, State, Registered):
 
     @classmethod
     def start(cls, records: Records, settings: Settings) -> StreamRun:
-        """Learn the warm-up of a file; the run learns the rows after it."""
+        """Learn the warm-up rows of a file; the run learns the rows after them."""
         settings.check()
-        settings.refuse_groups("use ovk fit (fit_file), or leave groups out")
-        # Before there are rows, a stream that is waited for has no columns.
-        preparation = None if records.waits else settings.preparation(records)
+        settings.refuse_groups("use ovk fit (fit_file), or omit groups")
+        # A followed stream has no columns before its first row.
+        preparation = None if records.waits else settings.preparation(records.names, records.label)
         batches = records.batches(settings.block)
         head: list[Batch] = []
         ended, known = True, (0, "")
         for batch in batches:
             if not batch.rows and not batch.bad:
                 continue
-            preparation = preparation or settings.preparation(records)
+            preparation = preparation or settings.preparation(records.names, records.label)
             head.append(batch)
             known = known if known[0] else (records.offset, records.digest())
             if sum(len(one.rows) for one in head) >= settings.warm_up:
                 ended = False
                 break
         if not (ended or records.waits or records.live):
-            # Batches are full until the file ends: one that ends soon after its warm-up is short as well.
+            # Batches are full until the file ends. A file that ends soon after its warm-up counts as short, too.
             partial = len(head[-1].rows) + len(head[-1].bad) < settings.block
             ended = partial and sum(len(one.rows) for one in head) < 2 * settings.warm_up
         whole = concatenate(head, len(records.names))
-        n = len(whole.rows)
-        if n < MIN_ROWS:
-            bad = f", and {len(whole.bad)} more cannot be read ({whole.bad[0][1]})" if whole.bad else ""
-            raise ValueError(f"{records.label} has {n} rows to learn from{bad}: at least {MIN_ROWS} are needed")
+        check_row_count(whole, records.label)
         assert preparation is not None
         # A file that ends within the warm-up keeps most of its rows for the test.
-        first, rest = _split(whole, max(MIN_ROWS // 2, n // 4) if ended else settings.warm_up)
+        first, rest = _split(whole, max(MIN_ROWS // 2, len(whole.rows) // 4) if ended else settings.warm_up)
         preparation.fit(first)
         rows = preparation.prepare(first)
         if len(rows.chunk.X) < 2:
-            raise ValueError(
-                f"hardly any of the first {len(first.rows)} rows of {records.label} can be read: "
-                + "; ".join(f"row {row}: {fault}" for row, fault in rows.bad[:3])
-            )
+            faults = "; ".join(f"row {row}: {fault}" for row, fault in rows.bad[:3])
+            raise ValueError(f"too few of the first {len(first.rows)} rows of {records.label} are readable: {faults}")
         session = cls.from_warm_up(settings, preparation, rows)
         session.id, session.head = identity(repr(settings.get_params(deep=False)), records.digest()), known
         return StreamRun(session, records, chain([rest], batches))
 
     @classmethod
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
-        """A session that has learned the rows of its warm-up."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
         asked = settings.model, settings.stream_kernel, settings.coupling
         model = make_model(*asked, p, classify=settings.classify, lags=bool(settings.lags))
@@ -307,34 +315,31 @@ class Session(LearnedTable, State, Registered):
         return session
 
     def resume(self, records: Records) -> StreamRun:
-        """Go on in the file, after the rows that were learned already."""
+        """Continue the file after the rows that were learned."""
         records.resume_at(self.offset, int(self.settings.block), self.digest, self.position)
         return StreamRun(self, records, records.batches(int(self.settings.block)))
 
     def continue_with(self, records: Records) -> StreamRun:
-        """Go on with the first row of another file that has the same columns; its lags are the last rows of this one.
+        """Continue with the first row of another file with the same columns; lags reach back into the previous file.
 
-        If it is the file that is being learned already, it is resumed: no row is learned twice when a run that
-        continued with a file is interrupted and called again.
+        If the session is already learning this file, it resumes: no row is learned twice when an interrupted run is
+        started again.
         """
         known = {*records.names}
         needed = [source for column in self.preparation.columns_ for source in column.sources()]
         missing = [name for name in dict.fromkeys([*needed, *self.settings.targets]) if name not in known]
         if missing:
-            raise ValueError(
-                f"{records.label} lacks the columns {quoted(missing)}, which the model learns from: its columns are "
-                f"{quoted(records.names)}"
-            )
+            raise ValueError(f"{records.label} has no columns {quoted(missing)}; it has {quoted(records.names)}")
         self.preparation.bind(records.names, records.label)
         block = int(self.settings.block)
-        # A session that was merged is not learning any file.
+        # A merged session has no first block.
         size = self.head[0] or block
         first = next(records.batches(size), None)
         if first is None:
-            raise ValueError(f"{records.label} has no rows yet: there is nothing to go on with")
+            raise ValueError(f"{records.label} has no rows yet")
         if (records.offset, records.digest()) == self.head:
             return self.resume(records)
-        # Blocks begin at multiples of their size, so that they are the same when the file is resumed.
+        # Blocks begin at multiples of their size, so that a resumed file has the same blocks.
         rest = next(records.batches(block - records.offset), None) if size < block else None
         batch = first if rest is None else concatenate([first, rest], len(records.names))
         self.earlier += self.offset
@@ -342,8 +347,7 @@ class Session(LearnedTable, State, Registered):
         return StreamRun(self, records, chain([batch], records.batches(block)))
 
     def predict_then_learn(self, batch: Batch) -> Predictions:
-        """Predict rows, then learn them."""
-        # The session stays as it is if the rows are refused.
+        # If the rows are rejected, the session does not change.
         preparation = self.preparation.fork()
         rows = preparation.prepare(batch)
         if rows.bad:
@@ -360,22 +364,21 @@ class Session(LearnedTable, State, Registered):
         return Predictions(rows.rows, F, self.recent.update(F, Y, instants), Y, instants)
 
     def _check_classes(self, labels: list[str]) -> None:
-        """Refuse a label that the model cannot learn any more."""
         known, model = len(self.preparation.classes()), self.evaluator.model
         if len(labels) > known and not isinstance(model, AutoStreamClassifier):
             raise ValueError(
-                f"the label {labels[known]!r} did not come in the warm-up, and {type(model).__name__} must know all "
-                "classes at the start: use the model autostream, or a longer warm_up"
+                f"class {labels[known]!r} is not in the warm-up rows, and {type(model).__name__} cannot add classes "
+                "later: use the model autostream or a longer warm_up"
             )
 
     def _learn(self, chunk: Chunk) -> Array:
-        """(n, d) predictions of rows that are learned then, and tested in forecasts several rows ahead."""
+        """(n, d) predictions of rows, made before they are learned; updates the errors of forecasts ahead."""
         if self.horizons is None:
             return self._learn_chunk(chunk, tested=True)
         found, start = [np.empty((0, len(chunk.targets)))], 0
         predictor = self.predictor()
         while start < len(chunk.X):
-            # Another model is kept at fixed rows of the stream, wherever blocks end.
+            # The model for forecasts is replaced at fixed rows of the stream, independently of the blocks.
             end = start + self.horizons.room
             piece = chunk._replace(X=chunk.X[start:end], Y=chunk.Y[start:end])
             found.append(self._learn_chunk(piece, tested=True))
@@ -384,7 +387,6 @@ class Session(LearnedTable, State, Registered):
         return np.concatenate(found)
 
     def _learn_chunk(self, chunk: Chunk, *, tested: bool) -> Array:
-        """(n, d) predictions of rows, or (n, K) probabilities of classes."""
         classes = self.preparation.classes() if self.settings.classify else ()
         return self.evaluator.predict_then_learn(chunk, tested=tested, classes=classes)
 
@@ -397,16 +399,16 @@ class Session(LearnedTable, State, Registered):
         return None if self.horizons is None else self.horizons.measured(predictor.with_model)
 
     def result(self) -> ProgressiveResult:
-        """Scores so far."""
+        """The scores so far."""
         return self.evaluator.result()
 
     @property
     def n_rows(self) -> int:
-        """Rows that were learned, those of earlier files among them."""
+        """Rows that were learned, including those of earlier files."""
         return self.evaluator.n_rows
 
     def summary(self, run: str = "") -> Summary:
-        """Scores along the stream, how columns are read, and what may be wrong; `run` tells of this run."""
+        """Scores along the stream, column types and warnings; `run` is appended to the number of rows."""
         result, d = self.result(), len(self.settings.targets)
         sd = np.where(self.moments.constant[-d:], np.nan, self.moments.sd[-d:])
         found = result_summary(result, self.recent, sd)
@@ -423,17 +425,16 @@ class Session(LearnedTable, State, Registered):
         return self._described(found, self.earlier + self.offset, table=False)
 
     def _conclusion(self, result: ProgressiveResult) -> str:
-        """How the model compares with its best baseline, and what to do if it loses."""
+        """The comparison with the best baseline, and a remedy if the model is worse."""
         compared, said = result.against_best_baseline(), result.conclusion()
-        if compared is None or compared[1] <= 1 - ALIKE:
+        if compared is None or compared[1] <= 1 - EQUAL_TOLERANCE:
             return said
-        cure = "the inputs say little about the outputs, or they drift"
+        cure = "the inputs carry little information about the outputs, or their relation drifts"
         if compared[0] == LastValue.name and not self.settings.lags:
-            cure = "add earlier outputs to the inputs, with --lags 1,2,3"
+            cure = "add earlier outputs to the inputs with --lags 1,2,3"
         return f"{said.removesuffix('.')}; {cure}."
 
     def _count(self, rows: Prepared) -> None:
-        """Add rows to the moments and to the number of bad ones."""
         self.n_bad += len(rows.bad)
         self.bad_rows += rows.bad[: MAX_BAD_ROWS_KEPT - len(self.bad_rows)]
         if rows.rows:
@@ -443,12 +444,11 @@ class Session(LearnedTable, State, Registered):
 
 
 def identity(*of: str) -> str:
-    """The id of a session. Not a random number: two runs that learned the same rows make the same file."""
+    # Not a random number: two runs that learn the same rows write the same file.
     return hashlib.sha256(" ".join(of).encode()).hexdigest()[:32]
 
 
 def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
-    """The first `count` rows, and the others."""
     end = batch.rows[count - 1]
     return (
         Batch([column[:count] for column in batch.columns], batch.rows[:count], [b for b in batch.bad if b[0] <= end]),
@@ -456,14 +456,11 @@ def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
     )
 
 
-# Learning a stream to its end.
-
-#: Where predictions go.
 PredictionSink = PredictionFolder | PrintedPredictions
 
 
 class SessionProgress(NamedTuple):
-    """How far a run is: its session, rows read in this run, rows safe on the disk."""
+    """Progress of a run: its session, the rows read in this run, the rows saved to disk."""
 
     session: Session
     rows: int
@@ -471,9 +468,9 @@ class SessionProgress(NamedTuple):
 
 
 class StreamRun:
-    """The rows of a file, in blocks that are predicted and then learned, with a checkpoint now and then.
+    """Predicts and then learns the rows of a file in blocks, with regular checkpoints.
 
-    Reading and learning are two steps: a signal may end the one at any moment, and waits for the other.
+    A signal interrupts reading immediately; it waits while a block is learned.
     """
 
     def __init__(self, session: Session, records: Records, batches: Iterator[Batch]) -> None:
@@ -481,7 +478,7 @@ class StreamRun:
         self._records, self._batches, self._bound = records, batches, False
         self._sink: PredictionSink | None = None
         self._path: str | Path | None = None
-        #: Rows at the start, at the last checkpoint, and at the last time that anything was saved.
+        # Rows at the start, at the last regular checkpoint, and when the session was last saved.
         self._start = self._saved = self._safe = session.offset
 
     def __iter__(self) -> Iterator[Predictions]:
@@ -489,14 +486,13 @@ class StreamRun:
             yield self.learn_block(batch)
 
     def read(self) -> Batch | None:
-        """The rows to come, None at the end of the file; the session stays as it is."""
+        """The next block, None at the end of the file; the session does not change."""
         return next(self._batches, None)
 
     def learn_block(self, batch: Batch) -> Predictions:
-        """Predict rows that were read, then learn them."""
         session, records = self.session, self._records
         if not self._bound:
-            # Only now: the stream of a broker has no columns before its first row.
+            # Not earlier: the stream of a broker has no columns before its first row.
             session.preparation.bind(records.names, records.label)
             self._bound = True
         predictions = session.predict_then_learn(batch)
@@ -506,7 +502,7 @@ class StreamRun:
         return predictions
 
     def _mark(self) -> None:
-        """Let the session know that the rows up to here are learned."""
+        """Record the position in the file up to which rows are learned."""
         session, records = self.session, self._records
         session.offset, session.digest, session.position = records.offset, records.digest(), records.position()
 
@@ -517,14 +513,14 @@ class StreamRun:
         on_progress: Callable[[SessionProgress], None],
         stop: StopSignals,
     ) -> Session:
-        """Learn to the end, or to the end of the block at hand when a signal comes; the session is saved to `path`."""
+        """Learn to the end, or to the end of the current block after a signal; save the session to `path`."""
         self._sink, self._path = sink, path
         try:
             self._learn_blocks(on_progress, stop)
             with stop.held():
                 self._checkpoint()
         except BrokerError:
-            # A server that stays away, or has lost messages: what was learned until then is safe.
+            # The server is unreachable or has lost messages: save what was learned so far.
             self._save_new()
             raise
         except Interrupted as error:
@@ -539,24 +535,23 @@ class StreamRun:
         while (batch := self.read()) is not None:
             with stop.held():
                 if not batch.rows and not batch.bad:
-                    # A stream that is followed pauses, or the warm-up has left nothing over: a good moment to bring
-                    # what is learned to safety.
+                    # A followed stream pauses, or no rows follow the warm-up: save what was learned.
                     self._mark()
                     self._save_new()
                     continue
                 found = self.learn_block(batch)
                 if self._sink is not None:
                     self._sink.add(found)
-                # A matter of rows, not of time: an interrupted run makes the same files as another.
+                # Checkpoints depend on rows, not on time: an interrupted run writes the same files as any other.
                 offset = self.session.offset
                 if offset // every > self._saved // every:
                     self._checkpoint(finished=True)
                 on_progress(SessionProgress(self.session, offset - self._start, self._saved))
 
     def _checkpoint(self, *, finished: bool = False) -> None:
-        """Write the predictions, whose file may be finished, then the session, as a whole, by one rename.
+        """Write the predictions, then the session, atomically; `finished` completes the file of predictions.
 
-        A session of which no block was learned yet, not even the rest of its warm-up, cannot be resumed: it is left.
+        Before the first block, including the rest of the warm-up, the session cannot be resumed and is not saved.
         """
         session = self.session
         if not session.offset:
@@ -571,7 +566,6 @@ class StreamRun:
             save(session, self._path)
 
     def _save_new(self) -> None:
-        """Write what was learned since the last time, if anything."""
         if self.session.offset > self._safe:
             self._checkpoint()
 
@@ -589,32 +583,50 @@ def learn(
     on_progress: Callable[[SessionProgress], None] = lambda progress: None,
     stop: StopSignals | None = None,
 ) -> Session:
-    """Learn a file to its end, saving the session now and then.
+    """Learn a stream from a file to its end, with regular checkpoints.
 
-    A checkpoint is a whole session in one file, written atomically after the part of the predictions that belongs to
-    it: whenever the process is killed, the file on the disk is one from which it goes on as if nothing had happened.
-    BLAS uses one thread: its blocks are small, and the same sums in the same order give the same bits.
+    A checkpoint is a complete session in one file, written atomically after the predictions that belong to it: a
+    killed run resumes from its last checkpoint with bit-identical results. BLAS uses one thread, since blocks are small
+    and the order of summation must not vary.
 
     Parameters
     ----------
-    records : the path of a file, or an opened one
-    settings : how to learn it; None takes those of the session that is resumed
-    save_to : file of the session; default that of `resume` or `continue_with`, or none
-    resume : file of a session to go on with; where there is none yet, with `settings` or `template`, it begins at the
-        first row
-    continue_with : file of a session that has learned other files before: it goes on with the first row of this one.
-        If it is this one that it was learning, it is resumed
-    template : session, or its file, whose columns, scaling, kernel and features a new session takes instead of learning
-        them from its first rows, so that the two can be merged (`merge_sessions`)
-    predictions : folder for the predictions, in parts, or ``-`` to print them
-    parquet : write the parts as Parquet files instead of CSV
-    on_progress : called after every block
-    stop : an open `StopSignals`: a signal then ends the run after the block at hand, with a checkpoint
+    records : str, Path or Records
+        The file to learn.
+    settings : Settings or None, default None
+        How to learn it; None uses the settings of the resumed session.
+    save_to : str, Path or None, default None
+        File of the session; None uses that of `resume` or `continue_with`, if any.
+    resume : str, Path or None, default None
+        File of a session to resume. If it does not exist, `settings` or `template` start a new session.
+    continue_with : str, Path or None, default None
+        File of a session that has learned other files; it continues with the first row of this one, or resumes if it is
+        already learning this file.
+    template : Session, str, Path or None, default None
+        Session, or its file, from which a new session copies columns, scaling, kernel and features, so that both can be
+        merged (`merge_sessions`).
+    predictions : str, Path or None, default None
+        Folder for the files of predictions, or ``-`` to print them.
+    parquet : bool, default False
+        Write predictions as Parquet files instead of CSV.
+    on_progress : callable, optional
+        Called with a `SessionProgress` after every block.
+    stop : StopSignals or None, default None
+        An open context: after a signal, the run ends with a checkpoint after the current block.
+
+    Returns
+    -------
+    Session
+        The session at the end of the file.
 
     Raises
     ------
     Interrupted
-        if `stop` has received a signal; what was learned until then is saved.
+        If `stop` receives a signal; everything learned so far is saved.
+
+    See Also
+    --------
+    Settings, Session, merge_sessions, fit_file
 
     Examples
     --------
@@ -632,7 +644,9 @@ def learn(
     (500, 502)
     """
     if resume is not None and continue_with is not None:
-        raise ValueError("resume and continue_with exclude each other: give one of them")
+        raise ValueError("resume and continue_with are mutually exclusive")
+    if parquet and str(predictions) == STDIN:
+        raise ValueError("parquet=True requires a folder for predictions, got '-'")
     path = resume if continue_with is None else continue_with
     save_to = path if save_to is None else save_to
     opening = open_records(records) if isinstance(records, str | Path) else nullcontext(records)
@@ -641,7 +655,12 @@ def learn(
         def sink(session: Session) -> PredictionSink | None:
             if predictions is None:
                 return None
-            return prediction_sink(predictions, session, save_to, parquet, resumed=path is not None)
+            columns = session.prediction_columns()
+            if str(predictions) == STDIN:
+                return PrintedPredictions(columns)
+            known = {"files": session.prediction_files, "lines": session.prediction_lines}
+            place = {"model": save_to, "parquet": parquet, "resumed": path is not None}
+            return PredictionFolder(predictions, columns, session.id, **known, **place)  # type: ignore[arg-type]
 
         begins = settings is not None or template is not None
         if path is None or (continue_with is None and begins and not Path(path).exists()):
@@ -654,17 +673,16 @@ def learn(
                 run = session.continue_with(table)
                 written = sink(session)
             else:
-                # A wrong folder should be found before hours of rows are read again.
+                # Reject a wrong folder before rows are read again, which may take hours.
                 written = sink(session)
                 run = session.resume(table)
         session = run.learn(written, save_to, on_progress, StopSignals() if stop is None else stop)
         if not session.offset:
-            raise ValueError(f"{table.label} has no rows yet: there is nothing to learn")
+            raise ValueError(f"{table.label} has no rows yet")
         return session
 
 
 def _start(records: Records, settings: Settings | None, template: Session | str | Path | None) -> StreamRun:
-    """A new session, after its warm-up, which one that starts from a template does not need."""
     if template is not None:
         # It imports this module.
         from ovk.app.sessions.merging import start_from
@@ -673,52 +691,40 @@ def _start(records: Records, settings: Settings | None, template: Session | str 
         check_settings(other, settings, "the template")
         return start_from(other, records)
     if settings is None:
-        raise ValueError("there are neither settings to start with nor a session to resume: give one of them")
+        raise ValueError("learn() requires settings, a template, or a session to resume")
     return Session.start(records, settings)
 
 
-def prediction_sink(
-    folder: str | Path, session: Session, model: str | Path | None, parquet: bool, *, resumed: bool
-) -> PredictionSink:
-    """Where the predictions of a session go: into a folder, or with ``-`` to standard output."""
-    columns = session.prediction_columns()
-    if str(folder) == STDIN:
-        if parquet:
-            raise ValueError("Parquet files go into a folder, and predictions are printed: leave parquet out")
-        return PrintedPredictions(columns)
-    known = {"files": session.prediction_files, "lines": session.prediction_lines}
-    return PredictionFolder(folder, columns, session.id, model=model, parquet=parquet, resumed=resumed, **known)
-
-
 def check_settings(session: Session, settings: Settings | None, path: str | Path) -> None:
-    """Refuse settings that are not those of a session."""
     if settings is not None and (names := session.settings.differences(settings)):
         found = ", ".join(f"{name}={getattr(session.settings, name)!r}" for name in names)
-        raise ValueError(f"{path} was learned with other settings ({found}): leave them out, or start anew")
+        raise ValueError(f"{path} was learned with different settings ({found}): omit them, or start a new session")
 
 
 def load_session(path: str | Path) -> Session:
-    """The session in a file."""
     session = load(path)
     if not isinstance(session, Session):
-        what = "what `ovk fit` learned" if isinstance(session, LearnedTable) else f"a {type(session).__name__}"
-        raise ValueError(f"{path} holds {what}, not a stream that was learned: give what `ovk stream` saved")
+        raise ValueError(f"{path} contains a {type(session).__name__}, not a Session saved by `ovk stream`")
     return session
 
 
-# Ctrl-C and SIGTERM that wait for a good moment.
-
-#: Seconds until a signal is sent again that was raised where Python ignores exceptions.
+#: Delay in seconds before a signal is sent again that was raised where Python ignores exceptions.
 SECONDS_UNTIL_RESENT = 0.02
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was interrupted by a signal, after the last block that was learned.
+    """A signal interrupted a run; the last block was learned completely.
 
-    Attributes
+    Parameters
     ----------
-    signal : number of the signal
-    saved : rows of the file that are safe on the disk, None if nothing was saved
+    signal : int
+        Number of the signal.
+    saved : int or None, default None
+        Rows of the file that are saved to disk, None if nothing was saved.
+
+    See Also
+    --------
+    StopSignals, learn
 
     Examples
     --------
@@ -738,13 +744,16 @@ class Interrupted(KeyboardInterrupt):
 
 
 class StopSignals:
-    """While this context is open, SIGINT and SIGTERM raise `Interrupted`, but only between two blocks.
+    """A context in which SIGINT and SIGTERM raise `Interrupted`, but only between blocks.
 
-    A signal that comes while nothing changes, such as in the midst of waiting for rows, takes effect at once; one that
-    comes inside `held` does so at its end. A second signal raises `KeyboardInterrupt` wherever the process is. Python
-    ignores exceptions in finalisers and in functions that C code calls: a signal that is raised there comes again.
-    Signals that were ignored before (``nohup``) are ignored still. Only the main thread of a process hears of signals:
-    in others this does nothing.
+    A signal takes effect immediately while nothing changes, for example while waiting for rows; inside `held` it takes
+    effect at the end. A second signal always raises `KeyboardInterrupt` immediately. Python ignores exceptions in
+    finalisers and in callbacks from C: a signal raised there is sent again. Signals that are ignored (``nohup``) stay
+    ignored. Only the main thread receives signals: in other threads this context does nothing.
+
+    See Also
+    --------
+    Interrupted, learn
 
     Examples
     --------
@@ -761,7 +770,7 @@ class StopSignals:
     then SIGTERM
     """
 
-    #: The first signal that came.
+    #: The first signal received.
     received: int | None = None
 
     def __init__(self) -> None:
@@ -785,7 +794,7 @@ class StopSignals:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Inside, a signal waits; at the end it takes effect, if it is the first."""
+        """A block in which the first signal is delayed until the end."""
         before = self.received
         self._held = True
         try:
@@ -804,7 +813,7 @@ class StopSignals:
             raise Interrupted(number)
 
     def _ignored(self, ignored: UnraisableHookArgs) -> None:
-        """Python has swallowed an exception: one that came from a signal is raised again, out of here."""
+        """Send a signal again if Python ignored the exception that it raised."""
         if not isinstance(ignored.exc_value, KeyboardInterrupt) or self.received is None:
             assert self._hook_before is not None
             self._hook_before(ignored)
@@ -817,7 +826,7 @@ class StopSignals:
 
 
 def _send(number: int) -> None:
-    """Send a signal to the main thread, which wakes up for it where the system can do that."""
+    # To the main thread, which wakes up for it where the system supports that.
     if sys.platform == "win32":
         import _thread
 

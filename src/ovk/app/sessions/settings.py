@@ -1,4 +1,4 @@
-"""The settings of `ovk fit`, `ovk stream`, `fit_file` and `learn`, declared once; and online learners by name."""
+"""Settings of `ovk fit`, `ovk stream`, `fit_file` and `learn`, and online learners by name."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from ovk.app.tables import Preparation, Records
-from ovk.base import Parameters, check_int, in_interval
+from ovk.app.tables import Preparation
+from ovk.base import Parameters, check_int, check_level, in_interval
 from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, Task
 from ovk.features import LinearFourier
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
 from ovk.online import OLOK, PKAWV, AutoStream, AutoStreamClassifier, OLOKClassifier, PKAWVClassifier
 from ovk.operators import MixedEffect
-from ovk.ovkernels import OperatorKernel
 
-#: Kernels by name.
 KERNELS: dict[str, Callable[[], ScalarKernel]] = {
     "gaussian": Gaussian,
     "laplacian": Laplacian,
@@ -23,17 +21,17 @@ KERNELS: dict[str, Callable[[], ScalarKernel]] = {
     "linear": Linear,
 }
 
-#: Online learners by name: of numbers, and of classes.
+#: Online learners by name: (regressor, classifier).
 MODELS: dict[str, tuple[type, type]] = {
     "olok": (OLOK, OLOKClassifier),
     "pkawv": (PKAWV, PKAWVClassifier),
     "autostream": (AutoStream, AutoStreamClassifier),
 }
 
-#: Most indicators of a column of words in a stream.
+#: Maximum number of indicator inputs for a column of words in a stream.
 MAX_STREAM_WORDS = 50
 
-#: The share of bad rows is checked from this number of rows on.
+#: Minimum number of rows before the share of bad rows is checked.
 MIN_ROWS_CHECKED = 10
 
 
@@ -46,43 +44,62 @@ def setting(
     choices: Sequence[str] = (),
     commands: Sequence[str] = (),
 ) -> Any:
-    """A field of a class whose settings are command-line options (`takes_settings` of the command line).
+    """Declare a dataclass field that is also a command-line option (see `takes_settings`).
 
-    `help` is what the option says, of each command where that differs; only `commands` have it, by default all that
-    take the settings of the class. The option is named after the field, unless `option` says otherwise.
+    `help` is the text of the option, or a dict of texts by command. Only `commands` have the option, by default all.
+    The option has the name of the field unless `option` is given.
     """
     metadata = {"help": help, "option": option, "low": low, "high": high, "choices": choices, "commands": commands}
     return field(metadata=metadata, **({"default": default[0]} if default else {}))
 
 
 _STREAM = ("stream",)
-_COUPLING = "How much the outputs have in common: at least 0, below 1."
+_COUPLING = "Coupling between the outputs, in [0, 1)."
 
 
 @dataclass(eq=False, repr=False)
 class Settings(Parameters):
-    """What a user chose for a session; a session that is resumed must be asked for the same.
-
-    Command-line options, limits and help texts come from this declaration.
+    """Settings of a table or stream to learn, with the limits and help texts of the command-line options.
 
     Parameters
     ----------
-    targets, features, time, lags : as in `ovk.app.tables.Preparation`
-    model : one of `MODELS`
-    kernel : "gaussian", "laplacian", "matern" or "linear"; "auto" tries several on a table, and is the Gaussian one on
-        a stream
-    coupling : float in [0, 1), how much outputs have in common; None leaves it to the model
-    warm_up : rows for scaling and bandwidth, learned but not tested
-    block : rows read at a time; the same block gives the same bits
-    every : rows between two checkpoints
-    max_bad : share of rows with unreadable cells above which learning stops with an error
-    horizon : with lags, how many rows ahead forecasts are tested along the way, to know their intervals
-    classify : the target holds classes, words or whole numbers of few values
-    ignore : columns that are not inputs
-    groups : column that tells which rows of a table belong together, such as those of a patient. It is not an input,
-        and entire groups are held out where kernels are compared, errors measured and intervals made: they are then
-        valid for new groups
-    level : how often intervals should hold the outcome: those of the predictions, and those that are tested and shown
+    targets : list of str
+        Output columns.
+    features : list of str or None, default None
+        Input columns; None uses all other columns.
+    time : list of str, default ()
+        Columns with the time of a row.
+    lags : list of int, default ()
+        Use the outputs from this many rows earlier as inputs.
+    model : {"auto", "autostream", "pkawv", "olok"}, default "auto"
+        Online learner for a stream.
+    kernel : {"auto", "gaussian", "laplacian", "matern", "linear"}, default "auto"
+        Scalar kernel; "auto" compares several on a table and is Gaussian on a stream.
+    coupling : float in [0, 1) or None, default None
+        Coupling between the outputs; None lets the model choose.
+    warm_up : int, default 1000
+        Rows that determine scaling and bandwidth; they are learned but not tested.
+    block : int, default 4096
+        Rows read at a time; results are bit-identical for the same block size.
+    every : int, default 100000
+        Rows between two checkpoints.
+    max_bad : float, default 0.2
+        Share of rows with unreadable cells above which learning stops with an error.
+    horizon : int, default 24
+        With lags: how many rows ahead forecasts are tested, to calibrate their intervals.
+    classify : bool, default False
+        Whether the target contains classes: words, or a few whole numbers.
+    ignore : list of str, default ()
+        Columns that are not used.
+    groups : str or None, default None
+        Column that identifies related rows of a table, such as those of a patient. It is not an input, and entire
+        groups are held out: the choice of the kernel, errors and intervals then apply to unseen groups.
+    level : float, default 0.9
+        Probability with which an interval should contain the outcome.
+
+    See Also
+    --------
+    learn, fit_file
 
     Examples
     --------
@@ -96,14 +113,14 @@ class Settings(Parameters):
         'Input columns, separated by commas; "" for none. [default: all others]', None
     )
     time: Sequence[str] = setting(
-        "Columns with the time of a row, such as Date,Time: adds the time of day, the day of the week and the time of "
-        "year to the inputs, and predictions show the time.",
+        "Columns with the time of a row, such as Date,Time: adds time of day, day of week and time of year to the "
+        "inputs, and predictions show the time.",
         (),
     )
     lags: Sequence[int] = setting("Use the outputs from this many rows earlier as inputs, such as 1,2,60.", ())
     model: str = setting(
-        "autostream (experts that are weighted by their errors: follows drift and curved functions); pkawv (least "
-        "squares on the inputs and 50 random features: ten times as fast, forgets nothing, can be merged); olok "
+        "autostream (experts weighted by their errors: adapts to drift, fits nonlinear functions); pkawv (least "
+        "squares on the inputs and 50 random features: ten times faster, does not adapt to drift, can be merged); olok "
         "(gradient steps on the last 1,000 rows: for many inputs). auto is autostream; pkawv with --kernel or "
         "--coupling; olok above 500 inputs.",
         "auto",
@@ -112,17 +129,17 @@ class Settings(Parameters):
     )
     kernel: str = setting(
         {
-            "fit": "auto tries several by leave-one-out; or gaussian, laplacian, matern, linear.",
-            "stream": "gaussian (auto is the same), laplacian, matern or linear; autostream chooses.",
+            "fit": "auto compares several by leave-one-out; or gaussian, laplacian, matern, linear.",
+            "stream": "gaussian (same as auto), laplacian, matern or linear; autostream chooses by itself.",
         },
         "auto",
         choices=("auto", *KERNELS),
     )
     coupling: float | None = setting(
-        {"fit": f"{_COUPLING} [default: chosen]", "stream": f"{_COUPLING} [default: 0; autostream chooses]"}, None
+        {"fit": f"{_COUPLING} [default: automatic]", "stream": f"{_COUPLING} [default: 0; autostream: automatic]"}, None
     )
     warm_up: int = setting(
-        "First rows, which set scaling and kernel width; they are not tested.", 1000, low=2, commands=_STREAM
+        "Rows that determine scaling and kernel width; they are not tested.", 1000, low=2, commands=_STREAM
     )
     block: int = setting("Rows read at a time.", 4096, low=1, commands=_STREAM)
     every: int = setting("Rows between two checkpoints.", 100_000, option="--checkpoint", low=1, commands=_STREAM)
@@ -130,42 +147,38 @@ class Settings(Parameters):
         "Stop with an error if more than this share of the rows has unreadable cells.", 0.2, low=0, high=1
     )
     horizon: int = setting("With --lags: how many rows ahead forecasts are tested, for `ovk forecast`.", 24, low=0)
-    classify: bool = setting("The target holds classes: words, or a few whole numbers.", False)
+    classify: bool = setting("The target contains classes: words, or a few whole numbers.", False)
     ignore: Sequence[str] = setting("Columns that are not used, such as visit,id, separated by commas.", ())
     groups: str | None = setting(
-        "Column that tells which rows belong together, such as patient: it is not used as an input, and entire groups "
-        "are held out, so that kernel, errors and intervals are those for new groups.",
+        "Column that identifies related rows, such as patient. It is not used as an input, and entire groups are held "
+        "out: errors and intervals then apply to unseen groups.",
         None,
         commands=("fit",),
     )
     level: float = setting("Probability with which an interval should contain the outcome.", LEVEL, commands=_STREAM)
 
     def check(self, *, options: bool = False) -> None:
-        """Refuse values that make no sense; with `options` by the names of the command line."""
-
-        def named(name: str) -> str:
-            return option_of(next(one for one in fields(self) if one.name == name)) if options else name
-
+        """Check all values; with `options`, messages name the command-line options."""
+        names = {one.name: option_of(one) if options else one.name for one in fields(self)}
         for one in fields(self):
             value, low, high = getattr(self, one.name), one.metadata["low"], one.metadata["high"]
-            if choices := one.metadata["choices"]:
-                one_of(value, named(one.name), choices)
-            elif high is not None:
-                in_interval(value, named(one.name), low, high)
+            choices = one.metadata["choices"]
+            if choices and value not in choices:
+                raise ValueError(f"{names[one.name]} must be one of {', '.join(choices)}, got {value!r}")
+            if high is not None:
+                in_interval(value, names[one.name], low, high)
             elif low is not None:
-                check_int(value, named(one.name), least=low)
-        if self.coupling is not None:
-            check_coupling(self.coupling, named("coupling"))
-        if not 0 < self.level < 1:
-            raise ValueError(f"{named('level')} must lie between 0 and 1, such as 0.9, got {self.level:g}")
+                check_int(value, names[one.name], least=low)
+        if self.coupling is not None and not in_interval(self.coupling, names["coupling"], 0.0, 1.0) < 1:
+            raise ValueError(f"{names['coupling']} must be below 1: at 1 all outputs would be equal")
+        check_level(self.level, names["level"])
         if self.groups is not None:
             self._check_groups()
         self._preparation().check_roles()
 
     def _check_groups(self) -> None:
-        """Groups are held out of tables of numbers, with everything chosen, wherever their rows stand."""
-        order = "rows of a group are left out wherever they stand"
-        chosen = "whole groups are left out to choose kernel and penalties of numbers"
+        order = "groups are held out regardless of row order"
+        chosen = "groups are held out to choose kernel and penalties for numeric outputs"
         for name, asked, why in (
             ("time", self.time, order),
             ("lags", self.lags, order),
@@ -174,17 +187,16 @@ class Settings(Parameters):
             ("kernel", self.kernel != "auto", chosen),
         ):
             if asked:
-                raise ValueError(f"groups and {name} exclude each other, since {why}: leave one of them out")
+                raise ValueError(f"groups and {name} are mutually exclusive ({why}): omit one of them")
 
     def refuse_groups(self, cure: str) -> None:
-        """Refuse groups where rows are not learned as one table."""
         if self.groups is not None:
-            raise ValueError(f"groups are left out of a table that is learned as a whole: {cure}")
+            raise ValueError(f"groups require a table that is learned as a whole: {cure}")
 
-    def preparation(self, records: Records, max_levels: int = MAX_STREAM_WORDS) -> Preparation:
-        """How rows of that file are made inputs and outputs, before any of them was looked at."""
+    def preparation(self, names: Sequence[str], label: str, max_levels: int = MAX_STREAM_WORDS) -> Preparation:
+        """How rows with these columns become inputs and outputs; `label` names the table in messages."""
         self.check()
-        return self._preparation(max_levels).bind(records.names, records.label)
+        return self._preparation(max_levels).bind(names, label)
 
     def _preparation(self, max_levels: int = MAX_STREAM_WORDS) -> Preparation:
         ignore = [*self.ignore, *([] if self.groups is None or self.groups in self.ignore else [self.groups])]
@@ -193,21 +205,19 @@ class Settings(Parameters):
 
     @property
     def task(self) -> Task[Any]:
-        """Regression or classification."""
         return CLASSIFICATION if self.classify else REGRESSION
 
     @property
     def in_time(self) -> bool:
-        """Whether rows follow each other in time: then later rows test what was learned from earlier ones."""
+        """Whether rows are ordered in time: later rows then test what was learned from earlier ones."""
         return bool(self.lags or self.time)
 
     @property
     def stream_kernel(self) -> str:
-        """The kernel of a stream, which cannot wait to compare several."""
         return "gaussian" if self.kernel == "auto" else self.kernel
 
     def differences(self, other: Settings) -> list[str]:
-        """Names of the settings in which the other session of a stream differs."""
+        """Names of the settings that differ from those of another stream."""
         mine, theirs = ({**one.get_params(deep=False), "kernel": one.stream_kernel} for one in (self, other))
         return [name for name in mine if _plain(mine[name]) != _plain(theirs[name])]
 
@@ -225,12 +235,12 @@ def option_of(setting: Field[Any]) -> str:
 
 
 def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_bad: float) -> None:
-    """Refuse a table of which too large a share cannot be read: `bad` of the first `rows`, one of them the `last`."""
+    """Raise an error if `bad` of the first `rows` rows is more than the share `max_bad`; `last` is one of them."""
     if rows >= MIN_ROWS_CHECKED and bad > max_bad * rows:
         raise ValueError(
             f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
-            f"{last[1]}), more than the {max_bad:.0%} of max_bad: correct these cells, learn without the "
-            "column (ignore, --ignore), or raise max_bad (--max-bad)"
+            f"{last[1]}), more than the limit of {max_bad:.0%}: correct these cells, skip the column "
+            "(ignore, --ignore), or raise the limit (max_bad, --max-bad)"
         )
 
 
@@ -238,39 +248,14 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, (list, tuple)) else value
 
 
-def one_of(value: str, name: str, choices: Sequence[str]) -> None:
-    """Refuse a value that is not among the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def check_coupling(value: float, name: str) -> None:
-    """Refuse a coupling outside [0, 1)."""
-    if not in_interval(value, name, 0.0, 1.0) < 1:
-        raise ValueError(f"{name} must be below 1: at 1 all outputs would be the same")
-
-
-# Online learners by name, with settings that do well on standardised rows.
-
-#: Points that OLOK keeps: the cost of a row is proportional to it.
-WINDOW = 1000
+#: Rows that OLOK keeps: the cost per row is proportional to this number.
+OLOK_WINDOW = 1000
 
 #: Random frequencies of PKAWV.
-FREQUENCIES = 50
+PKAWV_FREQUENCIES = 50
 
-#: Most inputs for a second-order learner, whose cost a row is quadratic in them.
+#: Maximum number of inputs for a second-order learner, whose cost per row is quadratic in them.
 MAX_SECOND_ORDER_INPUTS = 500
-
-
-def make_kernel(name: str, coupling: float | None) -> ScalarKernel | OperatorKernel:
-    """A kernel by name, with outputs separate or coupled."""
-    one_of(name, "kernel", list(KERNELS))
-    kernel = KERNELS[name]()
-    if not coupling:
-        return kernel
-    check_coupling(coupling, "coupling")
-    coupled: OperatorKernel = kernel * MixedEffect(coupling)
-    return coupled
 
 
 def make_model(
@@ -284,11 +269,10 @@ def make_model(
 ) -> Any:
     """A new learner for standardised rows.
 
-    "auto" is "autostream", which needs no settings; "pkawv" if a coupling or a kernel other than the Gaussian is asked
-    for; "olok" above 500 inputs, where the matrices of the others would not fit. With `lags` among the inputs,
-    "autostream" does not look at the last output by itself: in a forecast of several steps that would be an old one.
+    "auto" is "autostream", which needs no settings; "pkawv" if a coupling or another kernel than the Gaussian is given;
+    "olok" above 500 inputs, where the matrices of the others would not fit in memory. With `lags` among the inputs,
+    "autostream" does not add the last output by itself: in a forecast of several steps it would be outdated.
     """
-    one_of(name, "model", ["auto", *MODELS])
     if name == "auto":
         asked = coupling is not None or kernel != "gaussian"
         name = "olok" if n_features > MAX_SECOND_ORDER_INPUTS else "pkawv" if asked else "autostream"
@@ -296,10 +280,13 @@ def make_model(
     if name == "autostream":
         # It chooses kernels and weights of experts by itself, for each output.
         return model(lag=False) if lags else model()
+    linear = name == "pkawv" and kernel == "linear"
+    chosen: Any = Gaussian() if linear else KERNELS[kernel]()
+    if coupling:
+        chosen = chosen * MixedEffect(coupling)
     common: dict[str, Any] = {"warm_up": 0, "on_invalid": "skip"}
     if name == "olok":
-        return model(make_kernel(kernel, coupling), alpha=1e-4, schedule="auto", truncation=WINDOW, **common)
-    # Standardised outputs have variance 1: linear functions are hardly penalised, waves must earn their place.
-    waves, shape = (0, "gaussian") if kernel == "linear" else (FREQUENCIES, kernel)
-    features = LinearFourier(waves, weight=10.0)
-    return model(make_kernel(shape, coupling), alpha=10.0, features=features, random_state=0, **common)
+        return model(chosen, alpha=1e-4, schedule="auto", truncation=OLOK_WINDOW, **common)
+    # Standardised outputs have variance 1: linear functions are hardly penalised, random features are.
+    features = LinearFourier(0 if linear else PKAWV_FREQUENCIES, weight=10.0)
+    return model(chosen, alpha=10.0, features=features, random_state=0, **common)

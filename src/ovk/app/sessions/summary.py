@@ -1,7 +1,4 @@
-"""What is known about a model, stated once: a `Summary` of sentences, tables and figures.
-
-The command line prints it as text or JSON, `ovk.report` writes it as a page.
-"""
+"""The `Summary` of a model: the command line prints it as text or JSON, `ovk.report` writes it as a page."""
 
 from __future__ import annotations
 
@@ -19,10 +16,10 @@ from ovk.evaluation import LEVEL, REGRESSION, ProgressiveResult, RecentErrors, R
 if TYPE_CHECKING:
     from ovk.app.sessions.predictions import RowPredictor
 
-#: Most names of columns in one line, and most classes in a table of text.
+#: Maximum number of column names in one line, and of classes in a table of text.
 MAX_COLUMNS_LISTED, MAX_CLASSES_SHOWN = 50, 12
 
-#: Name, role, share of the values that were observed, mean, standard deviation; nan for columns of dates.
+#: Name, role, share of values observed, mean, standard deviation; nan for columns of dates.
 ColumnRow = tuple[str, str, float, float, float]
 
 #: Number and fault of a row with unreadable cells.
@@ -33,17 +30,17 @@ BadRow = tuple[int, str]
 class Summary:
     """What is known about a model.
 
-    conclusion : one sentence: how good the model is
+    conclusion : one sentence about the quality of the model
     sentences : further facts, without capital and full stop
-    tables : scores beside those of baselines; `note` says what their headings mean
-    facts : everything as plain values by name, for programs
+    tables : scores of the model and its baselines; `note` explains their headings
+    facts : all values by name, for JSON
     learners, names : the scores of the model and its baselines, and the outputs or classes
-    readings : how each column of the table is read, by its name; `targets` are the outputs among them
-    result : scores along a stream; None for a table that was learned as a whole
+    readings : the type of each column by name; `targets` are the outputs
+    result : scores along a stream; None for a table
     recent : the last predictions and outcomes; None for classes
-    relevance : computes how much each column matters
-    intervals : how the intervals of a table were made and tested; "" for streams
-    ordered : whether rows follow each other in time
+    relevance : computes the relevance of each column
+    intervals : how the intervals of a table were computed and tested; "" for streams
+    ordered : whether rows are ordered in time
     """
 
     conclusion: str
@@ -72,26 +69,25 @@ class Summary:
         return "\n".join([*self.bad_row_lines(), *self.lines()])
 
     def bad_row_lines(self) -> list[str]:
-        """How many rows had unreadable cells, and which."""
         if not self.n_bad:
             return []
         head = f"{self.n_bad:,} of {self.n_rows:,} rows had unreadable cells (row 1 is the first row of data):"
         return [head, *(f"  {line}" for line in bad_row_kinds(self.n_bad, self.bad_rows))]
 
     def lines(self) -> list[str]:
-        """The summary as text, without the rows that cannot be read."""
+        """The summary as text, without `bad_row_lines`."""
         most = None if self.task.numeric else MAX_CLASSES_SHOWN
         observed = [f"{name} {seen:.0%}" for name, role, seen, *_ in self.columns if role == "output" and seen < 0.995]
         return [
             *self.sentences,
             *self._readings(),
-            *([f"share of the values observed: {', '.join(observed)}"] if observed else []),
+            *([f"values observed: {', '.join(observed)}"] if observed else []),
             *(line for table in self.tables for line in (*table.lines(most), "")),
             self.conclusion,
         ]
 
     def _readings(self) -> Iterable[str]:
-        """How the columns are read, inputs and outputs separately, those that are read alike in one line."""
+        """Column types, inputs before outputs; columns of the same type share a line."""
         for outputs in (False, True):
             alike: dict[str, list[str]] = {}
             for name, reading in self.readings.items():
@@ -105,21 +101,14 @@ class Summary:
                 yield f"{what}{', '.join(names[:MAX_COLUMNS_LISTED])}{more}: {reading}"
 
 
-# Scores along a stream.
-
-
-def model_heading(name: str) -> str:
-    """The heading of a model's column."""
-    return name if "(" in name or name == "model" else f"model ({name})"
-
-
 def score_summary(task: Task[Any], learners: Sequence[Any], names: Sequence[str], title: str = "") -> Summary:
-    """The scores of a model beside its baselines; `title` is that of the table of scores of classes."""
+    """The scores of a model and its baselines; `title` is that of the table of classification scores."""
+    by = [one.name for one in learners]
+    heading = by[0] if "(" in by[0] or by[0] == "model" else f"model ({by[0]})"
     tables = [
-        table._replace(columns=(model_heading(table.columns[0]), *table.columns[1:])) if table.largest else table
+        table._replace(columns=(heading, *table.columns[1:])) if table.largest else table
         for table in task.tables(learners, names)
     ]
-    by = [one.name for one in learners]
     facts: dict[str, Any] = {}
     if task.numeric:
         for key in ("mse", "mae"):
@@ -127,36 +116,33 @@ def score_summary(task: Task[Any], learners: Sequence[Any], names: Sequence[str]
     else:
         scores, classes = tables
         tables = [
-            scores._replace(title=title or "every row predicted before its label was seen"),
-            classes._replace(title="classes: rows tested, and share of them that was found"),
+            scores._replace(title=title or "each row predicted before its label is seen"),
+            classes._replace(title="classes: rows tested and recall"),
         ]
         for name, values in zip(scores.rows, scores.values.tolist(), strict=True):
             facts[name.lower().replace(" ", "_")] = dict(zip(by, values, strict=True))
         facts |= {"classes": list(names), "confusion": learners[0].confusion}
         facts["tested"] = dict(zip(names, classes.values[:, 0].tolist(), strict=True))
         facts["recall"] = dict(zip(names, classes.values[:, 2].tolist(), strict=True))
-    said = task.conclusion(learners, names)
-    return Summary(said, tables=tables, facts=facts, task=task, learners=learners, names=names)
+    conclusion = task.conclusion(learners, names)
+    return Summary(conclusion, tables=tables, facts=facts, task=task, learners=learners, names=names)
 
 
 def result_summary(result: ProgressiveResult, recent: RecentErrors | None = None, deviations: Any = None) -> Summary:
     """The summary of a progressive evaluation.
 
-    Parameters
-    ----------
-    result : what `progressive` or a session found
-    recent : the last predictions and outcomes of numbers; by default those that the result kept
-    deviations : (d,) standard deviations of the outputs, for R2
+    `recent` are the last predictions and outcomes, by default those kept by the result; `deviations` (d,) are the
+    standard deviations of the outputs, for R2.
     """
     found = score_summary(result.task, result.learners, [str(name) for name in result.names])
     alarms = [] if result.drift is None else list(result.drift.alarms)
     found.sentences.append(
         f"{result.n_rows - result.untested:,} rows were predicted before they were learned, after a warm-up of "
-        f"{result.untested:,}"
+        f"{result.untested:,} rows"
     )
     if alarms:
         last = ", ".join(f"{row:,}" for row in alarms[-5:])
-        found.sentences.append(f"alarms of drift (errors that rose): {len(alarms):,}, the last at row {last}")
+        found.sentences.append(f"drift alarms (rising errors): {len(alarms):,}, the last at row {last}")
     found.result, found.targets = result, list(result.outputs)
     found.facts |= {"warm_up": result.untested, "model": result.model.name, "alarms": alarms}
     if result.task.numeric:
@@ -165,13 +151,12 @@ def result_summary(result: ProgressiveResult, recent: RecentErrors | None = None
         _add_model_table(found, result.mse, deviations)
     else:
         if result.n_missing:
-            found.sentences.append(f"{result.n_missing:,} rows had no label: they were predicted, not learned")
+            found.sentences.append(f"{result.n_missing:,} rows without a label were predicted but not learned")
         found.facts["rows_without_label"] = result.n_missing
     return found
 
 
 def _add_model_table(found: Summary, mse: Array, deviations: Any) -> None:
-    """RMSE, R2 and intervals of the model."""
     columns = {"RMSE": np.sqrt(mse)}
     if deviations is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -186,7 +171,6 @@ def _add_model_table(found: Summary, mse: Array, deviations: Any) -> None:
 
 
 def _kept_rows(result: ProgressiveResult) -> RecentErrors | None:
-    """The last rows of a result that kept them."""
     if result.predictions is None or result.targets is None:
         return None
     d, first = len(result.outputs), result.untested
@@ -198,21 +182,14 @@ def _kept_rows(result: ProgressiveResult) -> RecentErrors | None:
 
 
 def interval_facts(recent: RecentErrors) -> dict[str, Any]:
-    """Level, coverage and width of the intervals."""
     shown = recent.shown
     return {"interval_level": shown.level, "interval_coverage": shown.coverage, "interval_width": shown.width}
-
-
-# What the columns of a table hold, and what should be said about them.
 
 
 def column_summary(
     preparation: Preparation, outputs: Sequence[str], moments: RunningMoments, n_rows: int
 ) -> list[ColumnRow]:
-    """Outputs first, then inputs; a column of dates is one row, whatever number of inputs is made of it.
-
-    The `moments` of the inputs and outputs, in this order, were computed from `n_rows` rows.
-    """
+    """Outputs first, then inputs; a column of dates is one row. `moments` are those of inputs, then outputs."""
     seen = (moments.count / max(n_rows, 1)).tolist()
     sd = np.where(moments.constant, 0.0, moments.sd)
     numbers = list(zip(seen, moments.mean.tolist(), sd.tolist(), strict=True))
@@ -230,76 +207,74 @@ def column_summary(
 
 
 def column_warnings(preparation: Preparation, columns: Iterable[ColumnRow] = (), *, table: bool) -> list[str]:
-    """Sentences about columns that may not be what they are read as, that never vary, or that seem to be identifiers.
+    """Sentences about columns that may have the wrong type, are constant, or look like identifiers.
 
-    `table`: rows were learned as one table, of which groups can be left out.
+    `table`: the rows were learned as a whole table with numeric outputs, for which groups can be held out.
     """
     sources = [source for column in preparation.columns_ for source in column.sources()]
     found = list(preparation.warnings_.values())
     for name, role, _, mean, sd in columns:
         if sd == 0 and (role == "output" or name in sources):
-            why = "leaves nothing to learn" if role == "output" else "says nothing about the outputs"
-            found.append(f"Column {name!r} is {mean:g} in every row, so that it {why}.")
+            why = "there is nothing to learn" if role == "output" else "it carries no information"
+            found.append(f"Column {name!r} is {mean:g} in every row: {why}.")
     for name, count in preparation.id_like_.items():
         (column,) = (column for column in preparation.columns_ if name in column.sources())
         what = "categories" if isinstance(column, Category) else "a number"
-        out = f"--ignore {name} (ignore=[{name!r}])"
-        cure = f"If it only names things, leave it out: {out}."
+        ignore = f"--ignore {name} (ignore=[{name!r}])"
+        cure = f"If it is an identifier, pass {ignore}."
         if table:
             cure = (
-                f"If it names things, and new rows will be of new ones, give --groups {name} (groups={name!r}): errors "
-                f"and intervals are then about these. {out} leaves the column out."
+                f"If it identifies units and you will predict unseen ones, pass --groups {name} (groups={name!r}): "
+                f"errors and intervals then apply to unseen units. To skip the column, pass {ignore}."
             )
-        found.append(f"Column {name!r} takes {count:,} values, each in several rows, and is used as {what}. {cure}")
+        found.append(f"Column {name!r} has {count:,} values, each in several rows, and is used as {what}. {cure}")
     for name, values in () if table else preparation.class_like_.items():
         some = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
-        found.append(f"Column {name!r} holds only {some}: if these are classes, learn them with --classify.")
+        found.append(f"Column {name!r} contains only {some}. If these are classes, pass --classify.")
     return found
 
 
-#: Most kinds of faults that are told, and rows of each that are named.
-MAX_FAULTS_TOLD, MAX_ROWS_NAMED = 5, 3
+#: Maximum number of kinds of faults listed, and of rows listed for each.
+MAX_FAULTS_LISTED, MAX_FAULT_ROWS_LISTED = 5, 3
 
 
 def bad_row_kinds(bad: int, faults: Sequence[BadRow]) -> list[str]:
-    """A line for each kind of fault with how often it was met, the most frequent first, and one for all others."""
+    """A line for each kind of fault, the most frequent first, and one for all others."""
     rows: dict[str, list[int]] = {}
     for row, fault in faults:
         rows.setdefault(fault, []).append(row)
-    lines, told = [], 0
-    for fault, where in sorted(rows.items(), key=lambda pair: -len(pair[1]))[:MAX_FAULTS_TOLD]:
-        named = ", ".join(map(str, where[:MAX_ROWS_NAMED])) + (", ..." if len(where) > MAX_ROWS_NAMED else "")
-        lines.append(f"{fault}: row {named}" if len(where) == 1 else f"{fault}: {len(where)} rows ({named})")
-        told += len(where)
-    if bad > told:
-        lines.append(f"{bad - told:,} more row{'s' if bad - told > 1 else ''}")
+    lines, listed = [], 0
+    for fault, where in sorted(rows.items(), key=lambda pair: -len(pair[1]))[:MAX_FAULTS_LISTED]:
+        some = ", ".join(map(str, where[:MAX_FAULT_ROWS_LISTED]))
+        some += ", ..." if len(where) > MAX_FAULT_ROWS_LISTED else ""
+        lines.append(f"{fault}: row {some}" if len(where) == 1 else f"{fault}: {len(where)} rows ({some})")
+        listed += len(where)
+    if bad > listed:
+        lines.append(f"{bad - listed:,} more row{'s' if bad - listed > 1 else ''}")
     return lines
 
 
 def bad_rows_note(bad: int, faults: Sequence[BadRow]) -> str:
-    """The same as one sentence."""
     return f"{bad:,} row{'s' if bad > 1 else ''} had unreadable cells ({'; '.join(bad_row_kinds(bad, faults))})."
 
 
-# How much each column matters to what a model predicts.
-
-#: Last inputs that are kept for it, and most inputs of a model of which it is computed.
-MAX_ROWS_KEPT, MAX_INPUTS = 200, 500
+#: Rows whose inputs are kept to compute relevances, and maximum number of inputs for which they are computed.
+MAX_ROWS_KEPT, MAX_RELEVANCE_INPUTS = 200, 500
 
 
 def relevance(predictor: RowPredictor, X: Array | None) -> dict[str, float]:
-    """How far predictions move when the cells of a column are exchanged between rows, the most relevant column first.
+    """Permutation relevance of each column, the largest first.
 
-    With f the model and P_j X the rows in which column j (all inputs made of it, or one lagged output) was permuted,
+    With f the model and P_j X the rows in which column j (all inputs made of it, or one lagged output) is permuted,
 
         r_j = root mean square over rows and outputs of  (f(P_j X) - f(X)) / deviation of the output.
 
-    It says what the model uses, not what causes what: of two columns that tell the same, either may have it all. X
+    It measures what the model uses, not causation: of two redundant columns, either may have all the relevance. X
     (n, p) are the inputs of the last rows, None if they were not kept.
     """
     preparation = predictor.preparation
     names = preparation.feature_names_
-    if X is None or len(X) < 2 or len(names) > MAX_INPUTS:
+    if X is None or len(X) < 2 or len(names) > MAX_RELEVANCE_INPUTS:
         return {}
     groups: dict[str, list[int]] = {}
     for column in preparation.columns_:
@@ -319,12 +294,12 @@ def relevance(predictor: RowPredictor, X: Array | None) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
-#: Correlations of outputs below this, in size, are no coupling.
+#: Correlations of outputs below this absolute value are reported as "not coupled".
 MIN_CORRELATION = 0.005
 
 
-def kernel_in_words(kernel: Any, outputs: Sequence[str]) -> str:
-    """Which scalar kernels a fitted kernel consists of, and how strongly it couples the outputs."""
+def describe_kernel(kernel: Any, outputs: Sequence[str]) -> str:
+    """The scalar kernels of a fitted kernel, and the strongest coupling between outputs."""
     terms = kernel.terms()
     found = [name for term in terms for name in re.findall(r"\b([A-Z]\w+)\(", repr(term.kernel))]
     names = [name for name in found if name != "Mapped"]
@@ -343,4 +318,4 @@ def kernel_in_words(kernel: Any, outputs: Sequence[str]) -> str:
     i, j = np.unravel_index(np.abs(between).argmax(), between.shape)
     if abs(between[i, j]) < MIN_CORRELATION:
         return f"{words}, outputs not coupled"
-    return f"{words}, outputs coupled (most: {outputs[i]} and {outputs[j]}, {between[i, j]:.2f})"
+    return f"{words}, outputs coupled (strongest: {outputs[i]} and {outputs[j]}, {between[i, j]:.2f})"
