@@ -187,7 +187,7 @@ def thresholds() -> float:
     "NORMA notes",
     "old terms shrink and can be dropped, at a cost that is bounded",
     "ovk.online.Tolerance",
-    "online/test_certificate.py::test_tolerance",
+    "online/test_truncation_bound.py::test_tolerance",
     bound=True,
 )
 def dropped_terms() -> float:

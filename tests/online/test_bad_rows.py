@@ -1,4 +1,4 @@
-"""Bad rows are refused or skipped; strange ones are learned from; the model is never poisoned."""
+"""Invalid rows are refused or skipped, unusual rows are learned, and the model stays finite."""
 
 import pickle
 
@@ -170,7 +170,7 @@ def test_shapes_are_refused():
 
 
 class Rising(Schedule):
-    """eta_t = t / 10, which no one should use."""
+    """An unreasonable schedule, eta_t = t / 10."""
 
     def rate(self, t):
         return t / 10
@@ -213,7 +213,7 @@ def test_strange_streams(case, loss, schedule, params):
     assert np.isfinite(model.predict(X[:10])).all()
     for name in ("norm_", "cumulative_loss_", "cumulative_risk_", "truncation_error_"):
         assert not np.isnan(getattr(model, name)), name
-    # Zero rows teach nothing.
+    # Rows of zeros have no effect.
     before = state(model)
     assert model.predict_then_learn(X[:0], Y[:0]).shape == (0, 3)
     assert state(model) == before
@@ -248,7 +248,7 @@ def test_start_from_a_batch_solution():
             assert_allclose(Z[0], f(X[40:41])[0], rtol=0, atol=1e-12)
             assert_allclose(Z, f(X[40:]), rtol=0, atol=0.2)
             assert model.t_ == 40
-        # A row without outputs is predicted by the start itself.
+        # The initial function predicts a row without outputs.
         model = OLOK(K, 0.1, 0.5, init=init, average=True).partial_fit(X[:1], np.full((1, 3), np.nan))
         assert_allclose(model.predict(X), f(X), rtol=0, atol=1e-12)
         assert_allclose(model.norm_, f.norm(), rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Effective dimension and log determinant: from the definition, by structure, and bracketed by a sketch."""
+"""Effective dimension and log determinant: against their definitions, and between the bounds of a sketch."""
 
 import numpy as np
 import pytest

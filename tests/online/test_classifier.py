@@ -1,4 +1,4 @@
-"""Labels through the online learner."""
+"""Online classifiers."""
 
 import numpy as np
 import pytest
@@ -150,7 +150,7 @@ def test_a_row_that_is_skipped_has_no_label(kind, labels):
     expected = kind(Gaussian(1.0)).predict_then_learn(X[fine], y[fine], labels)
     assert found[fine].tolist() == expected.tolist()
     assert model.learner_.n_skipped_ == 2
-    # Without such rows labels have the type of the classes.
+    # Without skipped rows, labels have the type of the classes.
     assert model.predict_then_learn(X, y).dtype == np.asarray(labels).dtype
     assert np.isnan(model.predict_proba_then_learn(holes, y)[[3, 40]]).all()
 

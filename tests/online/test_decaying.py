@@ -1,4 +1,4 @@
-"""Ridge regression that forgets: equal to its definition, to no forgetting at discount 1, and rows equal chunks."""
+"""Ridge regression that forgets, against its definition; rows equal chunks."""
 
 import numpy as np
 import pytest
@@ -164,7 +164,7 @@ def test_a_change_of_level_is_followed(stream):
     for robust in (2.0, np.inf):
         Z = DecayingRidge(8, 2, 1e-6, discount=0.95, robust=robust).predict_and_update(R, Y)
         errors[robust] = (Z - Y) ** 2
-    # The limit doubles some 13 times; so many rows later the error is what it would have been.
+    # The limit doubles about 13 times; after as many rows the error is that without an outlier.
     assert np.mean(errors[2.0][265:]) < np.mean(errors[np.inf][250:285])
 
 
@@ -194,7 +194,7 @@ def test_a_quiet_output_that_wakes_up_is_learned_after_a_few_rows():
     ridge = DecayingRidge(2, 1, 1e-3, discount=0.95, limit=1.5, robust=2.0)
     Z = ridge.predict_and_update(Phi, Y)
     assert np.abs((Z - Y)[:2500]).max() == 0.0
-    # Labels 3 deviations away are beyond the limit that was given, which no longer counts.
+    # Labels 3 standard deviations away exceed the given limit, which no longer applies.
     assert np.mean((Z - Y)[2560:] ** 2) < 1e-3
     assert np.mean((Z - Y)[2515:] ** 2) < 0.1
 

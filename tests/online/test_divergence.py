@@ -1,4 +1,4 @@
-"""Learners that would run away say so, before anything changes; by default they do not."""
+"""Learners raise `Diverged` before their state changes, and do not diverge by default."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_default_and_auto_follow_the_scale_of_the_kernel(case: str, schedule: An
 
 
 def test_one_input_far_out_does_not_stop_the_default_schedule() -> None:
-    """Each row is divided by its own value of the kernel, not by the largest so far."""
+    """Each step is divided by the kernel value of its row, not by the largest so far."""
     wild = X.copy()
     wild[20] *= 1e6
     found = OLOK(Linear()).predict_then_learn(wild, Y)
@@ -54,7 +54,7 @@ def test_one_input_far_out_does_not_stop_the_default_schedule() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.floats(-6, 6), st.floats(-6, 6), st.sampled_from(["plain", "intercept", "no penalty"]))
 def test_the_norm_stays_within_the_reach_of_scaled_steps(seed: int, inputs: float, outputs: float, case: str) -> None:
-    """|f_t|^2 <= 2 sum eta_t l_t(0), the bound by which `Diverged` is decided; twice it with an intercept."""
+    """|f_t|^2 <= 2 sum eta_t l_t(0), the bound used for `Diverged`; twice as large with an intercept."""
     rng = np.random.default_rng(seed)
     A, B = 10.0**inputs * rng.standard_normal((40, 3)), 10.0**outputs * rng.standard_normal((40, 2))
     model = OLOK(Linear(), schedule=InverseSqrt(0.5, scaled=True), **FIRST_ORDER[case]).fit(A, B)
@@ -122,7 +122,7 @@ LEARNERS = {
 
 
 def finite_or_refused(model: Any, X: Any, Y: Any) -> bool:
-    """Whether predictions are finite, or refused with the cure and no trace in the model."""
+    """Predictions are finite, or an error with advice is raised and the model does not change."""
     model = clone(model)
     try:
         return bool(np.isfinite(model.fit(X, Y).predict(X)).all())

@@ -1,4 +1,4 @@
-"""Labels that are wild teach no more than ordinary ones, and the learner is exact for the labels as moved."""
+"""The influence of outliers is capped, and the learner is exact for the clipped labels."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def learner(points, **params):
 def test_the_labels_are_moved_as_stated(params, gaps, tmp_path):
     X, Y = rows(160, gaps)
     Y[[90, 130], [0, 1]] = 50.0, -1e9
-    # One row at a time with the squared loss, the labels moved by hand.
+    # One row at a time with the squared loss and labels clipped here.
     plain, limit, early, moved = (
         learner(X[:8], forecaster="ridge", **params).replace(loss="squared"),
         np.full(2, np.inf),

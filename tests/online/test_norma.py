@@ -1,4 +1,4 @@
-"""NORMA in full: nu-classification, an adaptive tube, a bias that is not penalised, novelty detection."""
+"""NORMA: nu-classification, an adaptive tube, an unpenalised bias, and novelty detection."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_a_bias_in_chunks_is_that_of_rows(loss, schedule):
 
 
 def test_a_bias_costs_no_penalty():
-    """With outputs far from zero a bias is learned where a penalised f is not."""
+    """For outputs far from zero, a bias is more accurate than a penalised f."""
     y = Y["regression"]
     plain, biased = (OLOK(K, 0.3, 0.3, fit_intercept=bias).fit(X, y) for bias in (False, True))
     errors = [np.mean((model.predict(X) - y) ** 2) for model in (plain, biased)]

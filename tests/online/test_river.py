@@ -1,4 +1,4 @@
-"""river's faces: its own checks, and the same result as the learner itself."""
+"""River adapters: river's checks, and the same results as the learner."""
 
 import pickle
 import re
@@ -74,7 +74,7 @@ CHECKS = [
 
 
 def without_its_data(check):
-    """A check on rows of ours: for detectors of anomalies river would fetch a file."""
+    """A check on local rows; for anomaly detectors river would download a file."""
     if "dataset" not in getattr(check, "keywords", {}):
         return check
     rng = np.random.default_rng(0)
@@ -94,11 +94,11 @@ def test_river_checks_of_a_detector(check):
 def test_river_checks(model, check):
     assert not model._unit_test_skips()
     if "dataset" in getattr(check, "keywords", {}):
-        # Windows and landmarks are full after 20 examples: some three times as many show what river's hundreds would.
+        # Windows and landmarks are full after 20 examples, so 60 are as good as river's hundreds.
         dataset = list(check.keywords["dataset"])
         dataset = dataset[:: max(1, len(dataset) // 60)]
         if isinstance(model.model, (AutoStream, AutoStreamClassifier)):
-            # They choose after 20 and 60 examples, and their memory grows there.
+            # They refit after 20 and 60 examples, where their memory grows.
             dataset = (3 * dataset)[:50]
         check = partial(check.func, dataset=dataset)
     check(model.clone())
@@ -144,7 +144,7 @@ def test_several_targets():
     for x, y, z in zip(dicts(X), Y, Z, strict=True):
         if model._names:
             assert_allclose(list(model.predict_one(x).values()), z, rtol=0, atol=1e-10)
-        # Absent or nan: not observed. The order of a dictionary means nothing.
+        # Absent or nan targets are missing. The order of a dictionary does not matter.
         seen = {name: value for name, value in zip("uvw", y.tolist(), strict=True) if value > 0 or value <= 0}
         model.learn_one(x, dict(reversed(seen.items())) if model._names else seen)
     assert_allclose(list(model.predict_one(dicts(X)[7]).values()), own.predict(X[7:8])[0], rtol=0, atol=1e-10)
@@ -172,7 +172,7 @@ def test_features_that_come_and_go():
         model.learn_one({name: value for name, value in x.items() if name not in absent}, Y[i, 0])
     rows = dicts(X)
     assert_allclose([model.predict_one(x) for x in rows], own.predict(X), rtol=0, atol=1e-10)
-    # Nothing is known of d: predicting ignores it, and changes nothing.
+    # The feature d is new: predictions ignore it and do not change the model.
     before = pickle.dumps(model)
     assert model.predict_one({**rows[0], "d": 7.0}) == model.predict_one(rows[0])
     assert pickle.dumps(model) == before
@@ -387,9 +387,9 @@ def test_features_that_come_later_without_settings(before):
         errors.append(model.predict_one(x) - label)
         model.learn_one(x, label)
     assert model.learner.n_features_in_ == 3
-    # Stages are counted from the new feature on: after 60 more rows its part in the label is known.
+    # Refits count rows from the new feature on: after 60 more rows its effect is learned.
     assert np.std(errors[65:]) < 0.2 * np.std(y[before + 65 :])
-    # What is not learned because of a bad value leaves the old features as they were.
+    # A row with an invalid value does not change the features.
     with pytest.raises(ValueError, match="must be a number"):
         kept.learn_one({"a": 0.0, "c": "?"}, 0.0)
     assert kept.learner.n_features_in_ == 2
@@ -491,7 +491,7 @@ def test_the_advice_on_saving_works_as_written(name, tmp_path):
 
 
 class Duck:
-    """A learner that is no estimator of scikit-learn."""
+    """A learner that is not a scikit-learn estimator."""
 
     def partial_fit(self, X, y=None):
         return self
@@ -617,7 +617,7 @@ def test_values_are_numbers_in_predictions_as_in_learning(adapter, learned):
                 call({"a": 1.0, "q": value})
             assert len(str(error.value)) < 220
     if learned:
-        # All that is known is absent, and so 0.
+        # All known features are absent, hence 0.
         assert model.predict_one({"q": 1.0}) == model.predict_one({"a": 0.0}) == model.predict_one({})
 
 

@@ -1,4 +1,4 @@
-"""Regret bounds, numbers at the edge, and what is refused."""
+"""Regret bounds, extreme numbers and errors."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def against(model, X, sequence, seed=0):
         return y, model.predict_then_learn(X, y)
     y, Z = np.empty(len(X)), np.empty(len(X))
     for t in range(len(X)):
-        # A row without a label is predicted and leaves everything as it was.
+        # A row without a label is predicted and has no other effect.
         Z[t] = model.predict_then_learn(X[t : t + 1], np.array([np.nan]))[0]
         y[t] = -1.0 if Z[t] > 0 else 1.0
         model.partial_fit(X[t : t + 1], y[t : t + 1])
@@ -58,7 +58,7 @@ def test_regret_of_the_projected_forecaster(sequence):
     kept = reference.kors(K, mu, 1.0, 0.5, draws)
     model = PKAWV(Gaussian(2.0), alpha, Nystrom(KORS(mu)), random_state=1)
     if sequence == "adversarial":
-        # Rows that ask without a label draw too: choose the same points beforehand, and let them in as they come.
+        # Rows without a label also use random numbers, so the same points are given beforehand and added in order.
         model = PKAWV(Gaussian(2.0), alpha, Nystrom(Given(X[kept])))
         frozen = [kept] * n
     else:
@@ -88,12 +88,12 @@ def test_size_of_a_kors_dictionary():
         effective = (values / (values + mu)).sum()
         points = Given.chosen(Gaussian(2.0), X, KORS(mu), random_state=0).points
         assert len(points) <= 3 * 1.5 * effective * (1 + np.log1p(values[-1] / mu))
-        # It is there for a reason: a dictionary this size leaves little of the kernel.
+        # A dictionary of this size approximates the kernel well.
         left = K - (F := Gaussian(2.0)(X, points)) @ np.linalg.lstsq(Gaussian(2.0)(points), F.T, rcond=1e-10)[0]
         assert np.linalg.norm(left, 2) <= 3 * mu
 
 
-# Numbers at the edge -------------------------------------------------------------------------------------------------
+# Extreme numbers -----------------------------------------------------------------------------------------------------
 
 STRANGE = {
     "huge outputs": lambda X, Y: (X, np.where(np.arange(len(Y))[:, None] % 50 == 7, 1e150, Y)),
@@ -170,7 +170,7 @@ def test_forgetting_does_not_drift():
     model = PKAWV(Gaussian(1.0), 0.3, Nystrom(Given(points)), discount=g, forecaster="ridge").fit(X, Y)
     phi = whitened_rows(np.linalg.cholesky(Gaussian(1.0)(points)), Gaussian(1.0)(X, points))
     w = g ** np.arange(n, 0, -1)
-    # The ridge decays as well in each block of 68 rows, and is as given in the middle of it.
+    # The ridge also decays in each block of 68 rows, with its given value in the middle.
     ridge = 0.3 * g ** (n % 68 + 1 - (68 + 1) / 2)
     W = np.linalg.solve((phi.T * w) @ phi + ridge * np.eye(8), (phi.T * w) @ Y)
     assert_allclose(model.predict(X[:50]), phi[:50] @ W, rtol=0, atol=1e-10)
@@ -181,7 +181,7 @@ def test_memory_does_not_grow_with_a_projected_past():
     model = PKAWV(KERNELS["separable"], 0.3, Nystrom(Uniform(size=10)))
 
     def size():
-        # The largest block may be open: count at the same place of one.
+        # The last block may be incomplete: compare at the same position within a block.
         ridge = model.ridges_[0]
         return sum(part.S.nbytes + part.B.nbytes for part in (ridge.sums.old, ridge.sums.recent)) + sum(
             P.nbytes for P, _ in ridge.pending
@@ -241,7 +241,7 @@ def test_a_window_forgets_and_a_discount_fades():
     assert errors["discount"] < 0.05 * errors["all"]
 
 
-# Refusals ------------------------------------------------------------------------------------------------------------
+# Errors --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_parkinsons_last_rows_are_predicted_as_well_as_by_the_batch():
     X, Y = (X - X[:900].mean(axis=0)) / X[:900].std(axis=0), (Y - Y[:900].mean(axis=0)) / Y[:900].std(axis=0)
     K = Gaussian(3.0) * MixedEffect(0.5, 2)
     batch = OVKRidge(K, 0.1).fit(X[:900], Y[:900]).predict(X[900:])
-    # With so few rows the shrinking of the safer forecaster still costs something.
+    # With so few rows the shrinkage of the forecaster still increases the error.
     for forecaster, most in (("ridge", 1.0), ("awv", 1.06)):
         Z = KAWV(K, 0.1, forecaster=forecaster).predict_then_learn(X, Y)
         assert np.mean((Z[900:] - Y[900:]) ** 2) < most * np.mean((batch - Y[900:]) ** 2)

@@ -1,4 +1,4 @@
-"""KAWV and PKAWV as streams: rows equal chunks, copies go on alike, predictions are pure, learners merge."""
+"""KAWV and PKAWV on streams: rows equal chunks, copies agree, predictions do not change the state, learners merge."""
 
 import copy
 import pickle
@@ -289,7 +289,7 @@ def test_a_file_holds_what_is_in_use(tmp_path):
     few_file, many_file = tmp_path / "few.ovk", tmp_path / "many.ovk"
     ovk.save(few, few_file)
     ovk.save(many, many_file)
-    # 300 rows make a panel of 256 that is full and 44 rows of the next, for each of two eigenvalues.
+    # For each of two eigenvalues, 300 rows are a full panel of 256 and 44 rows of the next.
     assert few_file.stat().st_size < 50_000
     assert many_file.stat().st_size < 8 * 2 * (256**2 + 44 * 300) + 100_000
     loaded = ovk.load(many_file)

@@ -1,4 +1,4 @@
-"""Units of columns: wild values do not count, values that come now and then do."""
+"""Scales of columns ignore outliers but not rare values."""
 
 import numpy as np
 from numpy.testing import assert_allclose

@@ -1,4 +1,4 @@
-"""The warm-up: units chosen from the first rows, whatever the portions in which they arrive."""
+"""The warm-up: units chosen from the first rows, in chunks of any sizes."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_better_than_the_running_mean_after_the_warm_up(learner, centre, scale):
     mean = RunningMean().predict_then_learn(X, Y)
     ours, theirs = (np.mean((F[200:] - Y[200:]) ** 2, axis=0) for F in (Z, mean))
     assert (ours < 0.5 * theirs).all()
-    # From the first row on no prediction is worse than it has to be.
+    # The first rows are predicted by the mean of those before.
     assert (np.abs(Z[1:] - Y[1:]) < 20 * scale).all()
 
 

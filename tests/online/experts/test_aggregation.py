@@ -1,4 +1,4 @@
-"""Rules that weigh experts: equal to their definition, rows equal chunks, regret below the bound on any sequence."""
+"""Aggregation rules: their definition, rows equal chunks, regret below the bound on any sequence."""
 
 import numpy as np
 import pytest
@@ -172,7 +172,7 @@ def test_the_best_expert_of_each_output_is_found(rule):
     Y = rng.standard_normal((3000, 2))
     F = Y[:, None] + np.array([[0.1, 2.0], [2.0, 0.1], [1.0, 1.0]]) * rng.standard_normal((3000, 3, 2))
     Z = rule.replace().predict_then_learn(F, Y)
-    # The best expert has .01; with a discount of .97 only some 33 rows tell the experts apart.
+    # The best expert has .01; with a discount of .97 only about 33 rows distinguish the experts.
     allowed = 0.012 if rule.get_params().get("discount", 1.0) == 1.0 else 0.035
     assert (np.mean((Z - Y)[1000:] ** 2, axis=0) < allowed).all()
 
@@ -184,8 +184,8 @@ def test_a_discount_follows_a_change():
     noisy = y + 0.1 * rng.standard_normal(y.shape)
     F = np.stack([np.where(good, noisy, -y), np.where(good, -y, noisy)], axis=1)
     fixed, follows = MLPoly().predict_then_learn(F, y), MLPoly(discount=0.99).predict_then_learn(F, y)
-    # The errors of these experts are independent, so that a mixture of both is best and neither falls far behind: the
-    # change is felt for some 10 rows only, and later rows show nothing but the noise.
+    # The errors of these experts are independent, so a mixture of both is best and neither has a large regret: the
+    # change matters for about 10 rows only, and later rows show only noise.
     assert np.mean((follows - y)[2000:2020] ** 2) < 0.3 * np.mean((fixed - y)[2000:2020] ** 2)
 
 
@@ -293,7 +293,7 @@ def test_bad_discount_is_refused():
 )
 @example(seed=36, discount=1.0, size=1e75, cut=23)  # experts who agree on 1e75
 def test_many_rows_at_once_are_the_rows_one_by_one(seed, discount, size, cut):
-    """Experts who abstain throughout, wild labels, regrets that overflow, rows without weight."""
+    """Experts that always abstain, outliers, regrets that overflow, rows of weight 0."""
     rng = np.random.default_rng(seed)
     F, Y = rng.standard_normal((40, 5, 2)), rng.standard_normal((40, 2))
     Y[rng.integers(40), 0] *= size

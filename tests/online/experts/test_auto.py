@@ -1,4 +1,4 @@
-"""Learners without settings: rows equal chunks, prediction is pure, states resume, wild and missing labels."""
+"""AutoStream: rows equal chunks, predictions do not change the state, resuming, outliers and missing labels."""
 
 import pickle
 from copy import deepcopy
@@ -30,7 +30,7 @@ def portions(learner, X, Y, sizes, method="predict_then_learn"):
 
 @cache
 def whole_with_gaps():
-    """A stream with gaps, and its predictions when it comes at once."""
+    """A stream with missing labels, and its predictions in one chunk."""
     X, Y = regression(640)  # a little beyond the stage of 600 rows, the first to learn a metric
     Y[::13, 0] = np.nan
     return X, Y, AutoStream().predict_then_learn(X, Y)
@@ -134,7 +134,7 @@ def test_a_stage_finds_out_whether_the_last_label_is_of_use(sticky):
     if not sticky:
         assert all((model.expert_weights_[name] == 0.0).all() for name in by_last)
         other = deepcopy(model)
-        # Linear experts with the last label still see it, and are weighed by what they are worth.
+        # Linear experts with the last label still use it, with weights according to their errors.
         other.mixture_.last = np.roll(other.mixture_.last, 1)
         assert np.abs(model.predict_proba(X[620:]) - other.predict_proba(X[620:])).mean() < 0.02
     np.testing.assert_allclose(sum(model.expert_weights_.values()), 1.0)
@@ -173,7 +173,7 @@ def test_copies_go_on_bit_by_bit(rows, classes, tmp_path):
 
 
 def test_copies_hold_nothing_twice(tmp_path):
-    """Triangles, rows that are there, and nothing that can be computed again."""
+    """Only triangles and used rows, and nothing that can be recomputed."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((700, 5))
     learner = AutoStream().partial_fit(X, X[:, 0])
@@ -237,7 +237,7 @@ def test_rows_of_weight_0_leave_no_trace():
     np.testing.assert_allclose(model.predict(X), without.predict(X), rtol=1e-8)
     assert model.mixture_.count == counts.sum()
     np.testing.assert_array_equal(model.mixture_.recent.weights, w[counts])
-    # Each of them is what `predict` says in its place.
+    # Each equals the result of `predict` at its position.
     again = AutoStream()
     for i in range(120):
         if w[i] == 0 and i > 0:
@@ -266,7 +266,7 @@ def test_weighted_rows_equal_chunks_and_ones_change_nothing(model):
 
 
 def test_weights_say_which_rows_count():
-    """Two functions of the same inputs, row by row in turn: the learner follows the one whose rows weigh more."""
+    """Rows alternate between two functions of the same inputs; the learner follows the one with larger weights."""
     X, _ = regression(900)
     which = np.arange(len(X)) % 2
     y = np.where(which, X[:, 0], -X[:, 0])

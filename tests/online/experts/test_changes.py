@@ -1,4 +1,4 @@
-"""Abrupt changes: a learner starts where the stream changed, has the weight it earns, and replaces a beaten one."""
+"""Abrupt changes: a candidate starts at the change, is weighted by its errors, and replaces a worse learner."""
 
 import pickle
 from copy import deepcopy
@@ -72,7 +72,7 @@ def slow_alarm(losses, means):
 )
 def test_the_alarm_is_what_it_says_whatever_the_chunks(sizes, growth, seed):
     losses, alarm, start, since = errors(growth=growth, seed=seed), ErrorAlarm(1, 2, classes=False), 0, 0
-    # The mean was half as good, and gets better where the errors do not grow.
+    # The mean becomes better while the errors do not grow.
     means = 2.0 * losses * np.random.default_rng(seed).uniform(0.5, 1.5, losses.shape)
     means[150:] *= 0.3 / growth
     for size in [*sizes, len(losses)]:
@@ -96,7 +96,7 @@ def test_errors_of_a_constant_variance_raise_few_alarms():
 def test_changes_are_dated(row):
     losses = np.random.default_rng(1).uniform(0.5, 1.5, (180, 1))
     losses[row:] *= 50.0
-    # The row before the change was larger than most: it would have raised the sum.
+    # The error of the row before the change was large and would have raised the sum.
     losses[row - 1] = 3.0
     alarm = ErrorAlarm(1, 1, classes=False)
     alarm.sums[:] = 2 * ALARM_LIMIT
@@ -146,7 +146,7 @@ def test_a_new_learner_starts_at_the_change_and_takes_over(classes):
     assert 240 - beside.count in range(210, 216)
     assert beside.candidate is None
     assert beside.alarm is None
-    # It is a learner that knows no more than the rows since then, and the last label before them.
+    # It has learned only the rows since then, and the last label before them.
     some = slice(240 - beside.count, 240)
     if not classes:
         fresh.partial_fit_late(X[some], y[some], y[some.start - 1 : 239])

@@ -1,4 +1,4 @@
-"""Labels that are missing: a row without any leaves no trace, and outputs learn from what was observed of them."""
+"""Missing labels: a row without labels has no effect, and outputs learn from their observed labels."""
 
 from copy import deepcopy
 
@@ -34,7 +34,7 @@ def rows(n=200, seed=0, outputs=2):
 
 
 def labelled_only(model, X, y, known, sizes, method, **first):
-    """Predictions of the rows with a label, and of new rows, with and without the others in between."""
+    """Predictions of labelled rows and of new rows, with and without unlabelled rows in between."""
     with_gaps, without, found, expected, start = model, deepcopy(model), [], [], 0
     holes = y.copy()
     holes[~known] = np.nan
@@ -166,7 +166,7 @@ def test_outputs_that_are_observed_together_learn_together():
 
 
 def test_candidates_are_compared_on_the_labels_observed():
-    """The choice from rows with gaps is that from the rows without them; several outputs count by their labels."""
+    """The choice is that of the complete rows; several outputs are weighted by their labels."""
     X, Y = rows(120)
     last = np.zeros((len(X), 1))
     known = np.random.default_rng(0).random(len(X)) < 0.5

@@ -328,9 +328,9 @@ def group_outputs(Y: Array) -> list[list[int]]:
     known, groups = np.isfinite(Y), list[list[int]]()
     for j, own in enumerate(known.T):
         firsts = known[:, [group[0] for group in groups]].T
-        apart = [(own ^ first).sum() / max((own | first).sum(), 1) for first in firsts]
-        if apart and (min(apart) <= MAX_SHARE_UNSHARED or len(groups) == MAX_GROUPS):
-            groups[int(np.argmin(apart))].append(j)
+        unshared = [(own ^ first).sum() / max((own | first).sum(), 1) for first in firsts]
+        if unshared and (min(unshared) <= MAX_SHARE_UNSHARED or len(groups) == MAX_GROUPS):
+            groups[int(np.argmin(unshared))].append(j)
         else:
             groups.append([j])
     return groups

@@ -291,9 +291,9 @@ class ExpertMixture(State):
             some, before = (None if part is None else part[rows] for part in (weights, last))
             if learned[rows].any():
                 Z[rows], kept, shown, means = self._append(X[rows], Y[rows], some, before)
-                beside = None
+                candidate_Z = None
                 if self.candidate is not None:
-                    beside = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
+                    candidate_Z = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
                 if self.count - self.since in self._refit_rows:
                     self._refit()
                 else:
@@ -301,7 +301,9 @@ class ExpertMixture(State):
                         if experts.count > had and experts.count in self._refit_rows:
                             self._refit_group(experts)
                 if self.alarm is not None:
-                    Z[rows] = self._combine_with_candidate(X[rows], Y[rows], some, shown, kept, means, Z[rows], beside)
+                    Z[rows] = self._combine_with_candidate(
+                        X[rows], Y[rows], some, shown, kept, means, Z[rows], candidate_Z
+                    )
             else:
                 Z[rows] = self._predict(X[rows])
             start = stop
@@ -315,8 +317,8 @@ class ExpertMixture(State):
         last: Array,
         kept: Array,
         means: Array,
-        alone: Array,
-        beside: Array | None,
+        own_Z: Array,
+        candidate_Z: Array | None,
     ) -> Array:
         """Combine the predictions with those of the candidate, which starts at an alarm and may replace this mixture.
 
@@ -327,10 +329,10 @@ class ExpertMixture(State):
         Z, start, learned = np.empty(Y.shape), 0, np.asarray(np.isfinite(Y).any(axis=1))
         while start < len(X):
             labels, numbers, until = kept[start:], np.flatnonzero(learned[start:]), sys.maxsize
-            Z[start:] = alone[start:]
-            if self.candidate is not None and self.contest is not None and beside is not None:
-                old, new = self._losses(labels, alone[start:]), self._losses(labels, beside[start:])
-                Z[start:] += self.contest.weights(old, new) * (beside[start:] - alone[start:])
+            Z[start:] = own_Z[start:]
+            if self.candidate is not None and self.contest is not None and candidate_Z is not None:
+                old, new = self._losses(labels, own_Z[start:]), self._losses(labels, candidate_Z[start:])
+                Z[start:] += self.contest.weights(old, new) * (candidate_Z[start:] - own_Z[start:])
                 age = self.candidate.count - len(numbers)
                 until = next(rows for rows in self._comparison_rows if rows > age) - age
             losses = self._losses(labels, Z[start:])
@@ -347,12 +349,12 @@ class ExpertMixture(State):
             won = self.contest is not None and self._candidate_wins(0 if since else age + looked)
             if won:
                 assert self.candidate is not None
-                assert beside is not None
+                assert candidate_Z is not None
                 vars(self).update({**vars(self.candidate), "alarm": self.alarm})
-                alone = beside
+                own_Z = candidate_Z
             if since:
-                beside = np.empty(Y.shape)
-                beside[start:] = self._start_candidate(since)._predict_and_update(
+                candidate_Z = np.empty(Y.shape)
+                candidate_Z[start:] = self._start_candidate(since)._predict_and_update(
                     X[start:], Y[start:], None if weights is None else weights[start:], last[start:]
                 )
         return Z
@@ -431,8 +433,8 @@ class ExpertMixture(State):
     def weights(self) -> dict[str, Array]:
         """(d,) weights of the experts for the next row, by name."""
         own = [name if window is None else f"{name}, window {window}" for name, window in self._experts()]
-        beside = np.zeros(len(self.last)) if self.contest is None else self.contest.weight() + np.zeros(len(self.last))
-        return {**dict(zip(own, (1.0 - beside) * self._shares(), strict=True)), "learner since the last alarm": beside}
+        share = np.zeros(len(self.last)) if self.contest is None else self.contest.weight() + np.zeros(len(self.last))
+        return {**dict(zip(own, (1.0 - share) * self._shares(), strict=True)), "learner since the last alarm": share}
 
     def effective_window(self) -> Array:
         """(d,) weighted mean of the experts' windows; that of experts that never forget is the number of rows."""

@@ -495,7 +495,7 @@ def check_divergence(learner: object, steps: Steps, Y: Array, times: Times, norm
             f"{type(learner).__name__} failed at step {int(times[row])}: the kernel value K(x, x) is {size}. Check the "
             "kernel, or scale X. Nothing was learned"
         )
-    cure = (
+    advice = (
         f"Outputs go up to {largest:.3g}, where sums overflow: divide y by a constant"
         if largest > 1e150
         else f"The step size {eta:.3g} is too large for |K(x, x)| = {size:.3g}, their product should not exceed 1: "
@@ -503,6 +503,6 @@ def check_divergence(learner: object, steps: Steps, Y: Array, times: Times, norm
         "adapt to the kernel"
     )
     raise Diverged(
-        f"{type(learner).__name__} diverged at step {int(times[row])}: the norm of f is {norm:.3g}. {cure}. Nothing "
+        f"{type(learner).__name__} diverged at step {int(times[row])}: the norm of f is {norm:.3g}. {advice}. Nothing "
         "was learned"
     )

@@ -249,7 +249,7 @@ class GrowingCholesky(State):
 
 
 def noise_floor(diagonal: Array) -> float:
-    """The number f that replaces the 1 in I + G: 1, unless rounding would lose it beside this diagonal of G."""
+    """The number f that replaces the 1 in I + G: 1, unless rounding would lose it next to this diagonal of G."""
     return max(1.0, ROUNDING * float(diagonal.max(initial=0.0)))
 
 

@@ -320,8 +320,8 @@ class PKAWV(StreamRegressor):
     def _numbers_per_row(self) -> int:
         d: int = self.n_outputs_
         m = self.features_.m
-        apart = self.vectors_ is not None or len(self.ridges_) > 1
-        return (m + self.ridges_[0].block_size(m)) * (1 if apart else d**2) + d**2
+        decoupled = self.vectors_ is not None or len(self.ridges_) > 1
+        return (m + self.ridges_[0].block_size(m)) * (1 if decoupled else d**2) + d**2
 
     # Learning ---------------------------------------------------------------------------------------------------------
 
