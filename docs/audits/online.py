@@ -369,7 +369,7 @@ def corollaries() -> float:
     "AWV slides",
     "better projections for the Gaussian kernel: Taylor features",
     "ovk.features.TaylorMap",
-    "online/test_regret_bounds.py::test_a_taylor_map_spills_what_it_says",
+    "online/test_regret_bounds.py::test_the_spill_of_a_taylor_map",
 )
 def taylor() -> float:
     """The inner products of the features are the values of the kernel."""

@@ -205,7 +205,7 @@ STRANGE = {
 @pytest.mark.parametrize("schedule", [0.5, "auto"], ids=str)
 @pytest.mark.parametrize("loss", ["squared", "huber", "epsilon-insensitive", EpsilonInsensitive(joint=True)], ids=str)
 @pytest.mark.parametrize("case", STRANGE)
-def test_strange_streams(case, loss, schedule, params):
+def test_unusual_streams(case, loss, schedule, params):
     X, Y = STRANGE[case](*stream(200))
     model = OLOK(Gaussian(1.0) * MixedEffect(0.5), 0.1, schedule, loss, **params)
     Z = model.predict_then_learn(X, Y)
@@ -226,10 +226,10 @@ def test_default_learner_begins_with_one_row():
 
 def test_outliers_do_not_move_a_robust_learner():
     X, Y = stream(300)
-    wild = Y.copy()
-    wild[::30] = 1e300
+    outliers = Y.copy()
+    outliers[::30] = 1e300
     calm = OLOK(KERNELS["separable"], 0.01, 0.5, "huber").fit(X, Y)
-    robust = OLOK(KERNELS["separable"], 0.01, 0.5, "huber").fit(X, wild)
+    robust = OLOK(KERNELS["separable"], 0.01, 0.5, "huber").fit(X, outliers)
     assert np.abs(robust.predict(X) - calm.predict(X)).max() < 1.5
 
 

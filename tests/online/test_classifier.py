@@ -81,7 +81,7 @@ def test_rows_equal_chunks_and_progressive_labels_come_before_learning():
         assert one.predict_then_learn(X[i : i + 1], y[i : i + 1], classes=["a", "b", "c"])[0] == whole[i]
 
 
-def test_save_load_and_go_on(tmp_path):
+def test_save_load_and_resume(tmp_path):
     X, y = three_classes(400)
     first = model().partial_fit(X[:200], y[:200], classes=["a", "b", "c"])
     save(first, tmp_path / "m.ovk")
@@ -91,7 +91,7 @@ def test_save_load_and_go_on(tmp_path):
     assert_array_equal(first.decision_function(X), again.decision_function(X))
 
 
-def test_a_failed_first_call_leaves_nothing_behind():
+def test_a_failed_first_call_leaves_the_model_new():
     X, y = three_classes(30)
     fresh = model()
     with pytest.raises(ValueError, match="'z'"):

@@ -117,10 +117,10 @@ def test_states_resume_and_predictions_are_pure(name, shrink, g):
 
 def test_labels_of_a_row_do_not_reach_its_prediction():
     Phi, Y = stream(n=50)
-    wild = Y.copy()
-    wild[40, ~np.isnan(Y[40])] = 1e10
-    assert (wild[40] == 1e10).any()
-    one, other = (learn(learner("mixed effect", 0.1), Phi, labels, True) for labels in (Y, wild))
+    outliers = Y.copy()
+    outliers[40, ~np.isnan(Y[40])] = 1e10
+    assert (outliers[40] == 1e10).any()
+    one, other = (learn(learner("mixed effect", 0.1), Phi, labels, True) for labels in (Y, outliers))
     np.testing.assert_allclose(one[:41], other[:41], rtol=1e-12)
 
 

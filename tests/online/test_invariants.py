@@ -118,7 +118,7 @@ def test_memory_is_flat():
     assert peak - before < 5_000_000
 
 
-def test_the_untruncated_learner_says_what_it_needs():
+def test_the_untruncated_learner_reports_its_memory():
     X, Y = stream(150)
     model = OLOK(KERNELS["separable"], 0.1, 0.5, max_support=100).fit(X[:60], Y[:60])
     assert model.memory_needed(1000) == 8 * 1000 * (3 + 3 + 1)
@@ -195,7 +195,7 @@ def test_forgetting_follows_a_drift():
     assert late[0.97] < 0.8 * late[1.0]
 
 
-def test_outputs_apart_are_learned_apart():
+def test_uncoupled_outputs_are_learned_independently():
     X, Y = stream(120)
     both = OLOK(Gaussian(1.0) * Identity(), 0.1, 0.5, truncation=50).predict_then_learn(X, Y[:, :2])
     for q in range(2):

@@ -143,7 +143,7 @@ def test_comes_close_to_the_batch_learner():
     assert errors[-1] - target < 0.1 * (zero - target)
 
 
-def test_saving_and_going_on(tmp_path):
+def test_saving_and_resuming(tmp_path):
     model = OnlineMovKL(KERNELS, grid=T).partial_fit(X[:100], Y[:100])
     ovk.save(model, tmp_path / "model")
     again = ovk.load(tmp_path / "model")

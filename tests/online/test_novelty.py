@@ -49,7 +49,7 @@ def test_without_targets():
         OLOK().fit(X)
 
 
-def test_adaptive_steps_get_going():
+def test_adaptive_steps_start():
     model, new = run(0.2, "auto", n=3000)
     assert model.threshold_ > 0
     assert 0.02 < new[2:].mean() < 0.5

@@ -120,7 +120,7 @@ def test_the_projected_forecaster(kind, mu):
     assert regret(forecast(Y), Y, loss) <= bound
 
 
-def test_a_dictionary_known_beforehand_pays_once():
+def test_a_dictionary_known_beforehand_adds_the_gap_once():
     rng = np.random.default_rng(3)
     alpha, k = 0.5, Gaussian(0.3)
     X = rng.uniform(-1, 1, (N, 2))
@@ -149,7 +149,7 @@ def test_features_left_as_they_were_projected(kind):
     assert regret(reference.feature_forecasts(phi[:, None], Y, alpha), Y, loss) <= bound
 
 
-def test_a_taylor_map_spills_what_it_says():
+def test_the_spill_of_a_taylor_map():
     k, X = Gaussian(0.5), np.random.default_rng(5).uniform(-1, 1, (N, 2))
     features = TaylorMap.from_kernel(k, 25, np.zeros(2))
     args = {"norm": 1.0, "largest": 1.0, "loss": 1.0}

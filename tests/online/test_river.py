@@ -112,7 +112,7 @@ def learner(**params):
     return OLOK(K, 0.1, 0.5, **params)
 
 
-def test_rows_through_the_adapter_are_the_learners_own_chunks():
+def test_rows_through_the_adapter_equal_chunks_of_the_learner():
     X, Y = stream(150)
     y = Y[:, 0]
     own = learner(truncation=60)
@@ -200,7 +200,7 @@ def test_kernels_for_a_number_of_features_refuse_more():
         model.learn_one({"a": 1.0}, {"u": 1.0, "v": 0.0})
 
 
-def test_what_cannot_be_learned_is_refused():
+def test_invalid_examples_are_refused():
     model = RiverRegressor(learner())
     with pytest.raises(ValueError, match="feature 'a' must be a number, got 'x': encode it first"):
         model.learn_one({"a": "x"}, 1.0)
@@ -251,7 +251,7 @@ def test_known_classes_are_learned_together():
         model.learn_one({"a": 1.0}, "pink")
 
 
-def test_unknown_classes_join_when_they_come():
+def test_classes_may_appear_later():
     X, y = clusters()
     model = RiverClassifier(OLOKClassifier(K))
     assert model.predict_one({"a": 1.0}) is None
@@ -344,7 +344,7 @@ def test_features_that_cannot_be_widened():
         adapter.learn_one({"a": 1.0, "b": 1.0}, 1.0)
 
 
-def test_rows_without_settings_are_the_learners_own():
+def test_rows_through_the_adapter_equal_autostream():
     X, Y = stream(80)
     Z = AutoStream().predict_then_learn(X, Y[:, 0])
     model, found = RiverRegressor(AutoStream()), []
@@ -354,7 +354,7 @@ def test_rows_without_settings_are_the_learners_own():
     assert_allclose(found, Z, rtol=0, atol=1e-8)
 
 
-def test_classes_without_settings_join_when_they_come():
+def test_autostream_classes_may_appear_later():
     X, y = clusters(90)
     order = np.argsort(y == "green", kind="stable")
     X, y = X[order], y[order]
@@ -374,7 +374,7 @@ def test_classes_without_settings_join_when_they_come():
 
 
 @pytest.mark.parametrize("before", [10, 40])
-def test_features_that_come_later_without_settings(before):
+def test_features_that_appear_later_with_autostream(before):
     X, Y = stream(before + 90)
     X[:before, 2] = 0.0
     y = Y[:, 0] + 50.0 * X[:, 2]
@@ -430,7 +430,7 @@ def test_a_pipeline_shows_the_learner():
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_intervals_in_the_manner_of_river(several):
+def test_intervals_as_in_river(several):
     X, Y = stream(60)
     X[:20, 2] = 0.0
     Y, unit = Y if several else Y[:, :1], X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -506,7 +506,7 @@ class Duck:
         return self
 
 
-def test_learners_of_any_kind_that_learn():
+def test_learners_that_are_not_estimators():
     assert RiverRegressor(Duck()).model.predict([[0.0]]) == 0.0
 
 
@@ -665,7 +665,7 @@ def test_a_date_is_not_one_hot_encoded():
         RiverRegressor(AutoStream()).learn_one({"when": datetime(2026, 1, 1)}, 1.0)
 
 
-def test_a_learner_that_has_learned_begins_anew_with_a_warning():
+def test_a_fitted_learner_is_copied_with_a_warning():
     trained = PKAWV().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
     with pytest.warns(UserWarning, match="pickle the adapter"):
         adapter = RiverRegressor(trained)

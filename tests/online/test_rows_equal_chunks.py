@@ -239,7 +239,7 @@ HOWS = {
     ],
     ids=str,
 )
-def test_go_on_after_a_copy(how, params, tmp_path):
+def test_resume_after_a_copy(how, params, tmp_path):
     X, Y = stream(2 * N, missing=0.1)
     model = OLOK(KERNELS["sum"], **{"alpha": 0.3, "schedule": 0.5, **params})
     model.predict_then_learn(X[:N], Y[:N])
@@ -251,7 +251,7 @@ def test_go_on_after_a_copy(how, params, tmp_path):
     assert_array_equal(other.predict(X), model.predict(X))
 
 
-def test_a_clone_starts_anew():
+def test_a_clone_is_new():
     X, Y = stream(N)
     model = OLOK(KERNELS["sum"], 0.3, 0.5)
     Z = model.predict_then_learn(X, Y)
@@ -274,7 +274,7 @@ def test_predict_changes_nothing(params):
     assert state(model) == before
 
 
-def test_predictions_of_a_row_do_not_know_its_output():
+def test_predictions_do_not_depend_on_the_output_of_the_row():
     X, Y = stream(N)
     other = Y.copy()
     other[100:] = -7.0

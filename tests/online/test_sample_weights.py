@@ -163,7 +163,7 @@ def test_what_weights_of_zero_and_one_mean_and_that_chunks_do_not_matter(name, t
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_prediction_does_not_know_the_weight_of_its_row(name):
+def test_a_prediction_does_not_depend_on_the_weight_of_its_row(name):
     """Weights may come from labels, as those that balance classes do."""
     X, Y = stream(40)
     model = copy.deepcopy(LEARNERS[name]).partial_fit(X[:30], Y[:30], weighted(30))
@@ -200,7 +200,7 @@ def test_weights_that_are_refused_leave_the_model_as_it_was(name):
         assert_array_equal(model.predict(X), before)
 
 
-def test_learners_without_weights_say_so():
+def test_learners_without_weights_raise():
     X, Y = stream(30)
     w = np.ones(30)
     with pytest.raises(ValueError, match="OnlineOperator does not support sample_weight; AutoStream, OLOK, KAWV"):

@@ -122,7 +122,7 @@ MODELS = {
 @pytest.mark.parametrize("alpha", [0.1, 1e-12])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("case", STRANGE)
-def test_strange_streams(case, model, alpha):
+def test_unusual_streams(case, model, alpha):
     X, Y = STRANGE[case](*stream(150))
     learner = MODELS[model](Gaussian(1.0) * MixedEffect(0.5), alpha)
     Z = learner.predict_then_learn(X, Y)
@@ -148,8 +148,8 @@ def test_a_tiny_ridge_loses_nothing_once_the_rows_determine_the_features(m, alph
     Z = model.predict_then_learn(X, Y)
     slow = reference.progressive_least_squares(model.features_.transform(X), Y, alpha)
     assert_allclose(Z, slow, rtol=1e-8, atol=1e-8)
-    apart = in_chunks(clone(model), X, Y, [1, 5, 17, m, 90])
-    assert_allclose(apart, Z, rtol=1e-8, atol=1e-8)
+    separate = in_chunks(clone(model), X, Y, [1, 5, 17, m, 90])
+    assert_allclose(separate, Z, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("case", ["constant inputs", "duplicated rows", "an output never seen"])
@@ -283,18 +283,18 @@ def test_bad_rows(model):
     X, Y = stream(40)
     bad = X.copy()
     bad[33, 1] = np.nan
-    wild = Y.copy()
-    wild[35, 0] = np.inf
+    outliers = Y.copy()
+    outliers[35, 0] = np.inf
     model.fit(X[:20], Y[:20])
     before = model.predict(X)
-    for rows, message in (((bad, Y), "row 33 holds NaN or infinity"), ((X, wild), "row 35 holds infinity")):
+    for rows, message in (((bad, Y), "row 33 holds NaN or infinity"), ((X, outliers), "row 35 holds infinity")):
         with pytest.raises(ValueError, match=message):
             model.partial_fit(*rows)
     with pytest.raises(ValueError, match="y has 2 outputs but the model has learned 3"):
         model.partial_fit(X, Y[:, :2])
     assert_array_equal(model.predict(X), before)
     skipping = model.replace(on_invalid="skip")
-    Z = skipping.predict_then_learn(bad, wild)
+    Z = skipping.predict_then_learn(bad, outliers)
     assert np.isnan(Z[[33, 35]]).all()
     assert skipping.n_skipped_ == 2
     kept = np.delete(np.arange(40), [33, 35])

@@ -181,7 +181,7 @@ def test_an_older_copy_keeps_its_past():
     assert_array_equal(kept.predict(X), before)
 
 
-def test_rows_behind_the_last_one_that_has_room_are_refused():
+def test_rows_beyond_the_maximum_are_refused():
     X, Y = stream(60)
     model = KAWV(COUPLED, 0.1, max_rows=50)
     one_by_one(model, X[:50], Y[:50])
@@ -201,7 +201,7 @@ def test_rows_after_rows_with_weights():
     assert_allclose(parts.predict(X[:1]), whole.predict(X)[:1], rtol=0, atol=1e-8)
 
 
-def test_a_row_on_which_steps_run_away_is_refused():
+def test_a_row_on_which_steps_diverge_is_refused():
     X, Y = stream(60)
     model = OLOK(Gaussian(1.0), 0.0, Constant(5.0), truncation=30)
     with pytest.raises(ValueError, match="diverged"):

@@ -66,7 +66,7 @@ def learn(name, model, X, Y, chunk):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_learning_leaves_copies_alone(name, tmp_path):
+def test_learning_does_not_change_snapshots(name, tmp_path):
     if name in EVERY:
         model = begun(name)
     else:
@@ -94,7 +94,7 @@ def test_learning_leaves_copies_alone(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_learning_leaves_the_arrays_that_it_was_given_alone(name):
+def test_learning_does_not_change_its_arguments(name):
     """Also outliers and missing labels."""
     model, (X, Y) = ALL[name](), rows(name, 130, gaps="movkl" not in name)
     if name not in CLASSIFIERS:
@@ -126,7 +126,7 @@ def test_predictions_can_be_changed_without_changing_the_learner(name, tmp_path)
 
 
 @pytest.mark.parametrize("classes", [False, True], ids=["numbers", "classes"])
-def test_learning_leaves_copies_from_before_a_refit_alone(classes, tmp_path, monkeypatch):
+def test_a_refit_does_not_change_snapshots(classes, tmp_path, monkeypatch):
     """Refits happen after few rows here; snapshots are taken before each of them."""
     monkeypatch.setattr(ExpertMixture, "_refit_rows", (15, 40, 110))
     monkeypatch.setattr(ExpertSet, "_rows_compared", 60)

@@ -69,7 +69,7 @@ def test_certified_truncation_goes_on_dropping_with_kinks(loss):
     assert np.abs(model.predict(X[:200]) - whole.predict(X[:200])).max() <= model.truncation_error_ + 1e-12
 
 
-def test_a_tolerance_that_cannot_be_kept_is_told_and_memory_stays_bounded(monkeypatch):
+def test_a_violated_tolerance_warns_and_memory_stays_bounded(monkeypatch):
     # Truncation that uses the whole tolerance soon meets a kink.
     monkeypatch.setattr("ovk.online.first_order.truncation.KINK_SHARE", 1.0)
     X, _, Y = stationary(8000)

@@ -115,7 +115,7 @@ def test_any_window(loss, schedule, alpha, discount, size, seed):
     check(KERNELS["hadamard"], LOSSES[loss], schedule, alpha, free(size), 200, discount, 33, seed)
 
 
-def test_steps_too_large_for_the_kernel_let_the_certificate_grow():
+def test_steps_too_large_for_the_kernel_let_the_bound_grow():
     # eta kappa^2 = 3.2: a difference between two learners can grow at every step.
     K = 4.0 * Gaussian(0.3) * Identity(3)
     model, _ = check(K, LOSSES["squared"], Constant(0.8), 0.05, free(30), n=210, step=30)

@@ -42,7 +42,7 @@ def test_better_than_the_running_mean_after_the_warm_up(learner, centre, scale):
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_portions_make_no_difference_and_a_state_goes_on(learner, tmp_path):
+def test_chunks_make_no_difference_and_a_state_resumes(learner, tmp_path):
     X, Y = rows(260)
     Y[5:60, 0] = np.nan
     whole, seven, single = (LEARNERS[learner]() for _ in range(3))

@@ -104,7 +104,7 @@ def test_rows_equal_chunks_and_states_resume(rule):
     seed=st.integers(0, 10**6),
     k=st.integers(1, 8),
     n=st.integers(1, 150),
-    kind=st.sampled_from(["random", "growing", "one wild row", "best expert changes", "against the weights"]),
+    kind=st.sampled_from(["random", "growing", "one outliers row", "best expert changes", "against the weights"]),
 )
 @settings(max_examples=50, deadline=None)
 def test_regret_is_below_its_bound_on_any_losses(rule, seed, k, n, kind):
@@ -117,7 +117,7 @@ def test_regret_is_below_its_bound_on_any_losses(rule, seed, k, n, kind):
         losses = rng.uniform(0.0, 1.0, (k, 1))
         if kind == "growing":
             losses *= 1.1**t
-        elif kind == "one wild row" and t == n // 2:
+        elif kind == "one outliers row" and t == n // 2:
             losses *= 1e6
         elif kind == "best expert changes":
             losses = 0.2 * losses + 0.8 * ((np.arange(k) + t * 3 // n) % k != 0)[:, None]
@@ -220,9 +220,9 @@ def test_a_discount_follows_a_change_in_the_time_derived(g):
 def test_an_outlier_costs_its_own_row(rule, seed, label):
     F, Y = stream(seed, n=600)
     plain = rule.replace().predict_then_learn(F, Y)
-    wild = Y.copy()
-    wild[300] = label
-    Z = rule.replace().predict_then_learn(F, wild)
+    outliers = Y.copy()
+    outliers[300] = label
+    Z = rule.replace().predict_then_learn(F, outliers)
     after = slice(301, None)
     assert np.mean((Z - Y)[after] ** 2) < 1.2 * np.mean((plain - Y)[after] ** 2)
 
@@ -247,7 +247,7 @@ def test_save_then_load_goes_on_as_if_uninterrupted(rule, tmp_path):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_outputs_start_anew_on_their_own(rule):
+def test_single_outputs_can_be_restarted(rule):
     F, Y = stream(9)
     one, other = rule.replace(), rule.replace()
     one.predict_then_learn(F[:60], Y[:60])

@@ -70,7 +70,7 @@ def slow_alarm(losses, means):
     growth=st.sampled_from([1.0, 6.0, 30.0]),
     seed=st.integers(0, 99),
 )
-def test_the_alarm_is_what_it_says_whatever_the_chunks(sizes, growth, seed):
+def test_the_alarm_follows_its_definition_in_any_chunks(sizes, growth, seed):
     losses, alarm, start, since = errors(growth=growth, seed=seed), ErrorAlarm(1, 2, classes=False), 0, 0
     # The mean becomes better while the errors do not grow.
     means = 2.0 * losses * np.random.default_rng(seed).uniform(0.5, 1.5, losses.shape)

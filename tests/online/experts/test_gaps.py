@@ -154,7 +154,7 @@ def test_limits_and_regrets_of_an_output_without_labels_stay():
         assert_array_equal(getattr(before.regrets, name)[..., 1], getattr(after.regrets, name)[..., 1])
 
 
-def test_outputs_that_are_observed_together_learn_together():
+def test_outputs_observed_in_the_same_rows_share_experts():
     Y = np.ones((200, 4))
     Y[::2, 1] = Y[1::2, 2] = np.nan
     Y[::50, 3] = np.nan
@@ -202,7 +202,7 @@ def coupled(seed, n=3000):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("share", "bound"), [(0.2, 1.0), (0.1, 0.9)])
-def test_outputs_that_have_something_in_common_gain_from_each_other(share, bound):
+def test_related_outputs_share_labels(share, bound):
     with pytest.MonkeyPatch.context() as patch:
         for owner, name, value in (
             (ExpertMixture, "_refit_rows", (20, 60, 200, 600, 2000)),
@@ -215,13 +215,13 @@ def test_outputs_that_have_something_in_common_gain_from_each_other(share, bound
             X, Y, draws = coupled(seed)
             holes = np.where(draws < share, Y, np.nan)
             joint = AutoStream().predict_then_learn(X, holes)
-            apart = np.column_stack([AutoStream().predict_then_learn(X, y) for y in holes.T])
-            errors.append([np.mean(np.mean((Z - Y) ** 2, axis=0) / Y.var(axis=0)) for Z in (joint, apart)])
-    joint, apart = np.mean(errors, axis=0)
-    assert joint < bound * apart
+            separate = np.column_stack([AutoStream().predict_then_learn(X, y) for y in holes.T])
+            errors.append([np.mean(np.mean((Z - Y) ** 2, axis=0) / Y.var(axis=0)) for Z in (joint, separate)])
+    joint, separate = np.mean(errors, axis=0)
+    assert joint < bound * separate
 
 
-def test_corrections_by_other_outputs_leave_the_predictions_alone():
+def test_corrections_do_not_change_the_predictions_of_other_outputs():
     rng = np.random.default_rng(3)
     F = rng.standard_normal((60, 2))
     Y = F @ [[0.5, 0.3], [0.5, 0.7]] + 0.1 * rng.standard_normal((60, 2))
@@ -234,11 +234,11 @@ def test_corrections_by_other_outputs_leave_the_predictions_alone():
     assert_array_equal(F, given)
 
 
-def test_only_outputs_observed_apart_are_corrected_by_each_other():
+def test_only_outputs_observed_in_different_rows_are_corrected():
     X, Y = rows(60)
     together = AutoStream().partial_fit(X, Y).mixture_
     assert (len(together.experts), together.others) == (1, None)
     Y[np.arange(60) % 2 == 0, 0] = Y[np.arange(60) % 2 == 1, 1] = np.nan
-    apart = AutoStream().partial_fit(X, Y).mixture_
-    assert len(apart.experts) == 2
-    assert apart.others is not None
+    separate = AutoStream().partial_fit(X, Y).mixture_
+    assert len(separate.experts) == 2
+    assert separate.others is not None

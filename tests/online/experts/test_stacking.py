@@ -82,7 +82,7 @@ def run(F, y, sizes):
     return np.concatenate(parts)
 
 
-def test_stacking_is_better_than_the_best_voter():
+def test_stacking_is_better_than_the_best_expert():
     F, y = voters()
     P = run(F, y, [len(y)])
     assert np.mean((P[300:] > 0.5) != y[300:]) < 0.2
@@ -96,7 +96,7 @@ def test_stacking_in_chunks_and_with_gaps():
     np.testing.assert_allclose(run(F, y, [1, 7, 40]), run(F, y, [400]), rtol=1e-10)
 
 
-def test_forgetting_without_news_does_not_grow_without_bound():
+def test_forgetting_without_informative_rows_stays_bounded():
     """Rows of zeros have no effect, and forgetting never increases the uncertainty beyond its initial value."""
     X, Y, _ = labelled(200)
     model = OnlineLogistic(np.zeros((3, 2)), 0.1, discount=0.9)

@@ -493,7 +493,7 @@ def check_divergence(learner: object, steps: Steps, Y: Array, times: Times, norm
     if not np.isfinite(size):
         raise Diverged(
             f"{type(learner).__name__} failed at step {int(times[row])}: the kernel value K(x, x) is {size}. Check the "
-            "kernel, or scale X. Nothing was learned"
+            "kernel, or scale X. The model is unchanged"
         )
     advice = (
         f"Outputs go up to {largest:.3g}, where sums overflow: divide y by a constant"
@@ -503,6 +503,6 @@ def check_divergence(learner: object, steps: Steps, Y: Array, times: Times, norm
         "adapt to the kernel"
     )
     raise Diverged(
-        f"{type(learner).__name__} diverged at step {int(times[row])}: the norm of f is {norm:.3g}. {advice}. Nothing "
-        "was learned"
+        f"{type(learner).__name__} diverged at step {int(times[row])}: the norm of f is {norm:.3g}. {advice}. The "
+        "model is unchanged"
     )

@@ -154,8 +154,8 @@ class OnlineMovKL(StreamRegressor):
             lengths = np.sqrt(np.where(seen, Y, 0.0) ** 2 @ np.ones(Y.shape[1]))
         if len(Y) and lengths.max() > MAX_OUTPUT_NORM:
             raise Diverged(
-                f"the squares of outputs as large as {lengths.max():.3g} overflow: divide y by a constant. Nothing was "
-                "learned"
+                f"the squares of outputs as large as {lengths.max():.3g} overflow: divide y by a constant. The model "
+                "is unchanged"
             )
         largest = np.maximum.accumulate(np.concatenate([[self.largest_], lengths]))
         radius = largest[:-1] if self.bound is None else np.full(len(Y), float(self.bound))
