@@ -104,7 +104,7 @@ REFUSED = {
     "epsilon": ({"loss": EpsilonInsensitive(-0.1)}, "epsilon must be non-negative and finite"),
     "nu": ({"loss": Novelty(1.5)}, "nu must be a number in"),
     "quantiles": ({"loss": Pinball([0.5, 0.5])}, "one for each of the 3 outputs"),
-    "quantile": ({"loss": Pinball(1.0)}, r"quantiles must lie in \(0, 1\)"),
+    "quantile": ({"loss": Pinball(1.0)}, r"quantiles must be a number in \(0, 1\)"),
     "labels": ({"loss": "hinge"}, "labels of Hinge must be -1 or 1, got .* in row 0, output 0"),
     "codes": ({"loss": LOSSES["simplex"]}, "rows of simplex_code"),
     "truncation": ({"truncation": "some"}, "truncation must be .auto., None, a number of points or"),
