@@ -30,7 +30,8 @@ def learned(folder, i, rows, **how):
 
 def predictions(session, rows):
     session.preparation.bind(NAMES, predict=True)
-    return session.predictor().predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
+    batch = Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])
+    return session.predictor().predict(batch).F
 
 
 @pytest.fixture

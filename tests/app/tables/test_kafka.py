@@ -101,7 +101,8 @@ def run(*arguments):
 
 def predictions(session, rows):
     session.preparation.bind(NAMES, predict=True)
-    return session.predictor().predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
+    batch = Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])
+    return session.predictor().predict(batch).F
 
 
 def test_partitions_are_learned_one_by_one_and_merged(mock, tmp_path, capsys):
