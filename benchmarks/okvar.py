@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk import OKVAR
-from ovk.batch.okvar.alternate import AlternatingMinimiser
-from ovk.batch.okvar.coupling import Entrywise
+from ovk.batch.okvar.alternate import AlternatingMinimiser, Entrywise
 from ovk.kernels import Gaussian
 from ovk.objectives import L1
 from ovk.operators import Identity

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from ovk.batch import FunctionalRidgeCV, MovKLCV, unit_variance
+from ovk.batch import FunctionalRidgeCV, MovKLCV
 from ovk.curves import Grid
-from ovk.kernels import Gaussian, OnCurves, Periodic, ScalarKernel, median_distance
+from ovk.kernels import Gaussian, OnCurves, Periodic, ScalarKernel, Scaled, median_distance, spread_rows
 from ovk.objectives import rsse
 from ovk.operators import Identity, Integral
 from ovk.ovkernels import Separable
@@ -64,6 +64,24 @@ def kernel_ridge(X: Array, Y: Array, new: Array, grid: Grid) -> Array:
     width = chosen.kernel_.kernel.kernel.length_scale
     model = KernelRidge(alpha=chosen.alpha_, kernel="rbf", gamma=0.5 / width**2).fit(X * roots, Y)
     return np.asarray(model.predict(new * roots))
+
+
+def unit_variance(kernels: list[Separable], X: Array) -> list[Separable]:
+    """The kernels k * T with every scalar kernel scaled to the variance 1 of its features,
+
+        1/n sum_i k(x_i, x_i) - 1/n^2 sum_ij k(x_i, x_j) = 1.
+
+    A function that varies as much then costs as much with each of them. Otherwise a wide Gaussian, whose values are all
+    near 1, gets no weight beside a narrow one, which follows the training curves most cheaply.
+    """
+    X = spread_rows(X)
+    result = []
+    for kernel in kernels:
+        scalar = kernel.scalar.resolve(X)
+        values = scalar(X)
+        variance = float(np.diagonal(values).mean() - values.mean())
+        result.append(Separable(Scaled(1.0 / variance, scalar), kernel.operator))
+    return result
 
 
 def movkl(r: float) -> Predictor:

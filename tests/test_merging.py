@@ -11,7 +11,7 @@ from ovk import IOKR, PKAWV, OVKRidge, PKAWVClassifier
 from ovk.app.tables import chunks
 from ovk.base import check_targets
 from ovk.evaluation import Evaluator, LastValue, RunningMean
-from ovk.evaluation.running import RunningMoments, Scaling, Standardised
+from ovk.evaluation.scaling_and_drift import RunningMoments, Scaling, Standardised
 from ovk.features import Fourier, Given, MergeTree, Nystrom, merge_all
 from ovk.features.sums import OutputSums
 from ovk.kernels import Gaussian
@@ -234,11 +234,11 @@ def test_streams_that_cannot_be_merged():
     one.scaling.scale_warm_up(X[:5], Y[:5])
     two.scaling.scale_warm_up(X[5:9], Y[5:9])
     before = one.n_rows
-    with pytest.raises(ValueError, match="warm-ups of their own"):
+    with pytest.raises(ValueError, match="scaled by different warm-ups"):
         one.merge(two)
     other = evaluated(slice(0, 80), Scaling())
     other.outputs = ("a", "b", "c")
-    with pytest.raises(ValueError, match="same inputs and outputs"):
+    with pytest.raises(ValueError, match="different names of inputs and outputs"):
         one.merge(other)
     assert one.n_rows == before
 

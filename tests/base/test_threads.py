@@ -28,8 +28,8 @@ from ovk.app.tables import open_records
 from ovk.base import execution as _threads
 from ovk.base.execution import one_blas_thread, tile_threads
 from ovk.kernels import Gaussian, tiles
+from ovk.online import add_features
 from ovk.online.experts import expert_set as stage_experts
-from ovk.online.feature_growth import add_features
 from ovk.operators import Identity
 
 
@@ -58,7 +58,7 @@ class Watched(Gaussian, saved=False):
     ("model", "rows", "threads"),
     [
         (OVKRidge(Watched(1.0)), 300, 1),
-        (OVKRidge(Watched(1.0)), _threads.MAX_ROWS_OF_ONE_THREAD + 1, 2),
+        (OVKRidge(Watched(1.0)), _threads.MAX_ROWS_FOR_ONE_THREAD + 1, 2),
         (OVKRidgeCV(Watched(1.0)), 300, 1),
         (KAWV(Watched(1.0)), 300, 1),
         (PKAWV(Watched(1.0)), 300, 1),

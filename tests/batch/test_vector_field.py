@@ -15,8 +15,7 @@ from batch.reference import long_form
 from ovk import OVKRidge, VectorField
 from ovk.base import check_targets
 from ovk.batch.fields.comparison import estimate_outliers, field_search, near_rows
-from ovk.batch.tuning.criterion import TuningCriterion
-from ovk.batch.tuning.tune import Search
+from ovk.batch.tuning.tune import Search, TuningCriterion
 from ovk.datasets import make_vector_field
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Identity
@@ -217,7 +216,7 @@ def test_components_are_learned_apart_where_there_is_no_field():
     [
         ({"criterion": "aic"}, "criterion must be 'evidence', 'loo' or None, got 'aic'"),
         ({"criterion": None}, "alpha must be given"),
-        ({"alpha": 0.0}, "alpha must be a finite number > 0"),
+        ({"alpha": 0.0}, "alpha must be positive and finite"),
         ({"restarts": 9}, "restarts must be between 1 and 4"),
         ({"kernel": "solenoid"}, "solenoid"),
     ],
@@ -234,9 +233,9 @@ def test_what_is_wrong_is_named_and_leaves_the_model_as_it_was(plane, options, m
 def test_other_mistakes_are_named(plane):
     with pytest.raises(ValueError, match="groups must have one entry for each of the 70 rows"):
         VectorField(criterion="loo").fit(plane.data, plane.target, groups=[1, 2])
-    with pytest.raises(ValueError, match="needs every component"):
+    with pytest.raises(ValueError, match="requires complete vectors"):
         VectorField(robust=True).fit(plane.data, np.where(np.arange(140).reshape(70, 2) == 3, np.nan, plane.target))
-    with pytest.raises(ValueError, match="a part is one of"):
+    with pytest.raises(ValueError, match="name must be"):
         fixed().fit(plane.data, plane.target).part("curl")
 
 
@@ -266,7 +265,7 @@ def test_the_evidence_tells_smooth_fields_from_rough_ones(plane):
     X, V = rough_field(240, np.random.default_rng(0))
     model, given = VectorField(restarts=1), VectorField("helmholtz", profile=Gaussian(), restarts=1)
     model.fit(X[:160], V[:160]), given.fit(X[:160], V[:160])
-    assert model.compared_["apart, Matern(0.5)"] < model.compared_["apart, Gaussian()"] - 0.05
+    assert model.compared_["independent, Matern(0.5)"] < model.compared_["independent, Gaussian()"] - 0.05
     assert "Gaussian" not in repr(model.kernel_)
     assert list(given.compared_) == ["helmholtz, Gaussian()"]
     errors = [np.mean((one.predict(X[160:]) - V[160:]) ** 2) for one in (model, given)]
@@ -275,9 +274,9 @@ def test_the_evidence_tells_smooth_fields_from_rough_ones(plane):
 
 def test_the_criterion_compared_is_that_of_each_kernel_by_itself(plane):
     X, V = plane.data[:50], plane.target[:50]
-    model = VectorField("apart", profile=[Gaussian(), Matern(1.5)], restarts=1).fit(X, V)
+    model = VectorField("independent", profile=[Gaussian(), Matern(1.5)], restarts=1).fit(X, V)
     alone = VectorField(Gaussian() * Identity(), restarts=1).fit(X, V)
-    assert model.compared_["apart, Gaussian()"] == pytest.approx(float(alone.criterion_values_[0]), abs=1e-9)
+    assert model.compared_["independent, Gaussian()"] == pytest.approx(float(alone.criterion_values_[0]), abs=1e-9)
     A = reference.gram(model.kernel_, X) + model.alpha_ * np.eye(100)
     y = V.reshape(-1)
     evidence = 0.5 * y @ np.linalg.solve(A, y) + 0.5 * np.linalg.slogdet(A)[1] + 50 * np.log(2 * np.pi)
@@ -299,10 +298,10 @@ def test_many_rows_are_compared_on_a_few_and_learned_on_all(plane):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"profile": "rough"}, "profile must be 'auto', or a Gaussian"),
+        ({"profile": "rough"}, "profile must be 'auto', a stationary kernel"),
         ({"profile": []}, "profile must be"),
-        ({"kernel": "helmholtz", "profile": Matern(0.5)}, "needs a profile that is smooth"),
-        ({"kernel": Gaussian() * Identity(), "profile": Gaussian()}, "profile is for the named kernels"),
+        ({"kernel": "helmholtz", "profile": Matern(0.5)}, "profile must be smooth"),
+        ({"kernel": Gaussian() * Identity(), "profile": Gaussian()}, "profile is only for the kernels"),
     ],
 )
 def test_profiles_that_make_no_sense_are_refused(plane, options, message):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ovk.datasets import make_burgers, make_navier_stokes
-from ovk.datasets.operators import burgers, forcing_waves, vorticity
+from ovk.datasets.equations import burgers, forcing_waves, vorticity
 
 
 def order(solve, steps):
@@ -79,7 +79,7 @@ def test_burgers_agrees_with_the_formula_of_cole_and_hopf():
         (make_navier_stokes, {"size": 25}, "size must be even"),
         (make_navier_stokes, {"size": 24, "initial": np.zeros((3, 3))}, "initial must be"),
         (make_burgers, {"size": 33}, "size must be even"),
-        (make_burgers, {"size": 64, "time": 50.0, "viscosity": 1e-5, "steps": 2}, "take more steps"),
+        (make_burgers, {"size": 64, "time": 50.0, "viscosity": 1e-5, "steps": 2}, "use more steps"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, wrong, match):

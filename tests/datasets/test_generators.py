@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovk.datasets import BumpField, make_stream, make_vector_field
-from ovk.datasets._shared import as_generator
+from ovk.datasets.generators import as_generator
 
 
 def jacobian(field, X, step=1e-5):
@@ -103,14 +103,14 @@ def test_field_checks_its_points():
 @pytest.mark.parametrize(
     ("make", "wrong", "message"),
     [
-        (make_stream, {"n_samples": 0}, "n_samples must be a whole number"),
+        (make_stream, {"n_samples": 0}, "n_samples must be an integer"),
         (make_stream, {"noise": -1}, "noise must be"),
         (make_vector_field, {"kind": "rotating"}, "kind must be one of 'curl_free', 'div_free', 'mixed'"),
         (make_vector_field, {"n_dims": 4}, "n_dims must be 2 or 3"),
         (make_vector_field, {"mixture": 2}, r"mixture must be a number in \[0, 1\]"),
         (make_vector_field, {"box": (1, 0)}, "box must be"),
         (make_vector_field, {"box": (0, np.inf)}, "box must be"),
-        (make_vector_field, {"length_scale": 0.01}, "length_scale must be at least 1/30"),
+        (make_vector_field, {"length_scale": 0.01}, "length_scale must be at least .*, 1/30 of the box, got 0.01"),
     ],
 )
 def test_arguments_refused(make, wrong, message):

@@ -4,6 +4,7 @@ import copy
 from datetime import timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import SGDClassifier, SGDRegressor
@@ -71,18 +72,30 @@ def test_baselines():
     assert majority.accuracy == pytest.approx(3 / 5)
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA], ids=str)
 @pytest.mark.parametrize("make", [AutoStreamClassifier, lambda: PKAWVClassifier(Gaussian(1.0)), SGDClassifier])
-def test_missing_labels_are_not_counted_and_classes_may_come_late(make):
+def test_missing_labels_are_not_counted_and_classes_may_come_late(make, missing):
     X, y = rows()
     y = y.astype(object)
     y[:100] = np.where(y[:100] == "c", "a", y[:100])
-    y[::7] = None
+    y[::7] = missing
     result = progressive(make(), X, y, chunk_size=64)
     assert result.n_missing == len(y[::7])
     assert result.predictions[7] in {"a", "b", "c"}
     assert result.model.confusion.sum() == 400 - result.n_missing
     assert result.model.accuracy > 0.55
     assert set(result.classes) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_labels_of_a_nullable_column_may_be_missing(delay):
+    X, y = rows()
+    column = pd.Series(y, dtype="string")
+    column[::7] = pd.NA
+    expected = progressive(AutoStreamClassifier(), X, np.where(column.isna(), None, y), delay=delay)
+    result = progressive(AutoStreamClassifier(), X, column, delay=delay)
+    assert result.n_missing == len(y[::7])
+    assert_array_equal(result.predictions, expected.predictions)
 
 
 def test_untested_rows_are_not_counted():
@@ -94,11 +107,11 @@ def test_what_a_classifier_cannot_be_evaluated_with():
     X, y = rows(20)
     with pytest.raises(ValueError, match="y must be one column of labels, some of them known"):
         progressive(AutoStreamClassifier(), X, [None] * 20)
-    with pytest.raises(ValueError, match="AutoStreamClassifier is a classifier: give its labels as Y"):
+    with pytest.raises(ValueError, match="AutoStreamClassifier is a classifier: pass its labels as Y"):
         progressive(AutoStreamClassifier(), X, targets=0)
     with pytest.raises(ValueError, match="intervals must be None for a classifier"):
         progressive(AutoStreamClassifier(), X, y, intervals=0.9)
-    with pytest.raises(ValueError, match="baselines must hold 'last', 'majority' or baselines"):
+    with pytest.raises(ValueError, match="baselines must be 'last', 'majority' or baselines"):
         progressive(AutoStreamClassifier(), X, y, baselines=["mean"])
     with pytest.raises(TypeError, match="model must be a classifier"):
         progressive(object(), X, y, classes=["a", "b", "c"])
@@ -166,7 +179,7 @@ def test_baselines_wait_like_the_model_and_rows_before_the_first_label_are_not_t
     assert_allclose(found.baselines[2].mse, np.mean((np.array(guesses) - Y[delay + 1 :]) ** 2, axis=0))
     assert "labels 5 rows late" in found.summary()
     assert "6 rows before them learned, not tested" in found.summary()
-    with pytest.raises(ValueError, match="before any was tested: lower untested, or the delay"):
+    with pytest.raises(ValueError, match="rows without a test: lower untested or the delay"):
         progressive(PKAWV(Gaussian(1.0)), X[:5], Y[:5], delay=5, progress=False)
 
 
@@ -232,7 +245,7 @@ def test_regions_and_learn_in_turn_are_regions_then_learn(method, region, d):
 
 def test_seasons_and_late_labels_exclude_each_other():
     method = ConformalPID(0.8, season=3)
-    with pytest.raises(ValueError, match="season must be None where labels come late, got 3"):
+    with pytest.raises(ValueError, match="season must be None with delayed labels, got 3"):
         method.learn(method.regions(np.zeros((1, 1))), [[1.0]])
 
 
@@ -269,7 +282,7 @@ def test_intervals_around_a_model_that_knows_something():
 def test_late_labels_with_intervals_are_saved_whole(tmp_path):
     X = rows(40)[0]
     learner = DelayedLabels(WithIntervals(PKAWV(Gaussian(1.0)), 0.8), max_pending=12)
-    with pytest.raises(TypeError, match=r"got DelayedLabels: .* there is DelayedLabels\(WithIntervals\(model\)\)"):
+    with pytest.raises(TypeError, match=r"got DelayedLabels: .* use DelayedLabels\(WithIntervals\(model\)\)"):
         WithIntervals(DelayedLabels(PKAWV())).partial_fit(X, X[:, 0])
     with pytest.raises(TypeError, match=r"use DelayedLabels\(WithIntervals\(model, 0.9\)\)"):
         DelayedLabels(PKAWV()).predict_regions(X)
@@ -330,10 +343,10 @@ def test_clocks_that_are_refused():
     y = X[:, 0]
     time = np.arange(6.0)
     for clock, delay, message in [
-        (time[::-1], 1, "time must not be missing or decrease, but row 1 holds 4.0 after 5.0: sort the rows"),
-        (np.where(time == 2, np.nan, time), 1, "row 2 holds nan"),
+        (time[::-1], 1, "time must not be missing or decrease, got 4.0 after 5.0 in row 1: sort the rows"),
+        (np.where(time == 2, np.nan, time), 1, "got nan after 1.0 in row 2"),
         (time[:4], 1, "time must have an entry for each of the 6 rows, got 4"),
-        (time, timedelta(1), "delay must be a number >= 0, as time holds numbers"),
+        (time, timedelta(1), "delay must be a number >= 0, got"),
         (time, -1, "delay must be"),
         (time.astype("datetime64[D]"), 1, "delay must be a timedelta >= 0"),
         ([["a"] * 6], 1, "time must be one column of numbers or of dates"),
@@ -341,7 +354,7 @@ def test_clocks_that_are_refused():
         with pytest.raises(ValueError, match=message):
             progressive(PKAWV(Gaussian(1.0)), X, y, delay=delay, time=clock, progress=False)
     pieces = iter([(X[:3], y[:3]), (X[3:], y[3:])])
-    with pytest.raises(ValueError, match="time must have an entry for each row, but has 4 and more rows come"):
+    with pytest.raises(ValueError, match="time must have an entry for each row, got 4 entries and more rows"):
         progressive(PKAWV(Gaussian(1.0)), pieces, delay=1, time=time[:4], progress=False)
 
 

@@ -76,7 +76,7 @@ def test_rolling_quantiles_equal_their_twin(window, step, rate):
     for coverage in (0.5, 0.8, 0.9995):
         assert_array_equal(method.half_widths(coverage, 1), method.at(coverage).regions(np.zeros(1)).upper[0])
     assert_array_equal(RollingConformal(0.8).half_widths(0.5, 2), [np.inf, np.inf])
-    with pytest.raises(ValueError, match="region 'each'"):
+    with pytest.raises(ValueError, match="region must be 'each' for half widths, got 'box'"):
         RollingConformal(0.8, region="box").half_widths(0.5, 2)
 
 
@@ -139,7 +139,7 @@ def test_rolling_quantiles_cover_rows_like_the_last_ones():
 def test_joint_scores_equal_their_twin(form, memory):
     R = residuals(80, d=3)
     decay = 1.0 if memory is None else 1 - 1 / memory
-    score = ACI(region=form, memory=memory)._started(3)
+    score = ACI(region=form, memory=memory)._joint_score(3)
     found = []
     for r in R:
         found.append(score.score(r, np.ones(3, dtype=bool)))
@@ -409,22 +409,22 @@ def test_looking_changes_nothing(Method):
 def test_errors_name_what_is_wrong():
     with pytest.raises(ValueError, match="coverage must be a number in"):
         ACI(1.5).regions_then_learn(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="region must be 'each', 'box', 'ellipsoid', got 'ball'"):
+    with pytest.raises(ValueError, match="region must be 'each', 'box' or 'ellipsoid', got 'ball'"):
         ACI(region="ball").regions_then_learn(np.zeros(3), np.zeros(3))
     with pytest.raises(ValueError, match="same shape"):
         ACI().regions_then_learn(np.zeros(3), np.zeros(4))
     with pytest.raises(ValueError, match="rate must be"):
         ACI(rate=0.0).regions_then_learn(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="season must be a whole number >= 2"):
+    with pytest.raises(ValueError, match="season must be an integer >= 2"):
         ConformalPID(season=1).regions_then_learn(np.zeros(3), np.zeros(3))
     with pytest.raises(ValueError, match="lifetime must be"):
         StronglyAdaptive(lifetime=0).regions_then_learn(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="memory must be a whole number >= 2"):
+    with pytest.raises(ValueError, match="memory must be an integer >= 2"):
         ACI(memory=1).regions_then_learn(np.zeros(3), np.zeros(3))
     method = ACI()
     method.regions_then_learn(np.zeros(3), np.ones(3))
     before = method.trackers_[0].level
-    with pytest.raises(ValueError, match="has seen 1 outputs, got 2"):
+    with pytest.raises(ValueError, match="has learned from 1 outputs, got 2"):
         method.regions_then_learn(np.zeros((3, 2)), np.ones((3, 2)))
     assert method.trackers_[0].level == before
     with pytest.raises(ValueError, match="intervals must be a method"):
@@ -525,7 +525,7 @@ def test_a_learner_with_intervals_is_saved_whole(tmp_path):
 
 
 def test_before_learning():
-    with pytest.raises(ValueError, match="has not learned anything yet"):
+    with pytest.raises(ValueError, match="WithIntervals is not fitted"):
         WithIntervals(OLOK()).predict(np.zeros((1, 2)))
 
 
@@ -563,7 +563,7 @@ def test_widths_of_outputs_in_several_units_can_be_compared():
     assert display.title == "80% intervals (ACI)"
     curves = np.array([line.get_ydata() for line in display.axes_[-1].lines])
     assert_allclose(np.median(curves, axis=1), 1.0, rtol=0.01)
-    assert display.axes_[-1].get_ylabel() == "width over\nits median"
+    assert display.axes_[-1].get_ylabel() == "width /\nmedian width"
     median = f"{np.median(display.width[:, 1]):,.0f}"
     assert f"y1 (median width {median})" in [text.get_text() for text in display.figure_.legends[0].get_texts()]
 
@@ -581,7 +581,7 @@ def test_a_band_around_the_last_predictions():
         RecentDisplay.from_result(plain)
     with pytest.raises(ValueError, match=r"run progressive with intervals=0\.9 and keep='all'"):
         RecentDisplay.from_result(progressive(OLOK(), X, Y))
-    with pytest.raises(ValueError, match="output must be a name or a number of y0, y1, got 'y7'"):
+    with pytest.raises(ValueError, match="output must be the name or number of one of y0, y1, got 'y7'"):
         RecentDisplay.from_result(result, "y7")
 
 
@@ -596,10 +596,10 @@ def test_rows_without_bounds_are_counted_of_the_outcomes():
     X, Y = stream(300, d=2)
     Y[::2, 1] = np.nan
     text = progressive(OLOK(), X, Y, intervals=0.8).summary()
-    line = next(line for line in text.splitlines() if "had no bounds" in line)
-    assert re.fullmatch(r"\d of 299 outcomes of y0, \d of 150 outcomes of y1 had no bounds: too few.*", line)
+    line = next(line for line in text.splitlines() if "had infinite intervals" in line)
+    assert re.fullmatch(r"\d of 299 outcomes of y0, \d of 150 outcomes of y1 had infinite intervals: too few.*", line)
     text = progressive(OLOK(), *stream(300, d=2), intervals=0.8).summary()
-    assert re.search(r"\d of 299 outcomes of each output had no bounds", text)
+    assert re.search(r"\d of 299 outcomes of each output had infinite intervals", text)
     assert "mean of outputs" in text
 
 
@@ -607,7 +607,7 @@ def test_display_needs_intervals():
     X, Y = stream(50)
     with pytest.raises(ValueError, match="has no intervals"):
         IntervalDisplay.from_result(progressive(OLOK(), X, Y))
-    with pytest.raises(ValueError, match="nothing to draw"):
+    with pytest.raises(ValueError, match="no rows to draw"):
         IntervalDisplay.from_result(progressive(OLOK(), X[:0], Y[:0], intervals=0.9))
 
 

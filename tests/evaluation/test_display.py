@@ -66,9 +66,9 @@ def test_errors_of_zero_and_small_ranges_are_drawn_on_linear_axes():
 def test_what_makes_no_sense():
     with pytest.raises(ValueError, match="error must be 'mse' or 'mae', got 'r2'"):
         ProgressiveErrorDisplay.from_result(result(), error="r2")
-    with pytest.raises(ValueError, match="an output must be a name or a number of y0, y1, got 'z'"):
+    with pytest.raises(ValueError, match="output must be the name or number of one of y0, y1, got 'z'"):
         ProgressiveErrorDisplay.from_result(result(), outputs=["z"])
-    with pytest.raises(ValueError, match="an output must be"):
+    with pytest.raises(ValueError, match="output must be the name or number"):
         ProgressiveErrorDisplay.from_result(result(), outputs=[2])
-    with pytest.raises(ValueError, match="nothing to draw"):
+    with pytest.raises(ValueError, match="no rows to draw"):
         ProgressiveErrorDisplay.from_result(result(n=0))

@@ -8,7 +8,7 @@ import pytest
 import ovk
 from ovk import AutoStream
 from ovk.evaluation import PageHinkley
-from ovk.evaluation.running import DriftRecord
+from ovk.evaluation.scaling_and_drift import DriftRecord
 
 
 def test_few_false_alarms_and_a_prompt_one(tmp_path):

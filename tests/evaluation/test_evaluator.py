@@ -7,7 +7,8 @@ from sklearn.linear_model import SGDRegressor
 from ovk import OLOK, load, progressive, save
 from ovk.app.tables import chunks
 from ovk.evaluation import Evaluator, LastValue, RefittedRidge, RunningMean
-from ovk.evaluation.running import FARTHEST, Scaling, Standardised
+from ovk.evaluation.scaling_and_drift import MAX_DEVIATIONS, Scaling, Standardised
+from ovk.evaluation.task import ScoreTable, printable
 from ovk.persistence import register
 
 
@@ -73,7 +74,7 @@ def test_a_model_of_another_library_goes_on_after_loading(tmp_path):
 @pytest.mark.parametrize("options", [{"keep": "all"}, {"waiting": 3}])
 def test_what_would_be_lost_is_not_saved(tmp_path, options):
     chunk = next(iter(chunks(*stream())))
-    with pytest.raises(ValueError, match="cannot be saved"):
+    with pytest.raises(ValueError, match="cannot save an evaluator"):
         save(Evaluator.start(OLOK(), None, Scaling(), chunk, **options), tmp_path / "evaluator.ovk")
 
 
@@ -90,12 +91,26 @@ def test_robust_scaling_fills_and_draws_in():
     X = np.array([[np.nan, 1e300], [-1e300, 0.0]])
     scaled = scaling.scale(X, np.array([[1e300], [np.nan]]))
     assert scaled.X[0, 0] == 0.0
-    assert scaled.X[0, 1] == FARTHEST
-    assert scaled.X[1, 0] == -FARTHEST
-    np.testing.assert_array_equal(scaled.Y[:, 0], [FARTHEST, np.nan])
+    assert scaled.X[0, 1] == MAX_DEVIATIONS
+    assert scaled.X[1, 0] == -MAX_DEVIATIONS
+    np.testing.assert_array_equal(scaled.Y[:, 0], [MAX_DEVIATIONS, np.nan])
     np.testing.assert_array_equal(scaling.scale_inputs(X).X, scaled.X)
 
 
 def test_scaling_before_anything_was_seen():
-    with pytest.raises(ValueError, match="nothing was scaled yet"):
+    with pytest.raises(ValueError, match="no rows have been scaled yet"):
         Standardised(running=True).scale_inputs(np.zeros((1, 2)))
+
+
+def test_a_table_shows_the_first_rows_and_the_number_of_the_others():
+    values = np.array([[0.25, 1.0], [3.0, np.nan], [0.5, 2.0]])
+    lines = ScoreTable("errors", ("y\x1b[2J", "z", "u"), ("model", "mean"), values).lines(2)
+    assert lines == [
+        "errors",
+        "       model   mean",
+        "-------------------",
+        "y[2J    0.25      1",
+        "z          3      -",
+        "... 1 more",
+    ]
+    assert printable("y [kg]\x1b[2J") == "y [kg][2J"

@@ -75,9 +75,9 @@ def test_a_result_without_rows_takes_them_from_the_arguments(rows):
     X, Y = rows
     kept, bare = (progressive(OLOK(KERNEL), X, Y, keep=keep) for keep in ("all", "predictions"))
     assert regret(bare, OVKRidge(KERNEL), X=X, Y=Y).final == regret(kept, OVKRidge(KERNEL)).final
-    with pytest.raises(ValueError, match="needs the rows"):
+    with pytest.raises(ValueError, match="X and Y are missing"):
         regret(bare, OVKRidge(KERNEL))
-    with pytest.raises(ValueError, match="holds no predictions"):
+    with pytest.raises(ValueError, match="has no stored predictions"):
         regret(progressive(OLOK(KERNEL), X, Y, keep="none"), OVKRidge(KERNEL))
 
 
@@ -86,8 +86,8 @@ def test_a_result_without_rows_takes_them_from_the_arguments(rows):
     [
         (np.zeros((120, 2)), "ridge", "comparator must be a batch regressor of ovk", TypeError),
         (np.zeros((120, 2)), OVKRidge(alpha=np.array([1.0, 2.0])), "one alpha for all outputs", ValueError),
-        (np.zeros((120, 1)), OVKRidge(), "the same shape", ValueError),
-        (np.full((120, 2), np.nan), OVKRidge(), "no row whose output was both", ValueError),
+        (np.zeros((120, 1)), OVKRidge(), "must have the same rows, at least one, got shapes", ValueError),
+        (np.full((120, 2), np.nan), OVKRidge(), "no output was both predicted and observed", ValueError),
     ],
 )
 def test_what_makes_no_sense(rows, predictions, comparator, message, kind):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ovk.evaluation.running import RunningMoments, Standardised, as_scaling
+from ovk.evaluation.scaling_and_drift import RunningMoments, Standardised, as_scaling
 
 
 def rows(seed=0, n=60, missing=0.2):

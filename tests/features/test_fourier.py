@@ -193,17 +193,17 @@ def test_scalar_and_operator_maps_agree_for_one_output():
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="stationary kernels"):
+    with pytest.raises(ValueError, match="Fourier features support Gaussian"):
         FourierMap.from_kernel(Gaussian(1.0) + Linear(), 5, 2)
     with pytest.raises(ValueError, match="learned from training inputs"):
         FourierMap.from_kernel(Gaussian(), 5, 2)
-    with pytest.raises(ValueError, match="n must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="n must be an integer >= 1"):
         FourierMap.from_kernel(Gaussian(1.0), 0, 2)
-    with pytest.raises(ValueError, match=r"inputs \(n, 2\)"):
+    with pytest.raises(ValueError, match=r"shape \(n, 2\)"):
         FourierMap.from_kernel(Gaussian(1.0), 5, 2).transform(np.ones((3, 4)))
-    with pytest.raises(ValueError, match="number of outputs of Identity is not known"):
+    with pytest.raises(ValueError, match="Identity needs output_dim"):
         OperatorFourierMap.from_kernel(Gaussian(1.0), 5, 2)
-    with pytest.raises(ValueError, match="entrywise product with a transformable"):
+    with pytest.raises(ValueError, match="entrywise products with a Transformable"):
         OperatorFourierMap.from_kernel(Gaussian(1.0) * Identity(2) & Transformable(Gaussian(1.0)), 5, 2)
     with pytest.raises(ValueError, match=r"same number of outputs, got \[2, 3\]"):
         OperatorFourierMap.from_kernel(Gaussian(1.0) * Identity(2) + Gaussian(1.0) * Identity(3), 5, 2)
@@ -237,5 +237,5 @@ def test_linear_functions_beside_waves_stand_in_for_the_sum_of_kernels():
     linear = LinearFourier(0).build(Gaussian(1.5) * Identity(1), 3, 1, np.random.default_rng(0))
     phi = linear.transform(X)
     assert_allclose(phi @ phi.T, 10 * (1 + X @ X.T))
-    with pytest.raises(ValueError, match="scalar kernel or a product"):
+    with pytest.raises(ValueError, match="scalar kernels and products"):
         LinearFourier().build(CurlFree(Gaussian(1.0)), 2, 2, np.random.default_rng(0))

@@ -1,5 +1,6 @@
 """Taylor features of the Gaussian kernel: they converge to it, and say how fast."""
 
+from itertools import product
 from math import comb
 
 import numpy as np
@@ -20,6 +21,12 @@ def inputs(n, seed=0):
     return CENTRE + np.random.default_rng(seed).standard_normal((n, 3))
 
 
+def exponents(degree):
+    """Multi-indices of three inputs in the order of the features: by degree, then by the powers of the last input."""
+    every = [a for a in product(range(degree + 1), repeat=3) if sum(a) <= degree]
+    return sorted(every, key=lambda a: (sum(a), a[::-1]))
+
+
 @pytest.mark.parametrize("scale", [1.3, np.array([0.8, 1.5, 2.5])])
 @pytest.mark.parametrize("degree", [0, 1, 4])
 def test_the_features_are_the_monomials(scale, degree):
@@ -29,16 +36,13 @@ def test_the_features_are_the_monomials(scale, degree):
     assert phi.shape == (4, comb(3 + degree, degree)) == (4, features.m)
     for row, x in zip(phi, X, strict=True):
         expected = reference.taylor_features(x, scale, degree, CENTRE)
-        assert len(expected) == len(features.exponents)
-        assert_allclose(row, [expected[tuple(a)] for a in features.exponents.tolist()], rtol=1e-12, atol=1e-300)
+        assert len(expected) == features.m
+        assert_allclose(row, [expected[a] for a in exponents(degree)], rtol=1e-12, atol=1e-300)
 
 
 def test_features_come_in_order_of_their_degree_so_a_lower_degree_is_a_prefix():
     X = inputs(5)
     high, low = (TaylorMap.from_kernel(Gaussian(1.0), degree, CENTRE) for degree in (5, 3))
-    degrees = high.exponents.sum(axis=1)
-    assert (np.diff(degrees) >= 0).all()
-    assert np.array_equal(high.exponents[: low.m], low.exponents)
     assert np.array_equal(high.transform(X)[:, : low.m], low.transform(X))
 
 
@@ -95,15 +99,15 @@ def test_high_degree_far_out_is_still_the_kernel():
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="Gaussian kernel or a multiple of it"):
+    with pytest.raises(ValueError, match="multiples of the Gaussian kernel"):
         TaylorMap.from_kernel(Matern(), 2, CENTRE)
-    with pytest.raises(ValueError, match="degree must be a whole number >= 0"):
+    with pytest.raises(ValueError, match="degree must be an integer >= 0"):
         TaylorMap.from_kernel(Gaussian(1.0), 1.5, CENTRE)
-    with pytest.raises(ValueError, match="centre must hold a finite number"):
+    with pytest.raises(ValueError, match="centre must be a finite vector"):
         TaylorMap.from_kernel(Gaussian(1.0), 2, [np.nan])
     with pytest.raises(ValueError, match="length_scale has 2 entries"):
         TaylorMap.from_kernel(Gaussian(np.ones(2)), 2, CENTRE)
-    with pytest.raises(ValueError, match="lower degree, or use Nystrom"):
+    with pytest.raises(ValueError, match="lower the degree"):
         TaylorMap.from_kernel(Gaussian(1.0), 10, np.zeros(40))
-    with pytest.raises(ValueError, match=r"inputs \(n, 3\)"):
+    with pytest.raises(ValueError, match=r"shape \(n, 3\)"):
         TaylorMap.from_kernel(Gaussian(1.0), 2, CENTRE).transform(np.ones((4, 2)))

@@ -55,7 +55,7 @@ def test_written_out():
     B = 3.0
     model = OnlineMovKL(KERNELS, bound=B, grid=T, even=False)
     found = in_chunks(model, [40])
-    from ovk.batch.curves.curve_outputs import bind_grid
+    from ovk.batch.curves import bind_grid
 
     roots = model.grid_.roots()
     learners = [OLOK(bind_grid(k, model.grid_), alpha=1e-3, schedule="auto") for k in KERNELS]
@@ -156,7 +156,7 @@ def test_saving_and_going_on(tmp_path):
     [
         (OnlineMovKL([]), "sequence of at least one kernel"),
         (OnlineMovKL(against="all"), "against must be 'learners' or 'combinations', got 'all'"),
-        (OnlineMovKL(bound=0.0), "bound must be a finite number > 0"),
+        (OnlineMovKL(bound=0.0), "bound must be positive and finite"),
         (OnlineMovKL(grid=[0.0, 1.0]), "grid has 2 points but y has 6 columns"),
         (OnlineMovKL(grid=T[::-1]), "points of a grid must increase"),
     ],
@@ -189,3 +189,18 @@ def test_later_chunks_are_checked():
 def test_the_default_kernels():
     assert len(OnlineMovKL().fit(X, Y).learners_) == 9
     assert len(OnlineMovKL(grid=T).fit(X[:40], Y[:40]).learners_) == 25
+
+
+def test_invalid_rows_are_skipped_and_weights_refused():
+    bad = X.copy()
+    bad[[3, 40], 1] = np.nan
+    good = np.setdiff1d(np.arange(len(X)), [3, 40])
+    skipping, clean = OnlineMovKL(KERNELS, grid=T, on_invalid="skip"), OnlineMovKL(KERNELS, grid=T)
+    Z = skipping.predict_then_learn(bad, Y)
+    assert skipping.n_skipped_ == 2
+    assert np.isnan(Z[[3, 40]]).all()
+    assert_allclose(Z[good], clean.predict_then_learn(X[good], Y[good]), atol=1e-12)
+    with pytest.raises(ValueError, match="row 3 holds NaN"):
+        clean.partial_fit(bad, Y)
+    with pytest.raises(ValueError, match="OnlineMovKL cannot take sample_weight"):
+        clean.partial_fit(X, Y, sample_weight=np.ones(len(X)))

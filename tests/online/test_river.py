@@ -212,7 +212,7 @@ def test_what_cannot_be_learned_is_refused():
     with pytest.raises(ValueError, match="row 0 holds NaN"):
         model.learn_one({"a": float("nan")}, 1.0)
     assert model.predict_one({"a": 1.0}) == pytest.approx(0.5)
-    with pytest.raises(TypeError, match="OVKRidge cannot take features that appear after its start"):
+    with pytest.raises(TypeError, match="OVKRidge does not support features that appear after its start"):
         add_features(OVKRidge(), 1)
 
 
@@ -340,7 +340,7 @@ def test_second_order_learners_take_features_that_come_later(model):
 def test_features_that_cannot_be_widened():
     adapter = RiverRegressor(PKAWV(K, features=Taylor(2)))
     adapter.learn_one({"a": 1.0}, 1.0)
-    with pytest.raises(TypeError, match="Taylor features cannot take inputs that appear after the start"):
+    with pytest.raises(TypeError, match="Taylor features do not support inputs that appear after the start"):
         adapter.learn_one({"a": 1.0, "b": 1.0}, 1.0)
 
 

@@ -29,7 +29,7 @@ from ovk.app.tables import Batch, open_records
 from ovk.base.state import registered
 from ovk.batch import TuningInfo
 from ovk.evaluation import Chunk
-from ovk.evaluation.running import Scaling
+from ovk.evaluation.scaling_and_drift import Scaling
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.objectives import L1, Trace
 from ovk.online import BOA, MLPoly, Window

@@ -115,7 +115,7 @@ def test_many_curves_are_cut_and_only_the_lowest_panels_have_a_label():
     assert len(display.mean) == len(display.observed[0]) == len(display.observed[1]) == 12
     six = FunctionalPredictionDisplay.from_estimator(model, X, Y, band=False, max_curves=6)
     assert [axes.get_xlabel() for axes in six.axes_] == ["", "", "t", "t", "t", "t"]
-    with pytest.raises(ValueError, match="max_curves must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="max_curves must be an integer >= 1, got 0"):
         FunctionalPredictionDisplay.from_estimator(model, X, max_curves=0)
 
 
@@ -128,15 +128,15 @@ def test_candidates_of_curves_have_names():
 
 def test_functions_of_several_inputs_are_pointed_to_the_display_of_curves():
     model = FunctionalRidge(alpha=0.01, grid=T).fit(np.hstack([X, X**2]), Y)
-    with pytest.raises(ValueError, match="one input, the model has 2: FunctionalPredictionDisplay"):
+    with pytest.raises(ValueError, match="one input, got 2: use FunctionalPredictionDisplay"):
         PredictionDisplay.from_estimator(model)
 
 
 def test_curves_need_a_grid():
     plane = FunctionalRidge(grid=ProductGrid.regular((3, 4))).fit(X, Y)
-    with pytest.raises(ValueError, match="functions of several variables: draw"):
+    with pytest.raises(ValueError, match="requires a grid of one variable: for several, draw"):
         FunctionalPredictionDisplay.from_estimator(plane, X)
-    with pytest.raises(ValueError, match="without a grid"):
+    with pytest.raises(ValueError, match="requires a model that was fitted with a grid"):
         FunctionalPredictionDisplay.from_estimator(FunctionalRidge().fit(X, Y[:, 0]), X)
 
 

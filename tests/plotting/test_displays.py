@@ -7,9 +7,17 @@ import pytest
 from matplotlib import pyplot as plt
 
 from ovk import OutputKernelRidge, OVKRidge, OVKRidgeCV
+from ovk.evaluation import RecentErrors
 from ovk.kernels import Gaussian
 from ovk.operators import Dense
-from ovk.plotting import LeaveOneOutDisplay, OutputGraphDisplay, OutputStructureDisplay, PredictionDisplay
+from ovk.plotting import (
+    LeaveOneOutDisplay,
+    ObservedDisplay,
+    OutputGraphDisplay,
+    OutputStructureDisplay,
+    PredictionDisplay,
+    RelevanceDisplay,
+)
 
 
 @pytest.fixture
@@ -79,7 +87,7 @@ def test_prediction_draws_each_output_with_its_band(data):
 
 def test_prediction_needs_one_input():
     model = OVKRidge(Gaussian(1.0)).fit(np.eye(3), np.ones(3))
-    with pytest.raises(ValueError, match=r"one input, the model has 3: .*PredictionErrorDisplay"):
+    with pytest.raises(ValueError, match=r"one input, got 3: .*PredictionErrorDisplay"):
         PredictionDisplay.from_estimator(model)
 
 
@@ -108,3 +116,16 @@ def test_no_test_leaves_figures_to_the_next(turn):
     """Figures that pile up make a later test fail, far from the one that left them: matplotlib warns at 20."""
     assert not plt.get_fignums()
     plt.figure()
+
+
+def test_outcomes_against_predictions_with_the_interval_of_new_rows():
+    recent = RecentErrors.empty(1)
+    recent.update(np.zeros((300, 1)), np.ones((300, 1)))
+    display = ObservedDisplay.from_recent(recent, 0)
+    assert (len(display.outcomes), display.half) == (300, 1.0)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("prediction", "outcome")
+
+
+def test_the_most_relevant_column_is_on_top():
+    display = RelevanceDisplay({"temperature": 0.8, "wind": 0.1}).plot()
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["wind", "temperature"]

@@ -34,7 +34,7 @@ def test_the_jacobian_is_the_mean_at_its_lag(model):
     display = JacobianDisplay.from_estimator(model, lag=2)
     np.testing.assert_allclose(display.jacobian, model.jacobian().mean(axis=0)[:, 4:])
     assert len(display.ax_.texts) == 16
-    with pytest.raises(ValueError, match="lag must be a whole number from 1 to 2"):
+    with pytest.raises(ValueError, match="lag must be from 1 to 2, the lag of the model, got"):
         JacobianDisplay.from_estimator(model, lag=3)
 
 
@@ -50,5 +50,5 @@ def test_series_beside_predictions_made_a_step_before(model, made):
     np.testing.assert_array_equal(display.observed, made.series[1][:, [2, 0]])
     np.testing.assert_allclose(display.predicted[2:], model.predict(made.series[1])[1:-1][:, [2, 0]])
     assert np.isnan(display.predicted[:2]).all()
-    with pytest.raises(ValueError, match="one of the 2 series"):
+    with pytest.raises(ValueError, match="series must be a number below 2, got 2"):
         SeriesDisplay.from_estimator(model, 2)

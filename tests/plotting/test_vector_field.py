@@ -58,5 +58,5 @@ def test_what_cannot_be_drawn_is_named(fitted):
         VectorFieldDisplay.from_estimator(model, style="contour")
     X = np.random.default_rng(0).standard_normal((20, 4))
     other = VectorField(alpha=0.1, criterion=None).fit(X, X)
-    with pytest.raises(ValueError, match="2 or 3 dimensions, the model has 4"):
+    with pytest.raises(ValueError, match="2 or 3 dimensions, got 4"):
         VectorFieldDisplay.from_estimator(other)

@@ -5,7 +5,9 @@ import pytest
 
 import reproduce
 from ovk.curves import Grid
+from ovk.kernels import Gaussian
 from ovk.objectives import rsse
+from ovk.operators import Integral
 from reproduce import functional_rivals, movkl, weather
 from reproduce.data import load_canadian_weather, make_bci
 
@@ -37,6 +39,17 @@ def test_the_operator_of_the_generator_is_said_to_be_picked_or_not():
     text = movkl.picked(shares)
     assert "90% of the weights of MovKL, l_1, equal traces, the largest share" in text
     assert "40% of the weights of MovKL, l_2, equal traces, not the largest share" in text
+
+
+def test_kernels_of_unit_variance():
+    X = np.random.default_rng(0).uniform(-1, 1, (12, 2))
+    scaled = weather.unit_variance([Gaussian(length) * Integral() for length in (0.1, 1.0, 30.0)], X)
+    for kernel in scaled:
+        K = kernel.scalar(X)
+        assert np.trace(K) / len(X) - K.mean() == pytest.approx(1.0)
+        assert isinstance(kernel.operator, Integral)
+    twice = weather.unit_variance(scaled, X)
+    assert [kernel.scalar.factor for kernel in twice] == pytest.approx([1.0] * 3)
 
 
 def test_weather_coupled_outputs_beat_the_mean_curve(need, monkeypatch):

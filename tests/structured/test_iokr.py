@@ -376,14 +376,14 @@ def test_saved_and_loaded(kernel, tmp_path):
         ({"alpha": [0.1, -1.0]}, Y, "alpha"),
         ({"alpha": "big"}, Y, "alpha"),
         ({"kernel": CurlFree(Gaussian(1.0))}, Y, "scalar kernel or k"),
-        ({"kernel": K * MixedEffect(0.5), "operator": MixedEffect(0.5)}, Y, "not both"),
+        ({"kernel": K * MixedEffect(0.5), "operator": MixedEffect(0.5)}, Y, "operator cannot be combined"),
         ({"operator": "both"}, Y, "operator must be"),
         ({"operator": MixedEffect(0.5), "alpha_graph": 1.0, "alpha": [1.0, 2.0]}, Y, "one alpha"),
         ({"operator": MixedEffect(0.5), "alpha": [1.0, 2.0], "landmarks": 5}, Y, "one alpha"),
         ({"fit_intercept": True, "alpha": [1.0, 2.0], "landmarks": 5}, Y, "one alpha"),
         ({"decoder": "best"}, Y, "decoder must be"),
-        ({"decoder": GaussianPreimage()}, Y, "output kernel Gaussian"),
-        ({"decoder": "labels", "output_kernel": Tanimoto()}, Y, "output kernel Linear"),
+        ({"decoder": GaussianPreimage()}, Y, "requires output_kernel=Gaussian"),
+        ({"decoder": "labels", "output_kernel": Tanimoto()}, Y, "requires output_kernel=Linear"),
         ({"landmarks": np.ones((3, 5))}, Y, "landmarks"),
         ({"output_landmarks": 0, "output_kernel": Tanimoto()}, Y, "output_landmarks"),
         ({"alpha_graph": -1.0}, Y, "alpha_graph"),
@@ -419,9 +419,9 @@ def test_bad_candidates_are_refused(candidates, k, message):
 
 
 def test_a_decoder_finds_one_output_and_a_stream_has_no_table():
-    with pytest.raises(ValueError, match="needs candidates"):
+    with pytest.raises(ValueError, match="must be 1 without candidates"):
         IOKR(K).fit(X, Y).predict(X_new, return_top_k=2)
-    with pytest.raises(ValueError, match="a block of them at a time"):
+    with pytest.raises(ValueError, match="one block at a time"):
         IOKR(K, Jaccard()).fit(X, [{w} for w in WORDS]).decision_function(X_new, Generated(list))
 
 

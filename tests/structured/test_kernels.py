@@ -143,19 +143,19 @@ def test_self_loops_change_nothing_and_names_are_nodes():
     ("make", "message"),
     [
         (lambda: as_adjacency([[0, 1], [0, 0]]), r"symmetric.*\(0, 1\).*maximum"),
-        (lambda: as_adjacency([[0, -1], [-1, 0]]), "weights >= 0"),
+        (lambda: as_adjacency([[0, -1], [-1, 0]]), "non-negative and finite weights"),
         (lambda: as_adjacency(np.zeros((2, 3))), "square"),
         (lambda: as_adjacency(nx.DiGraph([(0, 1)])), "to_undirected"),
         (lambda: as_adjacency("graph"), "adjacency matrix or a networkx graph"),
         (lambda: Diffusion(GRAPH)([12]), "0 to 11"),
-        (lambda: Diffusion(GRAPH)([0.5]), "whole numbers"),
+        (lambda: Diffusion(GRAPH)([0.5]), "integers"),
         (lambda: Diffusion(GRAPH, nodes=list("abcdefghijkl"))(["z"]), "'z' is not a node"),
         (lambda: Diffusion(GRAPH, -1.0)([0]), "beta"),
         (lambda: Hierarchy(TREE)(["fish"]), "'fish' is not in the hierarchy"),
         (lambda: Hierarchy({"a": "b", "b": "a"})(["a"]), "cycle"),
         (lambda: Jaccard()(["word"]), "string 'word'"),
-        (lambda: Jaccard()([{"a": -1.0}]), ">= 0"),
-        (lambda: Kendall()(np.ones((2, 1))), "two things"),
+        (lambda: Jaccard()([{"a": -1.0}]), "non-negative"),
+        (lambda: Kendall()(np.ones((2, 1))), "at least two entries"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, message):

@@ -1,12 +1,9 @@
 """Estimators that see all the data at once."""
 
 from ovk.batch.classifier import OVKClassifier, OVKClassifierCV
-from ovk.batch.curves.curve_outputs import bind_grid, default_operators, has_curve_operator
-from ovk.batch.curves.functional import FunctionalRidge, FunctionalRidgeCV
+from ovk.batch.curves import FunctionalRidge, FunctionalRidgeCV, bind_grid, default_operators, has_curve_operator
 from ovk.batch.fields.vector_field import VectorField
-from ovk.batch.movkl.classifier import MovKLClassifier
-from ovk.batch.movkl.kernel_grid import kernel_grid, unit_variance
-from ovk.batch.movkl.movkl import MovKL, MovKLCV
+from ovk.batch.movkl.movkl import MovKL, MovKLClassifier, MovKLCV, kernel_grid
 from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
 from ovk.batch.okvar.model import OKVAR
 from ovk.batch.okvar.networks import Network, rank_average

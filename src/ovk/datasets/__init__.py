@@ -1,10 +1,9 @@
-"""Data for examples and tests: generators, and a small real data set that comes with the package."""
+"""Data for examples and tests: generators and a small real data set."""
 
 from __future__ import annotations
 
 from ovk.datasets.economy import load_us_economy
-from ovk.datasets.operators import make_burgers, make_navier_stokes
-from ovk.datasets.stream import make_stream
-from ovk.datasets.vector_field import BumpField, make_vector_field
+from ovk.datasets.equations import make_burgers, make_navier_stokes
+from ovk.datasets.generators import BumpField, make_stream, make_vector_field
 
 __all__ = ["load_us_economy", "make_burgers", "make_navier_stokes", "make_stream", "make_vector_field"]

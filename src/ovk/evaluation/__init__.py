@@ -7,10 +7,19 @@ from ovk.evaluation.delayed import Mergeable, OnlineLearner
 from ovk.evaluation.deployment import DelayedLabels, WithIntervals
 from ovk.evaluation.evaluator import Evaluator, progressive
 from ovk.evaluation.regret import Regret, regret
-from ovk.evaluation.result import IntervalResult, ProgressiveResult, stretch
-from ovk.evaluation.running import DriftResult, PageHinkley, RunningMoments, Standardised
+from ovk.evaluation.result import IntervalResult, ProgressiveResult, row_slice
+from ovk.evaluation.scaling_and_drift import DriftResult, PageHinkley, RunningMoments, Standardised, ratio
 from ovk.evaluation.sources import Chunk, Chunks, Table, chunks
-from ovk.evaluation.task import ALIKE, CLASSIFICATION, REGRESSION, Scores, ScoreTable, Task, is_share, printable
+from ovk.evaluation.task import (
+    CLASSIFICATION,
+    EQUAL_TOLERANCE,
+    REGRESSION,
+    Scores,
+    ScoreTable,
+    Task,
+    is_share,
+    printable,
+)
 from ovk.intervals import Regions, rows_needed
 
 __all__ = [

@@ -1,22 +1,21 @@
 """Adaptive conformal inference (Gibbs and Candes, 2021).
 
-The radius is a quantile of the last scores, at a level that follows the misses: with miss_t = 1 if row t was missed,
+The radius is a quantile of the last scores, at a level that adapts to the misses: with miss_t = 1 if row t was missed,
 
     a_{t+1} = a_t + rate (a - miss_t),     radius_t = the 1 - a_t quantile of the last scores
 
-infinite for a_t <= 0, and a region that holds nothing for a_t >= 1. So a_t stays within [-rate, 1 + rate], and
+infinite for a_t <= 0, and an empty region for a_t >= 1. Therefore a_t stays within [-rate, 1 + rate], and
 
-    | mean of miss_1 .. miss_T - a | <= (max(a_1, 1 - a_1) + rate) / (rate T)          for any scores whatever.
+    | mean of miss_1 .. miss_T - a | <= (max(a_1, 1 - a_1) + rate) / (rate T)          for any scores.
 
-Two things are added to what was published. Where more than the last scores would be needed, the radius is `widest`
-times the largest of them: a score beyond it is among them at the next row, so that m such misses in a row take scores
-that grow by `widest`^m, and the bound has 1 + m in the place of 1 beside the rate. And where the outcome of a row comes
-after L further rows were predicted, its step is
+Two details differ from the paper. Instead of an infinite radius, `widest` times the largest of the last scores is used.
+A score beyond it enters the window at the next row, so m consecutive misses need scores that grow by `widest`^m; the
+bound then has 1 + m in place of 1 beside the rate. If L other rows are predicted before the outcome of a row arrives,
+its step is
 
     rate / (1 + 2 rate L),
 
-because the steps of L rows are taken before the first of them shows: with rate L above pi / 2 the level would swing
-back and forth for ever.
+because L steps are taken before the first of them has an effect: for rate L > pi / 2 the level would oscillate.
 """
 
 from __future__ import annotations
@@ -49,43 +48,48 @@ class ACITracker(Tracker, kind="adaptive"):
             return radius
         return self.widest * self.scores.largest()
 
-    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
+    def update(self, score: float, missed: bool | None = None, delay: int = 0) -> None:
         if isnan(score):
             return
         missed = score > self.radius() if missed is None else missed
-        self.level += self.rate / (1.0 + 2.0 * self.rate * later) * (self.miss - missed)
+        self.level += self.rate / (1.0 + 2.0 * self.rate * delay) * (self.miss - missed)
         self.scores.add(score)
 
 
 @dataclass(eq=False, repr=False)
 class ACI(Conformal):
-    """Intervals by adaptive conformal inference: a quantile of recent scores, its level moved by every hit and miss.
+    """Intervals of a stream by adaptive conformal inference: a quantile of recent scores with an adaptive level.
 
-    Whatever the model, and without any assumption on the data: the region of a row depends on the rows before it alone.
-    After T rows the share of misses is within (1 + rate) / (rate T) of what was asked for: on any data if `widest` is
-    None, and otherwise unless scores grow by that factor again and again.
+    It works with any model and assumes nothing about the data. The region of a row depends only on earlier rows. After
+    T rows the share of misses is within (1 + rate) / (rate T) of ``1 - coverage``: for any data if `widest` is None,
+    otherwise unless scores repeatedly grow by that factor.
 
     Parameters
     ----------
     coverage : float in (0, 1)
-        How often the region should hold the output.
+        Target share of outputs inside their regions.
     region : "each", "box" or "ellipsoid"
-        For several outputs, an interval for each with that coverage, or one region that holds all outputs at once: a
-        box with sides in proportion to the residuals' spread, or an ellipsoid from their running covariance. Where some
-        outputs of a row are missing, what counts is whether the others lie in the region's shadow on them.
+        For several outputs, an interval for each with that coverage, or a joint region that contains all outputs: a box
+        with sides proportional to the scale of the residuals, or an ellipsoid from their running covariance. If some
+        outputs of a row are missing, the others are compared with the projection of the region.
     memory : int or None
-        Rows over which the spread and the covariance of residuals fade, for streams that drift; None weighs all alike.
-    bounds : (low, high), or such a pair for each output; None where there is none
-        What outputs cannot be below or above, such as ``(0, None)`` for a power. Predictions are clipped to the
-        bounds, and the ends of intervals and boxes are cut off there (and so is the box around an ellipsoid): coverage
-        stays as it is. An outcome outside is a miss, with a warning, however wide its region was.
+        Number of rows over which the scale and the covariance of the residuals decay, for streams that drift; None
+        weights all rows equally.
     rate : float > 0
-        How fast the level moves: larger follows shifts sooner, and lets the width vary more.
+        Step of the level. Larger values adapt to shifts earlier, and the width varies more.
     window : int
-        Number of last scores whose quantile is taken.
-    widest : float >= 1, or None
-        Where more than the last scores would be needed, the radius is this many times the largest of them; None for
-        infinite intervals, as published.
+        Number of recent scores in the quantile.
+    widest : float >= 1 or None
+        If the quantile is infinite, the radius is this factor times the largest of the recent scores; None for infinite
+        intervals, as in the paper.
+    bounds : (low, high), or such a pair for each output, or None
+        Bounds of the outputs, such as ``(0, None)`` for a power. Predictions, intervals, boxes and the box around an
+        ellipsoid are clipped to them, which does not change the coverage. An outcome outside its bounds counts as
+        missed, with a warning.
+
+    See Also
+    --------
+    ConformalPID, StronglyAdaptive, RollingConformal, WithIntervals
 
     Examples
     --------
@@ -94,11 +98,11 @@ class ACI(Conformal):
     >>> from ovk.evaluation import ACI
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 2))
-    >>> noise = np.where(np.arange(2000) < 1000, 0.1, 0.5)  # five times as much from the middle on
+    >>> noise = np.where(np.arange(2000) < 1000, 0.1, 0.5)  # five times larger in the second half
     >>> y = X[:, 0] + noise * rng.standard_normal(2000)
     >>> result = progressive(OLOK(), X, y, intervals=ACI(0.9))
-    >>> bool(abs(result.intervals.coverage[0] - 0.9) < 0.01)
-    True
+    >>> print(f"{result.intervals.coverage[0]:.2f}")
+    0.90
     """
 
     rate: float = 0.02
@@ -113,7 +117,7 @@ class ACI(Conformal):
 
 # Conformal PID control (Angelopoulos, Candes and Tibshirani, 2023).
 #
-# The radius is a sum of three parts, each of which follows the misses in its own way:
+# The radius is a sum of three terms:
 #
 #     radius_t = q_t + I_t + g_t
 #     proportional  q_{t+1} = q_t + rate B_t (miss_t - a),     B_t the largest of the last scores
@@ -121,20 +125,20 @@ class ACI(Conformal):
 #                   x_t = sum_{s<=t} (miss_s - a)
 #     derivative    g_t     = the 1 - a quantile of scores one, two, ... seasons ago, a forecast of the next score
 #
-# The tangent is infinite from x = h(t) = pi/2 saturation (t + 1) / log(t + 1) on: then everything is covered (or
-# nothing, from -h(t) on), and so
+# The tangent is infinite for x >= h(t) = pi/2 saturation (t + 1) / log(t + 1): then everything is covered (nothing for
+# x <= -h(t)), and therefore
 #
-#     | mean of miss_1 .. miss_T - a | <= (h(T) + 1) / T          for any scores whatever.
+#     | mean of miss_1 .. miss_T - a | <= (h(T) + 1) / T          for any scores.
 
-#: Scores before there is a radius, of this method and of the next.
+#: Number of scores at which the first radius is computed, for this method and the next.
 MIN_SCORES = 10
-#: Seasons that a forecast looks back.
+#: Number of past seasons in the forecast.
 SEASONS = 30
 
 
 @dataclass
 class PIDTracker(Tracker, kind="PID"):
-    """`seasons` are scores by their place in the season, none without; `clock` counts rows with and without a score."""
+    """`seasons`: scores by position in the season, empty without one; `clock`: rows with and without a score."""
 
     miss: float
     rate: float
@@ -161,14 +165,14 @@ class PIDTracker(Tracker, kind="PID"):
     def _integral(self) -> float:
         if self.gain == 0:
             return 0.0
-        # Rows before there was a radius count as neither.
+        # Rows before the first radius do not count.
         t = self.t - MIN_SCORES + 1
         angle = self.excess * log(t + 1.0) / (self.saturation * (t + 1.0))
         if abs(angle) >= pi / 2:
             return inf if angle > 0 else -inf
         return self.gain * self.largest * tan(angle)
 
-    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
+    def update(self, score: float, missed: bool | None = None, delay: int = 0) -> None:
         if isnan(score):
             self._remember(score)
             return
@@ -186,7 +190,7 @@ class PIDTracker(Tracker, kind="PID"):
         self.t += 1
 
     def _remember(self, score: float) -> None:
-        # An infinite score is a miss, but no measure of scale.
+        # An infinite score is a miss, but does not enter the quantiles.
         if isfinite(score):
             self.scores.add(score)
             self.largest = max(self.largest, score)
@@ -197,35 +201,42 @@ class PIDTracker(Tracker, kind="PID"):
 
 @dataclass(eq=False, repr=False)
 class ConformalPID(Conformal):
-    """Intervals by conformal PID control: the radius itself is moved by every miss, by all misses, and by a forecast.
+    """Intervals of a stream by conformal PID control: the radius reacts to each miss, to their sum and to a forecast.
 
-    It follows shifts of the scores to sizes never seen before, which a quantile of past scores cannot.
+    The radius can exceed all past scores, which a quantile cannot, so it adapts to growing errors.
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `ACI`
+    coverage, region, memory
+        As in `ACI`.
     rate : float > 0
-        Step of the radius at each miss, as part of the largest of the last `window` scores.
+        Step of the radius at each miss, relative to the largest of the last `window` scores.
     gain : float >= 0
-        Weight of the integral part; with 0 it is quantile tracking alone.
+        Weight of the integral term; 0 gives quantile tracking.
     saturation : float > 0
-        How far the misses may be off before the integral part insists: the mean of misses after T rows is within
-        (pi/2 saturation (T + 1) / log(T + 1) + 1) / T of what was asked for. Smaller is stricter.
+        Limits the deviation of the miss rate: after T rows it is within
+        (pi/2 saturation (T + 1) / log(T + 1) + 1) / T of ``1 - coverage``.
     window : int
-        Number of last scores that say how large they are.
+        Number of recent scores that set the scale of the steps.
     season : int, optional
-        Rows in a season, such as 24 for hours of the day; the radius then begins from scores at the same place of the
-        seasons before.
+        Number of rows in a season, such as 24 for hourly data; adds a forecast from the scores at the same position of
+        past seasons.
+    bounds
+        As in `ACI`.
+
+    See Also
+    --------
+    ACI, StronglyAdaptive, RollingConformal, WithIntervals
 
     Examples
     --------
     >>> import numpy as np
     >>> from ovk.evaluation import ConformalPID
     >>> t = np.arange(3000)
-    >>> y = (1 + t / 100) * np.random.default_rng(0).standard_normal(3000)  # ever more noise
+    >>> y = (1 + t / 100) * np.random.default_rng(0).standard_normal(3000)  # growing noise
     >>> regions = ConformalPID(0.9).regions_then_learn(np.zeros(3000), y)
-    >>> bool(abs(np.nanmean(regions.covered[2000:]) - 0.9) < 0.02)
-    True
+    >>> print(f"{np.nanmean(regions.covered[2000:]):.1f}")
+    0.9
     """
 
     rate: float = 0.05
@@ -234,13 +245,12 @@ class ConformalPID(Conformal):
     window: int = 100
     season: int | None = None
 
-    def _learn_late(self, regions: Regions, Y: Any, later: Any) -> Regions:
+    def _learn_late(self, regions: Regions, Y: Any, delay: Any) -> Regions:
         if self.season is not None:
             raise ValueError(
-                f"season must be None where labels come late, got {self.season}: the next score to come is not that of "
-                "the next row"
+                f"season must be None with delayed labels, got {self.season}: scores then arrive out of season"
             )
-        return super()._learn_late(regions, Y, later)
+        return super()._learn_late(regions, Y, delay)
 
     def _tracker(self, miss: float) -> Tracker:
         season = 0 if self.season is None else check_int(self.season, "season", least=2)
@@ -256,30 +266,28 @@ class ConformalPID(Conformal):
 
 # Strongly adaptive online conformal prediction (Bhatnagar, Wang, Xiong and Bai, 2023).
 #
-# At every row t begins an expert that lives for g 2^j rows, 2^j the largest power of 2 that divides t. Each moves its
-# own radius r by gradients of the quantile (pinball) loss, loss(r, s) = max((1 - a)(s - r), a (r - s)), over the root
-# of their sum of squares,
+# At every row t an expert starts that is active for g 2^j rows, 2^j the largest power of 2 that divides t. Each updates
+# its own radius r by gradients of the quantile (pinball) loss, loss(r, s) = max((1 - a)(s - r), a (r - s)), divided by
+# the root of their sum of squares,
 #
 #     r <- r - D / sqrt(3) grad_t / sqrt(sum grad^2),     grad_t = a - miss_t
 #
-# and the radius is their mean with weights that grow with what each would have saved since it began (coin betting):
+# and the radius is their mean, with weights that grow with the loss that each would have saved (coin betting):
 #
 #     gain_t  = (loss(radius_t, s_t) - loss(r_t, s_t)) / D        (only if positive, for an expert without weight)
 #     w_{t+1} = (sum of gains) (1 + sum of w gain) / (rows it has seen + 1)
 #
-# So on *every* stretch of k rows the loss is at most of the order D sqrt(k log T) above that of the best fixed radius
-# for that stretch (the authors' constant: 15 D sqrt(k (log T + 1))). D bounds the scores; where one exceeds it, D
-# becomes twice that score and the experts begin anew from the present radius.
+# On *every* segment of k rows the loss is then at most of the order D sqrt(k log T) above that of the best fixed radius
+# for that segment (the authors' constant: 15 D sqrt(k (log T + 1))). D bounds the scores; if one exceeds it, D becomes
+# twice that score and the experts restart from the present radius.
 
-#: Gains below this are none.
-ROUNDING = 1e-12
+#: Gains below this are rounding errors.
+MIN_GAIN = 1e-12
 
 
 @dataclass
 class SATracker(Tracker, kind="strongly adaptive"):
-    """`experts` has a column for each: when it began, its last row, its radius, sum of squared gradients, sum of gains,
-    sum of weights times gains, weight.
-    """
+    """Columns of `experts`: first and last row, radius, sums of gradient^2, gain and weight times gain, weight."""
 
     miss: float
     lifetime: int
@@ -304,7 +312,7 @@ class SATracker(Tracker, kind="strongly adaptive"):
             weights = prior
         return float(weights @ r / weights.sum())
 
-    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
+    def update(self, score: float, missed: bool | None = None, delay: int = 0) -> None:
         if isnan(score):
             return
         if len(self.first.recent) < MIN_SCORES:
@@ -315,7 +323,7 @@ class SATracker(Tracker, kind="strongly adaptive"):
                     self._restart(self.first.largest())
             return
         if not isfinite(score):
-            # A miss like one of the largest size known.
+            # Counts like a miss by the largest known score.
             score = self.D
         if score > self.D:
             self.start = self.radius()
@@ -330,7 +338,6 @@ class SATracker(Tracker, kind="strongly adaptive"):
         self._add_expert()
 
     def _add_expert(self) -> None:
-        """Add the expert that begins at the next row."""
         i = self.t + 1
         life = self.lifetime * (i & -i)
         r = self.radius() if self.experts.shape[1] else self.start
@@ -340,13 +347,13 @@ class SATracker(Tracker, kind="strongly adaptive"):
     def _step(self, score: float) -> None:
         a, played = self.miss, self.radius()
         self.t += 1
-        # A copy, as a snapshot may hold the others.
+        # A copy, since a snapshot may share the array.
         self.experts = self.experts.copy()
         began, last, r, squares, gains, weighed, w = self.experts
         gradient = a - (score > r)
         gain = (_pinball(played, score, a) - _pinball(r, score, a)) / self.D
-        # A new expert plays what was played, to rounding: a weight made of rounding must not decide anything.
-        gain = np.where(np.abs(gain) > ROUNDING, gain, 0.0)
+        # A new expert predicts the mean radius up to rounding, which must not give it weight.
+        gain = np.where(np.abs(gain) > MIN_GAIN, gain, 0.0)
         gain = np.where(w > 0, gain, np.maximum(gain, 0.0))
         gains += gain
         weighed += w * gain
@@ -363,27 +370,34 @@ def _pinball(r: Array | float, s: float, a: float) -> Array:
 
 @dataclass(eq=False, repr=False)
 class StronglyAdaptive(Conformal):
-    """Intervals by strongly adaptive online conformal prediction: many rates at once, each weighed by how well it does.
+    """Intervals of a stream by strongly adaptive conformal prediction, a mean of experts with several lifetimes.
 
-    Its radius is nearly as good as the best fixed one on every stretch of the stream, however short, without a rate to
-    choose. Of the three methods it follows abrupt shifts fastest, and takes the most time for a row.
+    Its radius is nearly as good as the best fixed one on every segment of the stream, without a rate to choose. It
+    adapts to abrupt shifts faster than `ACI` and `ConformalPID`, and takes more time per row.
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `ACI`
+    coverage, region, memory
+        As in `ACI`.
     lifetime : int
-        Rows that the shortest-lived experts live.
+        Number of rows for which the shortest-lived experts are active.
+    bounds
+        As in `ACI`.
+
+    See Also
+    --------
+    ACI, ConformalPID, RollingConformal, WithIntervals
 
     Examples
     --------
     >>> import numpy as np
     >>> from ovk.evaluation import StronglyAdaptive
     >>> t = np.arange(3000)
-    >>> spread = np.where(t // 500 % 2 == 0, 1.0, 10.0)  # calm and rough weather in turn
+    >>> spread = np.where(t // 500 % 2 == 0, 1.0, 10.0)  # alternating low and high noise
     >>> y = spread * np.random.default_rng(0).standard_normal(3000)
     >>> regions = StronglyAdaptive(0.9).regions_then_learn(np.zeros(3000), y)
-    >>> bool(abs(np.nanmean(regions.covered) - 0.9) < 0.03)
-    True
+    >>> print(f"{np.nanmean(regions.covered):.1f}")
+    0.9
     """
 
     lifetime: int = 8

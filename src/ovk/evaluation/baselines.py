@@ -1,4 +1,4 @@
-"""What a number must stand against: predictions that need no model, and a batch model refitted now and then."""
+"""Baselines of a stream: predictions that need no model, and a batch model that is refitted from time to time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from sklearn.base import clone
 
 from ovk.base import Array, CopyOnWrite, Mask, Parameters, check_int
 from ovk.batch import OVKRidge
-from ovk.evaluation.running import RunningMoments
+from ovk.evaluation.scaling_and_drift import RunningMoments
 
 
 class Baseline(CopyOnWrite, Parameters, ABC):
-    """A simple learner under the contract of progressive evaluation: outputs (n, d), nan where not observed.
+    """A simple learner: outputs (n, d) are numbers, or 1 for the class of a row and 0 for the others; nan if missing.
 
-    Outputs are numbers, or 1 for the class of a row and 0 for the others. All of them predict 0, or the first class,
-    before they have seen anything, like a learner that starts from f = 0, so that errors of all learners are over the
-    same rows.
+    Before its first row it predicts 0, or the first class, so that the errors of all learners cover the same rows.
     """
 
-    #: What it is called in tables and plots.
+    #: Name in tables and plots.
     name: str
 
     @abstractmethod
@@ -35,16 +33,7 @@ class Baseline(CopyOnWrite, Parameters, ABC):
 
 
 class LastValue(Baseline):
-    """Each output's last observed value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import LastValue
-    >>> Y = np.array([[1.0], [np.nan], [5.0], [7.0]])
-    >>> LastValue().predict_then_learn(np.zeros((4, 2)), Y).ravel()
-    array([0., 1., 1., 5.])
-    """
+    """The last observed value of each output."""
 
     name = "last value"
 
@@ -52,29 +41,19 @@ class LastValue(Baseline):
         if not hasattr(self, "last_"):
             self.last_ = np.zeros(Y.shape[1])
         values = np.vstack([self.last_, Y])
-        # For every entry the row where its output was last observed; row 0 is what was known before.
+        # For every entry the row in which its output was last observed; row 0 holds the values before this chunk.
         rows = np.where(np.isfinite(values), np.arange(len(values))[:, None], 0)
         filled = np.take_along_axis(values, np.maximum.accumulate(rows, axis=0), axis=0)
         self.last_ = filled[-1]
         return filled[:-1]
 
     def merge(self, other: LastValue) -> None:
-        """Go on as if the rows of the other came last."""
         if hasattr(other, "last_"):
             self.last_ = other.last_
 
 
 class RunningMean(Baseline):
-    """Each output's mean so far.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import RunningMean
-    >>> Y = np.array([[1.0], [np.nan], [5.0], [7.0]])
-    >>> RunningMean().predict_then_learn(np.zeros((4, 2)), Y).ravel()
-    array([0., 1., 1., 3.])
-    """
+    """The mean of each output so far."""
 
     name = "running mean"
 
@@ -87,7 +66,6 @@ class RunningMean(Baseline):
         return mean
 
     def merge(self, other: RunningMean) -> None:
-        """Add the rows of the other."""
         if hasattr(other, "moments_"):
             if not hasattr(self, "moments_"):
                 self.moments_ = RunningMoments(other.moments_.width)
@@ -96,20 +74,27 @@ class RunningMean(Baseline):
 
 @dataclass(eq=False, repr=False)
 class RefittedRidge(Baseline):
-    """Batch ridge regression, fitted anew after 8, 16, 32, ... rows on the last of them.
+    """Batch ridge regression on the most recent rows of a stream, refitted after 8, 16, 32, ... rows.
 
-    Each fit standardises the inputs and outputs that it is given.
+    Each fit standardises its inputs and outputs.
 
     Parameters
     ----------
-    ridge : OVKRidge or another batch regressor that takes missing outputs; default ``OVKRidge(alpha=0.1)``
+    ridge : OVKRidge or another batch regressor that takes missing outputs
+        The estimator to fit; default ``OVKRidge(alpha=0.1)``.
     max_rows : int
-        Most rows to fit on, the last ones: it bounds the cost of a fit, and of a prediction.
+        Maximum number of rows in a fit, the most recent ones. It bounds the cost of a fit and of a prediction.
 
     Attributes
     ----------
-    ridge_ : the last fit, None before the first
-    n_fits_ : number of fits so far
+    ridge_ : OVKRidge or the given estimator
+        The last fit; None before the first.
+    n_fits_ : int
+        Number of fits so far.
+
+    See Also
+    --------
+    progressive : takes it as ``baselines=[RefittedRidge()]`` or ``baselines="ridge"``.
 
     Examples
     --------
@@ -118,14 +103,13 @@ class RefittedRidge(Baseline):
     >>> X = np.linspace(0, 1, 40)[:, None]
     >>> baseline = RefittedRidge()
     >>> F = baseline.predict_then_learn(X, X**2)
-    >>> F[:8].any(), baseline.n_fits_
-    (np.False_, 3)
+    >>> float(F[:8].max()), baseline.n_fits_
+    (0.0, 3)
     """
 
     name = "refitted ridge"
 
-    #: Rows before the first fit.
-    FIRST = 8
+    ROWS_BEFORE_FIRST_FIT = 8
 
     _saved_state = ("_seen", "_kept", "_next", "_recent", "_moments")
     _state_classes = {"_moments": RunningMoments}
@@ -137,13 +121,13 @@ class RefittedRidge(Baseline):
         if not hasattr(self, "ridge_"):
             self.ridge_: Any = None
             self.n_fits_ = 0
-            self._seen, self._kept, self._next = 0, 0, self.FIRST
+            self._seen, self._kept, self._next = 0, 0, self.ROWS_BEFORE_FIRST_FIT
             self._recent: list[tuple[Array, Array]] = []
             self._moments: tuple[RunningMoments, RunningMoments] | None = None
         F = np.zeros(Y.shape)
         start = 0
         while start < len(X):
-            # Fits fall on fixed rows of the stream, wherever chunks end.
+            # Refits happen at fixed rows of the stream, independent of the chunks.
             stop = min(len(X), start + self._next - self._seen)
             F[start:stop] = self._predict(X[start:stop], Y.shape[1])
             self._remember(X[start:stop], Y[start:stop])
@@ -178,7 +162,7 @@ class RefittedRidge(Baseline):
             return
         X, Y = (np.concatenate(parts)[-self.max_rows :] for parts in zip(*self._recent, strict=True))
         if not np.isfinite(Y).any(axis=0).all():
-            # There is nothing to fit some output on: wait for the next time.
+            # Some output has no value yet: wait for the next refit.
             return
         inputs, outputs = RunningMoments(X.shape[1]), RunningMoments(Y.shape[1])
         inputs.add(X)
@@ -189,8 +173,8 @@ class RefittedRidge(Baseline):
         self.n_fits_ += 1
 
 
-#: What is left to labels other than the last one, by the baseline that names it.
-SURPRISE = 1e-3
+#: Probability that `NoChange` gives to each label other than the last, times the number of labels plus one.
+OTHER_LABELS_PROBABILITY = 1e-3
 
 
 class _LabelCounts(Baseline, saved=False):
@@ -206,19 +190,11 @@ class _LabelCounts(Baseline, saved=False):
 
     @abstractmethod
     def _shares(self, before: Array, Y: Array, known: Mask) -> Array:
-        """(n, k) probabilities, with `before` (n, k) how often each label came before each row."""
+        """(n, k) probabilities, from the counts `before` (n, k) of each label before each row."""
 
 
 class NoChange(_LabelCounts):
-    """The last label; a small probability is left to the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import NoChange
-    >>> NoChange().predict_then_learn(np.zeros((3, 1)), np.eye(2)[[1, 1, 0]]).argmax(axis=1)
-    array([0, 1, 1])
-    """
+    """The last label, with a small probability of every other one."""
 
     name = "no change"
 
@@ -230,21 +206,12 @@ class NoChange(_LabelCounts):
         last = codes[np.maximum.accumulate(rows)]
         self.last_ = int(last[-1])
         kinds = (before > 0).sum(axis=1, keepdims=True)
-        return np.where(np.arange(Y.shape[1]) == last[:-1, None], 1.0 - SURPRISE, SURPRISE / (kinds + 1.0))
+        is_last = np.arange(Y.shape[1]) == last[:-1, None]
+        return np.where(is_last, 1.0 - OTHER_LABELS_PROBABILITY, OTHER_LABELS_PROBABILITY / (kinds + 1.0))
 
 
 class Majority(_LabelCounts):
-    """How often each label came; one that never came has a share like one that came once, since there may be another.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import Majority
-    >>> Majority().predict_then_learn(np.zeros((3, 1)), np.eye(2)[[1, 1, 0]])
-    array([[1.        , 1.        ],
-           [0.33333333, 0.66666667],
-           [0.25      , 0.75      ]])
-    """
+    """The frequency of each label so far, with one pseudo-count for each label and one for labels yet unseen."""
 
     name = "majority"
 

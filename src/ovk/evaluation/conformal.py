@@ -1,15 +1,15 @@
-"""Regions around the predictions of a stream, with the coverage that was asked for in the long run.
+"""Regions around the predictions of a stream, with a given long-run coverage.
 
-A tracker keeps a radius for scores s_t that come one at a time, from the scores before: an output is missed if s_t
-exceeds the radius, and the tracker moves the radius so that misses become as frequent as they should be, whatever the
-scores do. The score of an output is |r|, r its residual; a region of all outputs has one score for all of them:
+A tracker computes a radius for each score s_t from the scores before it. The output is missed if s_t exceeds the
+radius, and the tracker adjusts the radius until misses have the required frequency, for any sequence of scores. The
+score of an output is |r|, r its residual; a joint region has one score for all outputs:
 
-    box        max_q |r_q| / s_q:     a box that holds all outputs at once
-    ellipsoid  sqrt(r' S^-1 r):       an ellipsoid that holds all outputs at once
+    box        max_q |r_q| / s_q:     a box that contains all outputs
+    ellipsoid  sqrt(r' S^-1 r):       an ellipsoid that contains all outputs
 
 s and S are the running root mean squares and second moments of the residuals before the row, about zero, so that a
-biased forecast is given a larger region. Where some outputs are missing, the others are compared with the region's
-shadow: the sides of the box, or the projection of the ellipsoid, sqrt(r_o' S_oo^-1 r_o).
+biased forecast gets a larger region. If some outputs are missing, the others are compared with the projection of the
+region: the sides of the box, or sqrt(r_o' S_oo^-1 r_o) for the ellipsoid.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, nan
 from numbers import Real
@@ -38,35 +37,34 @@ from ovk.base import (
     reads_snapshot,
     unnamed,
 )
+from ovk.evaluation.scaling_and_drift import ratio
 from ovk.intervals import Regions, conformal_rank, shrunk
 
-#: Residuals of an output before scores are taken in units of their spread.
+#: Residuals of an output that its scale must be estimated from before joint scores are learned.
 MIN_RESIDUALS = 10
 
 
 def as_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
-    """(d,) least and largest values of the outputs, infinite where there is none.
+    """(d,) lower and upper bounds of the outputs, infinite where there is none.
 
-    With bounds low <= y <= high, the prediction f is first clipped to them, c = min(max(f, low), high), and the
-    interval of radius r is cut off where no outcome can be:
+    `bounds`: (low, high) for all outputs, or d such pairs; None for an open end. With low <= y <= high the prediction f
+    is clipped, c = min(max(f, low), high), and so is the interval of radius r:
 
         [c - r, c + r]  within  [low, high],      scores |y - c|
 
-    An outcome within its bounds lies in what is left if and only if |y - c| <= r. So misses are what they were, and
-    with them the coverage, and since |y - c| <= |y - f| no score has grown. `bounds`: (low, high) for all outputs, or d
-    such pairs; None for what is not bounded.
+    An outcome within its bounds lies in the clipped interval if and only if |y - c| <= r, so the coverage does not
+    change, and no score increases because |y - c| <= |y - f|.
     """
-    listed = isinstance(bounds, (Sequence, np.ndarray)) and not isinstance(bounds, str)
-    one = listed and len(bounds) == 2 and all(end is None or isinstance(end, Real) for end in bounds)
-    pairs: list[Any] = [bounds] * d if one else list(bounds) if listed else []
-    pairs = [(None, None) if pair is None else pair for pair in pairs]
-    fits = len(pairs) == d and all(np.ndim(pair) == 1 and len(pair) == 2 for pair in pairs)
-    if fits and all(end is None or isinstance(end, Real) for pair in pairs for end in pair):
-        low = np.array([-inf if pair[0] is None else float(pair[0]) for pair in pairs])
-        high = np.array([inf if pair[1] is None else float(pair[1]) for pair in pairs])
-        # nan is refused as well.
-        if (low < high).all():
-            return low, high
+    try:
+        one = len(bounds) == 2 and all(end is None or isinstance(end, Real) for end in bounds)
+        pairs = [(None, None) if pair is None else pair for pair in ([bounds] * d if one else bounds)]
+        ends = np.array([[-inf if low is None else low, inf if high is None else high] for low, high in pairs])
+    except (TypeError, ValueError):
+        ends = np.empty(0)
+    # The comparison is False for nan.
+    if ends.shape == (d, 2) and ends.dtype.kind in "iuf" and (ends[:, 0] < ends[:, 1]).all():
+        low, high = ends.astype(np.float64).T
+        return low, high
     raise ValueError(
         f"bounds must be a pair (low, high) with low < high, None for an open end, or one such pair for each of the "
         f"{d} outputs, got {bounds!r}"
@@ -75,9 +73,9 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
 
 @dataclass
 class JointScore(State):
-    """One score for all outputs of a row, and from a radius back to a region, as the rows so far have it.
+    """One score for all outputs of a row, from the second moments (d, d) of the residuals so far.
 
-    Moments are over the rows in which both outputs were seen; of a row's weight `decay` is left after another row.
+    Moments are over the rows in which both outputs were observed. Each row multiplies the earlier weights by `decay`.
     """
 
     decay: float
@@ -87,13 +85,13 @@ class JointScore(State):
     _known: tuple[Array, Array] | None = field(default=None, init=False)
 
     def score(self, r: Array, seen: Array) -> float:
-        """How far the residuals (d,) are from 0, nan where none was seen."""
+        """The score of the residuals (d,), nan where all are missing."""
         if not seen.any():
             return nan
         with np.errstate(over="ignore"):
             if not self.ellipsoid:
                 return float(np.max(np.abs(r[seen]) / self.scales()[seen]))
-            # In units of each output's own spread: outputs of 1e-200 and of 1e200 are factorised alike.
+            # In units of each output's scale, so that outputs of 1e-200 and of 1e200 can be factorised.
             s, C = self.correlation()
             z = r[seen] / s[seen]
             if not np.isfinite(z).all():
@@ -101,12 +99,12 @@ class JointScore(State):
             return float(np.sqrt(z @ cho_solve(cho_factor(C[np.ix_(seen, seen)], lower=True), z)))
 
     def half_widths(self, radius: float) -> Array:
-        """(d,) half the sides of the box around the region of that radius; 0 for one that holds nothing."""
+        """(d,) half the sides of the box around the region of that radius, 0 for an empty region."""
         with np.errstate(over="ignore"):
             return max(radius, 0.0) * self.scales()
 
     def scatter(self) -> Array | None:
-        """(d, d) the form of an ellipsoid."""
+        """(d, d) covariance that shapes the ellipsoid."""
         if not self.ellipsoid:
             return None
         s, C = self.correlation()
@@ -114,23 +112,23 @@ class JointScore(State):
         return result
 
     def ready(self, seen: Array) -> bool:
-        """Whether the spread of these outputs is known well enough for scores to mean anything."""
+        """Whether the scales of these outputs are estimated from enough residuals."""
         known = np.diagonal(self.weight)[seen]
         return bool((known >= min(MIN_RESIDUALS, 0.5 / max(1.0 - self.decay, 1e-300))).all())
 
     def add(self, r: Array, seen: Array) -> None:
-        """Learn the spread from the residuals (d,) of a row."""
+        """Add the residuals (d,) of a row to the moments."""
         known = np.where(seen, r, 0.0)
         with np.errstate(over="ignore"):
             outer = np.outer(known, known)
-        # A square beyond the largest number would stay for ever: such a row is a miss, and no measure of spread.
+        # An overflowing square would remain in the sums: the row counts as a miss, but not in the moments.
         if np.isfinite(outer).all():
             self.weight = self.decay * self.weight + np.outer(seen, seen)
             self.squares = self.decay * self.squares + outer
             self._known = None
 
     def scales(self) -> Array:
-        """(d,) root mean squares; the mean of the others', or 1, for an output without any."""
+        """(d,) root mean squares; for an output without residuals the mean of the others, or 1."""
         weight, squares = np.diagonal(self.weight), np.diagonal(self.squares)
         known = (weight > 0) & (squares > 0)
         if not known.any():
@@ -140,31 +138,30 @@ class JointScore(State):
         return result
 
     def correlation(self) -> tuple[Array, Array]:
-        """Scales (d,), and correlations (d, d) about zero, positive definite and drawn to 0 when rows are few."""
+        """Scales (d,), and positive definite correlations (d, d) about zero, shrunk towards 0 when rows are few."""
         if self._known is None:
-            s, together = self.scales(), self.weight > 0
-            C = np.where(together, self.squares / np.where(together, self.weight, 1.0), 0.0) / np.outer(s, s)
+            s, both_seen = self.scales(), self.weight > 0
+            C = np.where(both_seen, self.squares / np.where(both_seen, self.weight, 1.0), 0.0) / np.outer(s, s)
             self._known = s, shrunk(C, float(np.diagonal(self.weight).max(initial=0.0)))
         return self._known
 
 
 @dataclass
 class ScoreWindow(State):
-    """The last `size` scores, with any quantile at once."""
+    """The last `size` scores, in the order of the stream and sorted."""
 
     size: int
     recent: list[float] = field(default_factory=list)
     ordered: list[float] = field(default_factory=list)
 
     def add(self, score: float) -> None:
-        """Add a score; the oldest goes."""
         if len(self.recent) == self.size:
             del self.ordered[bisect_left(self.ordered, self.recent.pop(0))]
         self.recent.append(score)
         insort(self.ordered, score)
 
     def quantile(self, level: float) -> float:
-        """The conformal quantile, infinite if it takes more scores than there are."""
+        """The conformal quantile, infinite if it needs more scores than there are."""
         k = conformal_rank(len(self.ordered), level)
         return inf if k > len(self.ordered) else self.ordered[max(k, 1) - 1]
 
@@ -183,18 +180,18 @@ class Tracker(State, ABC):
 
     @abstractmethod
     def radius(self) -> float:
-        """For the next score: infinite while too little is known, below 0 for a region that holds nothing."""
+        """The radius of the next score: infinite while there are too few scores, negative for an empty region."""
 
     @abstractmethod
-    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
-        """Learn from the score; nan for a row without one, which moves the clock alone.
+    def update(self, score: float, missed: bool | None = None, delay: int = 0) -> None:
+        """Learn from the score, nan for a row without one.
 
-        `missed` tells whether it exceeded the radius that was given for it, where that was not the present one, and
-        `later` how many rows were given theirs in between.
+        `missed`: whether it exceeded its radius, if that was not the present one. `delay`: number of rows that were
+        predicted between this row and its outcome.
         """
 
     def radii_then_update(self, scores: Array) -> Array:
-        """(n,) the radius for each of the scores (n,), from those before it; all of them are learned."""
+        """(n,) the radius of each of the scores (n,), computed from the scores before it; then learn the scores."""
         radii = np.empty(len(scores))
         for t, score in enumerate(scores.tolist()):
             radii[t] = self.radius()
@@ -204,11 +201,9 @@ class Tracker(State, ABC):
 
 @dataclass(eq=False, repr=False)
 class Conformal(Transactional, Parameters, ABC):
-    """Regions around predictions of a stream, with the coverage that was asked for in the long run.
+    """Base class of the methods; `ACI` describes the parameters.
 
-    Whatever the model, and without any assumption on the data: the regions look at how often they missed. They never
-    look ahead: the region of a row depends on the rows before it alone. `ACI` describes the parameters. The state is
-    made at the first rows: a tracker for each output, or for a region of all outputs one, and its score.
+    The state is created at the first rows: a tracker for each output, or one tracker and a `JointScore`.
     """
 
     coverage: float = 0.9
@@ -220,15 +215,12 @@ class Conformal(Transactional, Parameters, ABC):
 
     @abstractmethod
     def _tracker(self, miss: float) -> Tracker:
-        """A fresh tracker for misses with frequency `miss`."""
+        """A new tracker for misses with frequency `miss`."""
 
     def regions_then_learn(self, F: Any, Y: Any) -> Regions:
-        """A region for each prediction, made before its output is looked at; then learn how far off it was.
+        """A region for each prediction, computed from earlier rows only; then learn from the outcomes.
 
-        Parameters
-        ----------
-        F : (n, d) or (n,) predictions, in the order of the stream; nan where there is none
-        Y : outputs of the same shape, nan where missing
+        F and Y are predictions and outputs (n, d) or (n,) in the order of the stream, nan where missing.
         """
         with self._transaction() as work:
             return work._learn(F, Y)
@@ -236,10 +228,10 @@ class Conformal(Transactional, Parameters, ABC):
     def _learn(self, F: Any, Y: Any) -> Regions:
         F, Y, R, outside = self._residuals(F, Y)
         (n, d), seen = F.shape, ~np.isnan(R)
-        score = self._started(d)
+        score = self._joint_score(d)
         scatter = None
         if score is None:
-            # The score of an output is |r|, whatever came before: all rows at once.
+            # The score |r| does not depend on earlier rows: all rows in one call.
             scores = np.abs(R)
             columns = zip(self.trackers_, scores.T, strict=True)
             radius = np.column_stack([tracker.radii_then_update(column) for tracker, column in columns])
@@ -255,62 +247,52 @@ class Conformal(Transactional, Parameters, ABC):
                     scatter[t] = score.scatter()
                 scores[t] = _learn_joint(tracker, score, R[t], seen[t])
         covered = np.where(np.isnan(scores), np.nan, (scores <= radius).astype(np.float64))
-        return self._regions_around(F, half, radius, _without(covered, outside), scatter)
+        return self._regions_around(F, half, radius, _outside_missed(covered, outside), scatter)
 
-    def learn(self, regions: Regions, Y: Any, later: Any = 0) -> Regions:
-        """Learn how far off predictions were, from outputs that came after others had been predicted.
+    def learn(self, regions: Regions, Y: Any, delay: Any = 0) -> Regions:
+        """Learn from outcomes that arrive after other rows were predicted; return the regions with `covered`.
 
-        What is scored is the region that was given. So `regions` and `learn` in turn are `regions_then_learn`, and with
-        other rows in between they are the same with labels that come late, in any order.
-
-        Parameters
-        ----------
-        regions : what `regions` returned for these rows, when they were predicted
-        Y : (n, d) or (n,) their outputs, nan where missing
-        later : int or (n,)
-            How many rows were predicted after each of these, before its output came. `ACI` takes smaller steps then.
-
-        Returns
-        -------
-        The regions, with `covered`
+        `regions` (n rows) are those returned by the method `regions` when the rows were predicted, and Y (n, d) or (n,)
+        their outcomes, in any order, nan where missing. `delay`, an int or (n,), is the number of rows that were
+        predicted between each row and its outcome; `ACI` then takes smaller steps.
         """
         with self._transaction() as work:
-            return work._learn_late(regions, Y, later)
+            return work._learn_late(regions, Y, delay)
 
-    def _learn_late(self, regions: Regions, Y: Any, later: Any) -> Regions:
-        held, R, covered = self._held(regions, Y)
+    def _learn_late(self, regions: Regions, Y: Any, delay: Any) -> Regions:
+        held, R, covered = self._outcomes(regions, Y)
         seen, missed = ~np.isnan(R), held == 0
-        score, after = self._started(R.shape[1]), np.broadcast_to(later, len(R)).tolist()
+        score, delays = self._joint_score(R.shape[1]), np.broadcast_to(delay, len(R)).tolist()
         for t in range(len(R)):
             if score is None:
                 for q, tracker in enumerate(self.trackers_):
-                    tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]), after[t])
+                    tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]), delays[t])
             else:
-                _learn_joint(self.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]), after[t])
+                _learn_joint(self.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]), delays[t])
         return replace(regions, covered=covered)
 
     def with_outcomes(self, regions: Regions, Y: Any) -> Regions:
-        """The regions with what they covered of the outputs Y, which may be missing."""
-        return replace(regions, covered=self._held(regions, Y)[2])
+        """The regions, with `covered` for the outcomes Y."""
+        return replace(regions, covered=self._outcomes(regions, Y)[2])
 
-    def _held(self, regions: Regions, Y: Any) -> tuple[Array, Array, Array]:
-        """(n, k) whether outcomes were within the radius, nan where missing; residuals; `held` and within bounds."""
+    def _outcomes(self, regions: Regions, Y: Any) -> tuple[Array, Array, Array]:
+        """(n, k) whether outcomes were within the radius, nan where missing; residuals; within radius and bounds."""
         F = unnamed(regions.predictions)
         F, Y, R, outside = self._residuals(F, np.reshape(unnamed(Y), F.shape))
         if self.region == "each":
             held = np.where(np.isnan(R), np.nan, np.abs(R) <= regions.radius)
         else:
-            # A region that holds nothing does not hold its prediction either.
+            # An empty region does not contain its centre either.
             held = regions.contains(Y) * (regions.radius >= 0)
-        return held, R, _without(held, outside)
+        return held, R, _outside_missed(held, outside)
 
     @reads_snapshot
     def regions(self, F: Any) -> Regions:
-        """The region around each of these predictions as things are now; nothing is learned."""
+        """The region around each of the predictions (n, d) or (n,), from all rows so far; nothing is learned."""
         F = np.asarray(F, dtype=np.float64)
         F = self.within_bounds(F.reshape(len(F), -1))
         n, d = F.shape
-        score = self._started(d)
+        score = self._joint_score(d)
         radius = np.array([tracker.radius() for tracker in self.trackers_])
         half = np.maximum(radius, 0.0) if score is None else score.half_widths(float(radius[0]))
         scatter = None if score is None else score.scatter()
@@ -321,17 +303,17 @@ class Conformal(Transactional, Parameters, ABC):
     def _regions_around(
         self, F: Array, half: Array, radius: Array, covered: Array, scatter: Array | None = None
     ) -> Regions:
-        """Regions around the centres F (n, d), whose ends are cut off at the bounds."""
+        """Regions around the centres F (n, d), clipped to the bounds."""
         half = np.where(np.isnan(F), np.nan, half)
         with np.errstate(over="ignore"):
             return Regions(F, self.within_bounds(F - half), self.within_bounds(F + half), radius, covered, scatter)
 
     def within_bounds(self, F: Array) -> Array:
-        """Values (n, d) of the outputs, clipped to their bounds if these have some."""
+        """Values (n, d) of the outputs, clipped to their bounds if there are any."""
         return F if self.bounds is None else np.clip(F, *as_bounds(self.bounds, F.shape[1]))
 
     def _residuals(self, F: Any, Y: Any) -> tuple[Array, Array, Array, Mask | None]:
-        """Predictions and outputs (n, d), clipped to bounds; residuals, nan where missing; those out of bounds."""
+        """Predictions and outputs (n, d), clipped to bounds; residuals, nan where missing; outputs out of bounds."""
         F, Y = (np.asarray(A, dtype=np.float64) for A in (F, Y))
         if F.shape != Y.shape or F.ndim not in (1, 2):
             raise ValueError(f"F and Y must have the same shape (n, d) or (n,), got {F.shape} and {Y.shape}")
@@ -344,24 +326,24 @@ class Conformal(Transactional, Parameters, ABC):
             if outside.any():
                 row, q = np.argwhere(outside)[0]
                 warnings.warn(
-                    f"outcomes outside their bounds: {int(outside.sum())}, the first of them {Y[row, q]:g} of output "
-                    f"{q}, whose bounds are {low[q]:g} and {high[q]:g}. They count as missed, so that coverage may "
-                    "fall below what was asked for: widen the bounds or correct the data",
+                    f"outcomes outside their bounds: {int(outside.sum())}, the first {Y[row, q]:g} of output {q} with "
+                    f"bounds {low[q]:g} and {high[q]:g}. They count as missed, and the coverage may fall below "
+                    f"{self.coverage:g}: widen the bounds or correct the data",
                     RuntimeWarning,
                     stacklevel=4,
                 )
             F, Y = np.clip(F, low, high), np.where(seen, np.clip(Y, low, high), Y)
-        # A missing prediction of an output that is there is a miss; an output that is not there says nothing.
+        # A missing prediction of an observed output is a miss; a missing output is not counted.
         with np.errstate(over="ignore", invalid="ignore"):
             R = np.where(np.isnan(F), np.inf, Y - F)
         return F, Y, np.where(seen, R, np.nan), outside
 
-    def _started(self, d: int) -> JointScore | None:
-        """The score of all outputs at once, None for an interval for each; the state is made at the first call."""
+    def _joint_score(self, d: int) -> JointScore | None:
+        """The joint score, None for region "each"; the first call creates the state."""
         if not hasattr(self, "trackers_"):
             miss = 1.0 - in_interval(self.coverage, "coverage", 1e-6, 1 - 1e-6)
             if self.region not in ("each", "box", "ellipsoid"):
-                raise ValueError(f"region must be 'each', 'box', 'ellipsoid', got {self.region!r}")
+                raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {self.region!r}")
             decay = 1.0 if self.memory is None else 1.0 - 1.0 / check_int(self.memory, "memory", least=2)
             joint = (
                 None if self.region == "each" else JointScore(decay, self.region == "ellipsoid", *np.zeros((2, d, d)))
@@ -370,12 +352,12 @@ class Conformal(Transactional, Parameters, ABC):
             self.trackers_: list[Tracker] = [self._tracker(miss) for _ in range(d if self.region == "each" else 1)]
         known = len(self.trackers_) if self.score_ is None else len(self.score_.weight)
         if known != d:
-            raise ValueError(f"{type(self).__name__} has seen {known} outputs, got {d}: use a new one")
+            raise ValueError(f"{type(self).__name__} has learned from {known} outputs, got {d}: use a new one")
         return self.score_
 
 
-def _without(covered: Array, outside: Mask | None) -> Array:
-    """(n, k) what was covered, less what was out of bounds: any output of a row, where there is one region for all."""
+def _outside_missed(covered: Array, outside: Mask | None) -> Array:
+    """`covered` (n, k), 0 where an output is out of bounds: any output of the row for a joint region."""
     if outside is None:
         return covered
     out = outside if covered.shape == outside.shape else outside.any(axis=1, keepdims=True)
@@ -384,44 +366,43 @@ def _without(covered: Array, outside: Mask | None) -> Array:
 
 
 def _learn_joint(
-    tracker: Tracker, score: JointScore, r: Array, seen: Array, missed: bool | None = None, later: int = 0
+    tracker: Tracker, score: JointScore, r: Array, seen: Array, missed: bool | None = None, delay: int = 0
 ) -> float:
-    """The score of the residuals (d,) of a row, which the tracker and the moments behind the score learn."""
+    """The score of the residuals (d,) of a row; the tracker and the joint score learn from it."""
     found = score.score(r, seen)
-    tracker.update(found if score.ready(seen) else nan, missed, later)
+    tracker.update(found if score.ready(seen) else nan, missed, delay)
     score.add(r, seen)
     return found
 
 
-# Quantiles of the last scores, brought up to date now and then: intervals for streams of millions of rows.
+# Rolling quantiles that are refreshed once per block of scores, for streams of millions of rows.
 #
 # With m scores in the window, the radius is the ceil((m + 1) coverage)-th smallest of them (infinite if there are
 # fewer). If the next score is exchangeable with those of the window, it exceeds the radius with probability at most
-# 1 - coverage: split conformal prediction (Vovk, Gammerman and Shafer, 2005) on a window that moves with the stream.
+# 1 - coverage: split conformal prediction (Vovk, Gammerman and Shafer, 2005) on a moving window.
 #
-# Where the next scores are not like those of the window (a noise that grows, or that comes and goes with the time of
-# day), the quantile of the level 1 - a is taken, and after each block of n scores that had the same radius, M of which
-# exceeded it,
+# For scores that are not exchangeable (growing or periodic noise) the quantile has the level 1 - a, and after each
+# block of n scores with the same radius, M of which exceeded it,
 #
 #     a <- a + rate (n (1 - coverage) - M):
 #
-# adaptive conformal inference (Gibbs and Candès, 2021), a block at a time. Summed over the stream, the share of misses
-# is 1 - coverage up to |a - a_1| / (rate times the number of scores), as long as a stays within 0 and 1, where it is
-# cut off: for a = 0 the radius is the largest score of the window, so that bands stay finite.
+# adaptive conformal inference (Gibbs and Candès, 2021), one block at a time. Over the stream, the share of misses is
+# 1 - coverage up to |a - a_1| / (rate times the number of scores), as long as a stays within [0, 1], to which it is
+# clipped: for a = 0 the radius is the largest score of the window, so that intervals stay finite.
 
-#: Parts of the outcomes that the intervals of a report should hold.
+#: Levels of the intervals in a report.
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
-#: Level of the intervals that are kept with the last rows, unless another one is asked for.
+#: Default level of the intervals that are stored with the last rows.
 LEVEL = 0.9
 
-#: Scores before there is a radius for the first time.
+#: Number of scores at which the first radius is computed.
 MIN_SCORES = 8
 
-#: How far the odds of a miss follow those of another level, at most.
+#: Maximum factor between the odds of a miss at another level and at the tracked one.
 MAX_ODDS_RATIO = 10.0
 
-#: What each miss takes from the level of the quantile.
+#: Default step of the quantile level at each miss.
 RATE = 0.001
 
 
@@ -431,34 +412,34 @@ class RollingTracker(Tracker, kind="rolling"):
     window: int
     step: int
     current: float = inf
-    #: Scores so far, and how many are left until the next refresh.
+    #: Number of scores so far, and until the next refresh.
     t: int = 0
     left: int = MIN_SCORES
     scores: Array = field(default_factory=lambda: np.empty(0))
     rate: float = 0.0
-    #: What the misses so far have added to `miss`: a - (1 - coverage).
+    #: a - (1 - coverage), the adaptation to the misses so far.
     shift: float = 0.0
-    #: Scores since the last refresh that had a radius, and how many of them exceeded it.
+    #: Number of scores with a finite radius since the last refresh, and of those that exceeded it.
     tested: int = 0
     missed: int = 0
 
     def radius(self) -> float:
         return self.current
 
-    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
+    def update(self, score: float, missed: bool | None = None, delay: int = 0) -> None:
         if missed is not None and not np.isnan(score):
-            # It was not the present radius that was given for this score.
+            # The score was compared with an earlier radius.
             self.missed += int(missed) - int(score > self.current)
         self.radii_then_update(np.array([score]))
 
     def radii_then_update(self, scores: Array) -> Array:
         radii = np.full(len(scores), self.current)
         seen = np.flatnonzero(~np.isnan(scores))
-        # Refreshes fall on fixed scores of the stream, wherever chunks end.
+        # Refreshes happen at fixed scores of the stream, independent of the chunks.
         while len(seen) >= self.left:
             now, seen = np.split(seen, [self.left])
             self._add(scores[now])
-            self._follow()
+            self._adapt()
             self.refresh()
             self.left = min(self.t, self.step)
             radii[now[-1] + 1 :] = self.current
@@ -473,13 +454,12 @@ class RollingTracker(Tracker, kind="rolling"):
         self.t += len(scores)
         self.left -= len(scores)
 
-    def _follow(self) -> None:
+    def _adapt(self) -> None:
         moved = self.shift + self.rate * (self.tested * self.miss - self.missed)
         self.shift = min(max(moved, -self.miss), 1.0 - self.miss)
         self.tested = self.missed = 0
 
     def refresh(self) -> None:
-        """Take the quantile of the scores of the window."""
         self.scores = self.scores[-self.window :]
         m = len(self.scores)
         if conformal_rank(m, 1.0 - self.miss) > m:
@@ -489,7 +469,7 @@ class RollingTracker(Tracker, kind="rolling"):
         self.current = float(np.partition(self.scores, k - 1)[k - 1])
 
     def at(self, miss: float) -> RollingTracker:
-        """The same scores with another frequency of misses, whose odds change as the misses so far have asked for."""
+        """A tracker of the same scores for another frequency of misses, with the same adaptation of the odds."""
         factor = _odds(self.miss + self.shift) / _odds(self.miss)
         odds = _odds(miss) * min(max(factor, 1.0 / MAX_ODDS_RATIO), MAX_ODDS_RATIO)
         shift = self.shift if miss == self.miss else odds / (1.0 + odds) - miss
@@ -505,26 +485,32 @@ def _odds(miss: float) -> float:
 
 @dataclass(eq=False, repr=False)
 class RollingConformal(Conformal):
-    """Intervals by the quantile of the last scores, the same for all rows between two refreshes of it.
+    """Intervals of a stream from a rolling quantile of recent scores, refreshed once per block of scores.
 
-    Of all methods it takes the least time, a few per cent of that of a learner, and it can be asked for another
-    coverage at any time (`at`). If rows to come are like the last ones, the coverage is right at once; if not, the
-    level of the quantile follows the misses, and the coverage is right in the long run. Methods that look at every
-    miss, such as `ACI`, notice a change earlier.
+    It is the fastest method, at a few per cent of the time of a learner, and gives intervals for any other coverage at
+    any time (`at`). If future rows resemble recent ones, the coverage is correct immediately; otherwise the quantile
+    level adapts to the misses, and the coverage is correct in the long run. `ACI` adapts at every row and reacts to
+    changes earlier.
 
-    The radius is brought up to date after 8, 16, 32, ... scores, and from `step` scores on every `step` of them. So the
-    intervals of the rows in between are made from what was known before the first of them, and chunks of any sizes
-    give the same intervals.
+    The radius is refreshed after 8, 16, 32, ... scores, and every `step` scores once there are `step` of them. Chunks
+    of any sizes give the same intervals.
 
     Parameters
     ----------
-    coverage, region, memory, bounds : see `ACI`
+    coverage, region, memory
+        As in `ACI`.
     window : int
-        Number of last scores whose quantile is taken.
+        Number of recent scores in the quantile.
     step : int
-        Number of scores between two refreshes of the quantile.
+        Number of scores between two refreshes.
     rate : float in [0, 1]
-        How far a miss moves the level of the quantile; 0 takes the quantile of the level `coverage` always.
+        Step of the quantile level at each miss; 0 always uses the level `coverage`.
+    bounds
+        As in `ACI`.
+
+    See Also
+    --------
+    ACI, ConformalPID, StronglyAdaptive, RecentErrors
 
     Examples
     --------
@@ -533,8 +519,8 @@ class RollingConformal(Conformal):
     >>> y = np.random.default_rng(0).standard_normal(5000)
     >>> method = RollingConformal(0.9)
     >>> regions = method.regions_then_learn(np.zeros(5000), y)
-    >>> bool(abs(np.nanmean(regions.covered) - 0.9) < 0.01)
-    True
+    >>> print(f"{np.nanmean(regions.covered):.2f}")
+    0.90
     >>> method.at(0.5).regions(np.zeros(1)).upper.round(1)
     array([[0.7]])
     """
@@ -549,7 +535,7 @@ class RollingConformal(Conformal):
 
     @reads_snapshot
     def at(self, coverage: float) -> RollingConformal:
-        """The same method for another coverage, brought up to date with all rows so far."""
+        """The same method for another coverage, with the state of all rows so far."""
         miss = 1.0 - in_interval(coverage, "coverage", 1e-6, 1 - 1e-6)
         other = self.replace(coverage=coverage)
         if hasattr(self, "trackers_"):
@@ -559,12 +545,9 @@ class RollingConformal(Conformal):
 
     @reads_snapshot
     def half_widths(self, coverage: float, d: int) -> Array:
-        """(d,) half widths of intervals of another coverage by all rows so far, infinite where too few were seen.
-
-        They are those of ``at(coverage)``, in a tenth of the time. For region "each", with d outputs.
-        """
+        """(d,) half widths of the intervals of ``at(coverage)``, ten times faster; infinite after too few rows."""
         if self.region != "each":
-            raise ValueError(f"half widths that are the same for all rows need region 'each', got {self.region!r}")
+            raise ValueError(f"region must be 'each' for half widths, got {self.region!r}")
         miss = 1.0 - in_interval(coverage, "coverage", 1e-6, 1 - 1e-6)
         if not hasattr(self, "trackers_"):
             return np.full(d, inf)
@@ -572,7 +555,7 @@ class RollingConformal(Conformal):
 
 
 class IntervalSummary(NamedTuple):
-    """How the intervals of one level did, (d,): share and number of outcomes, median of the widths in the last rows."""
+    """Intervals of one level, (d,) each: share of covered outcomes, number of outcomes, median width of recent rows."""
 
     level: float
     coverage: Array
@@ -581,26 +564,37 @@ class IntervalSummary(NamedTuple):
 
     @property
     def percent(self) -> str:
-        """The level in words, such as "97.5%"."""
+        """The level as text, such as "97.5%"."""
         return f"{100 * self.level:g}%"
 
 
 @dataclass
 class RecentErrors(State, Registered):
-    """Progressive predictions, their intervals and outcomes of the last rows, and the coverage along the whole stream.
+    """Predictions, intervals and outcomes of the last rows of a stream, and the coverage over all rows.
 
-    The intervals are those of `RollingConformal`, one for each of the levels 0.5, 0.8, 0.9 and 0.95, and of `level`.
-    Along a stream they follow the misses; with a `rate` of 0 they do not, for rows in no order such as a table's.
+    The intervals are those of `RollingConformal` at the levels 0.5, 0.8, 0.9, 0.95 and `level`. Create it with `empty`,
+    which takes the number of outputs d. For unordered rows, such as those of a table, use ``empty(d, rate=0)``.
 
-    Attributes
+    Parameters
     ----------
-    Y, F : (m, d) outcomes and predictions of the last rows, m <= `size`
-    half : (m, d) half widths of their intervals of the level `level`, made before the outcomes were seen
-    size : most rows remembered
-    intervals : a method for each level
-    tested, inside : (levels, d) outcomes of the whole stream that had a finite interval, and those within it
-    instants : (m,) when the last rows were, in seconds since 1970; None if no row had a time
-    level : the level that tables and plots show
+    Y, F : (m, d) arrays
+        Outcomes and predictions of the last m <= `size` rows.
+    half : (m, d) array
+        Half widths of their intervals at `level`, computed before the outcomes were known.
+    size : int
+        Maximum number of rows stored.
+    intervals : list of RollingConformal
+        The method for each level.
+    tested, inside : (levels, d) arrays
+        Number of outcomes of all rows with a finite interval, and of those inside it.
+    instants : (m,) array or None
+        Times of the last rows in seconds since 1970; None if no row had a time.
+    level : float
+        The level shown in tables and plots.
+
+    See Also
+    --------
+    ovk.plotting.RecentDisplay, ovk.plotting.CalibrationDisplay, ovk.plotting.ResidualDisplay
 
     Examples
     --------
@@ -610,10 +604,8 @@ class RecentErrors(State, Registered):
     >>> recent = RecentErrors.empty(1, size=500)
     >>> for _ in range(20):
     ...     half = recent.update(np.zeros((100, 1)), rng.standard_normal((100, 1)))
-    >>> bool(abs(recent.widths(0.9)[0] - 1.645) < 0.2)
-    True
-    >>> bool(abs(recent.shown.coverage[0] - 0.9) < 0.02)
-    True
+    >>> print(recent.widths(0.9).round(1), recent.shown.coverage.round(1))
+    [1.8] [0.9]
     """
 
     Y: Array
@@ -628,7 +620,7 @@ class RecentErrors(State, Registered):
 
     @classmethod
     def empty(cls, d: int, size: int = 2000, level: float = LEVEL, rate: float = RATE) -> RecentErrors:
-        """A memory for the last `size` rows with d outputs, without any row yet."""
+        """An object for d outputs that stores the last `size` rows, without any row yet."""
         level = in_interval(level, "level", 1e-6, 1 - 1e-6)
         intervals = [RollingConformal(one, window=size, rate=rate) for one in sorted({*LEVELS, level})]
         Y, F, half = np.empty((3, 0, d))
@@ -641,12 +633,12 @@ class RecentErrors(State, Registered):
         return np.array([method.coverage for method in self.intervals])
 
     def update(self, F: Array, Y: Array, instants: Array | None = None) -> Array:
-        """Test the intervals on the next rows, then remember these; F and Y (n, d), nan where missing.
+        """Test the intervals on the next rows, then store the rows; F and Y (n, d), nan where missing.
 
-        `instants` (n,) are their times, if they have any. Returns the half widths (n, d) of the intervals of the level
-        `level`, each made from rows before its own.
+        `instants` (n,) are their times, if known. Returns the half widths (n, d) of the intervals at `level`, each
+        computed from earlier rows.
         """
-        # What was not predicted says nothing about intervals.
+        # Rows without a prediction do not count.
         predicted = np.where(np.isnan(F), np.nan, Y)
         tested, inside = np.empty((2, len(self.intervals), Y.shape[1]))
         for k, method in enumerate(self.intervals):
@@ -670,7 +662,7 @@ class RecentErrors(State, Registered):
         return half
 
     def merge(self, other: RecentErrors) -> None:
-        """Remember the last rows of both, in turn, and count the outcomes of both; intervals begin with these rows."""
+        """Store the last rows of both, alternately, and add the counts; the intervals restart from the stored rows."""
         ages = np.concatenate([np.arange(len(rows), 0, -1) for rows in (self.Y, other.Y)])
         order = np.argsort(-ages, kind="stable")
         pairs = ((self.Y, other.Y), (self.F, other.F), (self.half, other.half))
@@ -681,21 +673,21 @@ class RecentErrors(State, Registered):
         vars(self).update(vars(merged))
 
     def widths(self, level: float) -> Array:
-        """(d,) half widths of intervals of that level, by all rows so far; infinite where too few were seen."""
+        """(d,) half widths of intervals of that level, from all rows so far; infinite after too few rows."""
         nearest = min(self.intervals, key=lambda method: abs(method.coverage - level))
         return nearest.half_widths(level, self.Y.shape[1])
 
     @property
     def coverage(self) -> Array:
-        """(levels, d) part of the outcomes within their intervals."""
-        return self.inside / np.where(self.tested > 0, self.tested, np.nan)
+        """(levels, d) share of the outcomes inside their intervals."""
+        return ratio(self.inside, self.tested)
 
     @property
     def shown(self) -> IntervalSummary:
-        """How the intervals of the level `level` did."""
+        """Coverage and width of the intervals at `level`."""
         k = int(np.flatnonzero(self.levels == self.level)[0])
         widths = np.where(np.isfinite(self.half), 2.0 * self.half, np.nan)
-        # Not nanmedian: it warns of outputs without any interval.
+        # nanmedian would warn about outputs without any interval.
         known = [column[np.isfinite(column)] for column in widths.T]
         medians = np.array([np.median(column) if len(column) else np.nan for column in known])
         return IntervalSummary(self.level, self.coverage[k], self.tested[k], medians)

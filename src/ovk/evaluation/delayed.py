@@ -1,8 +1,7 @@
-"""How a model goes through a stream: what it must offer, and labels that come later than the rows they belong to.
+"""Interfaces of online learners, and delayed labels in an evaluation.
 
-A row is predicted when it comes and learned when its label has come. In an evaluation the whole stream is known, and
-`LabelQueue` says for each row which labels have come since: to the model, to its baselines and to its intervals alike.
-For a model in service, whose labels are brought with a ticket and in any order, see `DelayedLabels`.
+A row is predicted when it arrives and learned when its label arrives. `LabelQueue` gives the rows whose labels have
+arrived, for the model, its baselines and its intervals. For a deployed model see `DelayedLabels`.
 """
 
 from __future__ import annotations
@@ -16,56 +15,52 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from ovk.base import Array, Times, check_int, is_fitted_name, positive
+from ovk.base import Array, Times, check_int, is_fitted_name, missing_labels, positive
 
 T = TypeVar("T")
 
 
 @runtime_checkable
 class OnlineLearner(Protocol):
-    """Learns from a stream: every row is predicted before it is learned from."""
+    """A learner that predicts every row of a stream before it learns from it."""
 
     def predict_then_learn(self, X: Any, y: Any, /) -> Any:
-        """Predictions of the rows, in the shape of y, each made from the rows before it."""
+        """Predictions of the rows, in the shape of y, each from the rows before it."""
 
 
 @runtime_checkable
 class OnlineClassifier(Protocol):
-    """A classifier that learns from a stream, and predicts the probabilities of every row before it learns it."""
+    """A classifier that predicts every row of a stream before it learns from it."""
 
     def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None, /) -> Any:
-        """(n, K) probabilities of `classes_`, each made from the rows before it."""
+        """(n, K) probabilities of `classes_`, each from the rows before it."""
 
 
 @runtime_checkable
 class Mergeable(Protocol):
-    """Can learn what another of its kind has learned, as from its rows."""
-
     def merge(self, other: Any, /) -> Any:
-        """Take in what the other has learned."""
+        """Add the rows that the other learner has learned from."""
 
 
 @runtime_checkable
 class Incremental(Protocol):
-    """What scikit-learn's estimators for streams offer."""
+    """An estimator with scikit-learn's interface for streams."""
 
-    def partial_fit(self, X: Any, y: Any, /) -> Any:
-        """Go on learning."""
+    def partial_fit(self, X: Any, y: Any, /) -> Any: ...
 
-    def predict(self, X: Any, /) -> Any:
-        """Predict without learning."""
+    def predict(self, X: Any, /) -> Any: ...
 
 
 @runtime_checkable
 class TakesLastLabel(Protocol):
-    """Uses the last label as an input: a row whose label comes late is learned with the one known at its prediction."""
+    """A learner with the last label as an input."""
 
     def partial_fit_late(self, X: Any, y: Any, last_label: Any, /, **options: Any) -> Any:
-        """Go on learning; `last_label` is `last_label_` as it was when each row was predicted."""
+        """Learn rows; `last_label` holds the value of `last_label_` at the prediction of each row."""
 
 
 def last_label(model: Any) -> Any:
-    """The last label of a model that uses it as an input; None for others, and before the first one."""
+    """The last label of a model that uses it as an input; None for other models and before the first label."""
     if not isinstance(model, TakesLastLabel):
         return None
     try:
@@ -75,7 +70,7 @@ def last_label(model: Any) -> Any:
 
 
 def learn_rows(model: Any, X: Any, y: Any, last: Sequence[Any] = (), **options: Any) -> None:
-    """Learn rows whose labels have come; `last` has `last_label` of the model as it was when each was predicted."""
+    """Learn rows whose labels have arrived; `last` holds `last_label(model)` at the prediction of each row."""
     if not isinstance(model, TakesLastLabel):
         model.partial_fit(X, y, **options)
         return
@@ -85,42 +80,36 @@ def learn_rows(model: Any, X: Any, y: Any, last: Sequence[Any] = (), **options: 
 
 
 def has_learned(model: Any) -> bool:
-    """Whether a model knows something already, so that it can predict the very first row of a stream."""
+    """Whether a model is fitted, and can predict the first row of a stream."""
     known = getattr(model, "__dict__", {})
     return any(is_fitted_name(name) for name in known) or ("learner" in known and has_learned(known["learner"]))
 
 
-# Labels of an evaluation.
-
-
 def waiting_rows(delay: Any, time: Any) -> int | Times:
-    """How many rows wait for their labels when a row is predicted: `delay` of them, or (n,) numbers by the clock.
+    """Number of rows that wait for their labels when a row is predicted: `delay`, or (n,) numbers computed from `time`.
 
-    By the clock, row t is predicted from the labels of the rows s before it with time_s + delay <= time_t. As times do
-    not go back, labels come in the order of the rows.
+    With `time`, row t is predicted from the labels of the rows s < t with time_s + delay <= time_t.
     """
     span = isinstance(delay, (timedelta, np.timedelta64))
     if time is None:
         if span:
             raise ValueError(
-                f"delay must be a whole number of rows where the times of the rows are not given, got {delay!r}: pass "
-                "time=, the dates of the rows"
+                f"delay must be a whole number of rows without the argument time, got {delay!r}: pass the dates of the "
+                "rows as time"
             )
         return check_int(delay, "delay", least=0)
     clock = np.asarray(time)
     if clock.ndim != 1 or clock.dtype.kind not in "iufM":
         raise ValueError(
-            f"time must be one column of numbers or of dates without a time zone, got shape {clock.shape} of "
-            f"{clock.dtype}"
+            "time must be one column of numbers or of dates without a time zone, got shape "
+            f"{clock.shape} and dtype {clock.dtype}"
         )
     dates = clock.dtype.kind == "M"
-    # The default of 0: labels come at once, and the dates are there to be shown.
+    # With the default of 0 the dates are only for plots.
     at_once = dates and isinstance(delay, int) and delay == 0
     late: Any = np.timedelta64(0 if at_once else delay, "ns") if dates and (at_once or span) else delay
     if not at_once and (dates != span or (dates and late < np.timedelta64(0, "ns"))):
-        kind = (
-            "a timedelta >= 0, such as datetime.timedelta(hours=1)" if dates else "a number >= 0, as time holds numbers"
-        )
+        kind = "a timedelta >= 0 for dates, such as datetime.timedelta(hours=1)" if dates else "a number >= 0"
         raise ValueError(f"delay must be {kind}, got {delay!r}")
     clock = clock.astype("datetime64[ns]") if dates else clock.astype(np.float64)
     unknown = np.isnat(clock) if dates else ~np.isfinite(clock)
@@ -128,7 +117,7 @@ def waiting_rows(delay: Any, time: Any) -> int | Times:
     if unknown.any() or len(back):
         row = int(unknown.argmax()) if unknown.any() else int(back[0]) + 1
         found = f"{clock[row]}" + (f" after {clock[row - 1]}" if row else "")
-        raise ValueError(f"time must not be missing or decrease, but row {row} holds {found}: sort the rows by time")
+        raise ValueError(f"time must not be missing or decrease, got {found} in row {row}: sort the rows by time")
     if at_once:
         return 0
     rows = np.arange(len(clock))
@@ -138,10 +127,7 @@ def waiting_rows(delay: Any, time: Any) -> int | Times:
 
 
 class LabelQueue(Generic[T]):
-    """Rows of a stream that were predicted, in their order, until their labels come.
-
-    `waiting`: how many rows wait for their labels when a row is predicted, or (n,) for each row of the stream.
-    """
+    """Predicted rows of a stream that wait for their labels, in order; `waiting` as returned by `waiting_rows`."""
 
     def __init__(self, waiting: int | Times) -> None:
         self._waiting, self._added = waiting, 0
@@ -152,11 +138,11 @@ class LabelQueue(Generic[T]):
 
     @property
     def at_once(self) -> bool:
-        """Whether labels come before the next row is predicted."""
+        """Whether labels arrive before the next row is predicted."""
         return isinstance(self._waiting, int) and self._waiting == 0
 
     def replay(self, n: int, predict: Callable[[slice], T], learn: Callable[[list[T]], None]) -> None:
-        """Go through the next n rows: `learn` those whose labels have come, then `predict` the row, which waits."""
+        """For each of the next n rows, `learn` the rows whose labels have arrived, then `predict` the row."""
         for i in range(n):
             if not self.at_once and (due := self._pop_due()):
                 learn(due)
@@ -168,18 +154,18 @@ class LabelQueue(Generic[T]):
                 self._added += 1
 
     def _pop_due(self) -> list[T]:
-        """The rows whose labels have come since the last call, when the next row is predicted; the oldest first."""
+        """The rows whose labels have arrived since the last call, oldest first."""
         if isinstance(self._waiting, int):
             most = self._waiting
         elif self._added < len(self._waiting):
             most = int(self._waiting[self._added])
         else:
-            raise ValueError(f"time must have an entry for each row, but has {len(self._waiting)} and more rows come")
+            raise ValueError(f"time must have an entry for each row, got {len(self._waiting)} entries and more rows")
         return [self._rows.popleft() for _ in range(len(self._rows) - most)]
 
 
 class PendingRow(NamedTuple):
-    """A row that was predicted: (1, p) inputs, its target, its weight and the last label known then."""
+    """A predicted row: inputs (1, p), target, weight, and the last label known at the prediction."""
 
     X: Array
     y: Any
@@ -188,18 +174,18 @@ class PendingRow(NamedTuple):
 
 
 class RowByRow:
-    """A model that predicts one row at a time, and learns each one when its label has come.
+    """A model that predicts one row at a time, and learns each row when its label arrives.
 
-    Before it has learned anything, it predicts 0, or the first class; where labels come late, nan. Estimators of
-    other libraries learn one row at a time, and none with a missing output or of weight 0, which they refuse.
-    `n_blind` are the rows before the first label, where labels come late; `n_skipped` those with a missing output.
+    Before its first label the model predicts 0, or the first class; nan with delayed labels. Estimators of other
+    libraries skip rows with a missing output or of weight 0. `n_before_first_label` counts rows with delayed labels
+    only; `n_skipped` counts rows with a missing output.
     """
 
     def __init__(self, task: Any, model: Any, waiting: int | Times = 0) -> None:
-        self.task, self.model, self.n_blind, self.n_skipped = task, model, 0, 0
+        self.task, self.model, self.n_before_first_label, self.n_skipped = task, model, 0, 0
         self._queue: LabelQueue[PendingRow] = LabelQueue(waiting)
-        # A learner that was given nothing but missing labels would predict, too.
-        self._knows = self._queue.at_once or has_learned(model)
+        # A learner that received only missing labels is fitted, but has nothing to predict from.
+        self._has_labels = self._queue.at_once or has_learned(model)
 
     def predict_then_learn(self, X: Array, y: Any, d: int, classes: Any = (), weights: Array | None = None) -> Array:
         """(n, d) predictions of rows with targets `y` (n, ...), d outputs or classes."""
@@ -208,14 +194,14 @@ class RowByRow:
         def predict(row: slice) -> PendingRow:
             last = last_label(self.model)
             try:
-                if not self._knows:
-                    raise NotFittedError("no label has come yet")
+                if not self._has_labels:
+                    raise NotFittedError("no label has arrived yet")
                 F[row] = self.task.predict(self.model, X[row], classes)
             except NotFittedError:
                 if self._queue.at_once:
                     F[row] = np.zeros(d) if self.task.numeric else np.eye(1, d)
                 else:
-                    self.n_blind += 1
+                    self.n_before_first_label += 1
             return PendingRow(X[row], y[row], None if weights is None else weights[row], last)
 
         self._queue.replay(len(X), predict, lambda rows: self._learn(rows, classes))
@@ -225,7 +211,7 @@ class RowByRow:
         rows = [row for row in rows if row.weight is None or row.weight != 0]
         blocks = self.task.learns_blocks(self.model)
         if not blocks:
-            whole = [row for row in rows if not _missing(row.y).any()]
+            whole = [row for row in rows if not missing_labels(row.y).any()]
             self.n_skipped, rows = self.n_skipped + len(rows) - len(whole), whole
         options = {} if self.task.numeric else {"classes": np.asarray(classes)}
         for some in [rows] if blocks and rows else [[row] for row in rows]:
@@ -233,9 +219,4 @@ class RowByRow:
                 options["sample_weight"] = np.concatenate([row.weight for row in some])
             X, y = np.concatenate([row.X for row in some]), np.concatenate([row.y for row in some])
             learn_rows(self.model, X, y, [row.last for row in some], **options)
-            self._knows = self._knows or not _missing(y).all()
-
-
-def _missing(y: Any) -> Any:
-    """Which targets are None or nan."""
-    return np.array([one is None or one != one for one in np.ravel(y).tolist()])
+            self._has_labels = self._has_labels or not missing_labels(y).all()

@@ -1,4 +1,4 @@
-"""Deployed learners: predictions with regions, and labels that arrive after the predictions they belong to."""
+"""Deployed learners: predictions with regions, and delayed labels."""
 
 from __future__ import annotations
 
@@ -21,21 +21,27 @@ from ovk.online import add_features
 
 @dataclass(eq=False, repr=False)
 class WithIntervals(Transactional, Parameters):
-    """An online learner and a method for intervals, going through the stream together.
+    """An online learner with prediction intervals that learn from the same stream.
 
-    For a model in service; to evaluate one, ``progressive(model, X, Y, intervals=...)`` does the same and counts. Where
-    labels come late, ``DelayedLabels(WithIntervals(model))`` scores the regions that were given.
+    It is for deployed models. To evaluate a model, use ``progressive(model, X, Y, intervals=...)``. For delayed labels
+    use ``DelayedLabels(WithIntervals(model))``.
 
     Parameters
     ----------
     learner : online learner of ovk, or estimator with `partial_fit` and `predict`
-        A copy of it learns, and goes on from what it knows.
-    intervals : ACI, ConformalPID, StronglyAdaptive, or the coverage, which means ``ACI(coverage)``; for outputs that
-        are bounded, ``ACI(0.9, bounds=(0, None))``
+        A copy of it learns, starting from its present state.
+    intervals : ACI, ConformalPID, StronglyAdaptive, RollingConformal or float
+        The interval method, or a coverage for ``ACI(coverage)``. For nonnegative outputs use
+        ``ACI(0.9, bounds=(0, None))``.
 
     Attributes
     ----------
-    learner_, intervals_ : what they have become
+    learner_, intervals_
+        The fitted learner and interval method.
+
+    See Also
+    --------
+    DelayedLabels, progressive, ACI
 
     Examples
     --------
@@ -45,22 +51,22 @@ class WithIntervals(Transactional, Parameters):
     >>> X = rng.uniform(size=(500, 1))
     >>> model = WithIntervals(AutoStream(), 0.9).partial_fit(X, X[:, 0] + 0.1 * rng.standard_normal(500))
     >>> regions = model.predict_regions(np.array([[0.5]]))
-    >>> bool(regions.lower[0, 0] < 0.5 < regions.upper[0, 0])
-    True
+    >>> regions.lower.round(1), regions.upper.round(1)
+    (array([[0.3]]), array([[0.7]]))
     """
 
     learner: Any
     intervals: Any = 0.9
 
     def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
-        """Predictions of the rows, in the shape of y, each made from the rows before it."""
+        """Predictions of the rows, in the shape of y, each from the rows before it."""
         predictions = self.regions_then_learn(X, y, sample_weight).predictions
         return predictions.reshape(np.shape(y)) if isinstance(predictions, np.ndarray) else predictions
 
     def regions_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> Regions:
-        """The region of each row, made before its output is looked at; then learn the rows.
+        """The region of each row, computed from earlier rows only; then learn the rows.
 
-        `sample_weight` (n,) multiplies the losses, for a learner that takes weights; regions count rows alike.
+        `sample_weight` (n,) multiplies the losses of learners that take weights; regions count all rows equally.
         """
         with self._transaction() as work:
             F, Y = work._learn_rows(X, y, sample_weight)
@@ -72,17 +78,14 @@ class WithIntervals(Transactional, Parameters):
         y: Any,
         regions: Regions | None,
         scored: Any,
-        later: Any = 0,
+        delay: Any = 0,
         sample_weight: Any = None,
         last_label: Any = None,
     ) -> None:
-        """Learn rows whose outputs came after other rows had been predicted.
+        """Learn rows whose outputs arrive after other rows were predicted.
 
-        Parameters
-        ----------
-        regions, scored : regions as they were given, and which of the rows had one, in their order
-        later : how many rows were predicted after each of these, before its output came
-        last_label : the last label known when each row was predicted, for learners that use it as an input
+        `regions` are those of the rows with the indices `scored`, and `delay` as in `Conformal.learn`. `last_label`
+        holds the last label known at the prediction of each row, for learners that use it as an input.
         """
         with self._transaction() as work:
             Y = np.asarray(unnamed(y), dtype=np.float64)
@@ -92,23 +95,21 @@ class WithIntervals(Transactional, Parameters):
                 options = {} if sample_weight is None else {"sample_weight": sample_weight}
                 learn_rows(work.learner_, X, y, last_label, **options)
             if regions is not None and len(regions):
-                work.intervals_.learn(regions, Y[scored], later)
+                work.intervals_.learn(regions, Y[scored], delay)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on learning."""
+        """Learn from the rows."""
         self.regions_then_learn(X, y, sample_weight)
         return self
 
     @reads_snapshot
     def predict(self, X: Any) -> Any:
-        """Predictions, without learning; clipped to the bounds of the intervals, if these have some."""
+        """Predictions, clipped to the bounds of the intervals if there are any."""
         self._begin()
         try:
             F = self.learner_.predict(X)
         except NotFittedError:
-            raise NotFittedError(
-                "WithIntervals has not learned anything yet: call predict_then_learn or partial_fit first"
-            ) from None
+            raise NotFittedError("WithIntervals is not fitted: call predict_then_learn or partial_fit first") from None
         if self.intervals_.bounds is None:
             return F
         plain = np.asarray(unnamed(F), dtype=np.float64)
@@ -117,7 +118,7 @@ class WithIntervals(Transactional, Parameters):
 
     @reads_snapshot
     def predict_regions(self, X: Any) -> Regions:
-        """A region around each prediction as things are now, without learning."""
+        """A region around each prediction, from all rows so far."""
         F = np.asarray(self.predict(X), dtype=np.float64)
         self._begin()
         return _named(self.intervals_.regions(F), self.learner_, X)
@@ -128,10 +129,10 @@ class WithIntervals(Transactional, Parameters):
             self.intervals_: Conformal = clone(as_intervals(self.intervals))
 
     def _learn_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array]:
-        """Predictions and outputs of the rows, which the learner learns."""
+        """Learn the rows; return their predictions and outputs."""
         self._begin()
         Y = np.asarray(unnamed(y), dtype=np.float64)
-        # Learners of ovk take frames and learn their names; others are given arrays.
+        # Learners of ovk take frames and store their names; others get arrays.
         y = y if isinstance(self.learner_, NamedOutputs) else Y
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
         if REGRESSION.learns_blocks(self.learner_):
@@ -139,56 +140,63 @@ class WithIntervals(Transactional, Parameters):
         F = RowByRow(REGRESSION, self.learner_).predict_then_learn(X, Y, Y[:1].size, weights=sample_weight)
         return F.reshape(Y.shape), Y
 
-
-@add_features.register
-def _(model: WithIntervals, count: int) -> None:
-    with model._transaction() as work:
-        add_features(work.learner_, count)
+    def _add_inputs(self, count: int) -> None:
+        add_features(self.learner_, count)
 
 
 def _named(regions: Regions, learner: Any, X: Any) -> Regions:
-    """The regions with the names of the outputs that the learner knows."""
     return regions.named(lambda ends: learner._named(ends, X)) if isinstance(learner, NamedOutputs) else regions
 
 
 def as_intervals(intervals: Any) -> Conformal:
-    """The method itself, or ACI with that coverage."""
     if isinstance(intervals, Conformal):
         return intervals
     if isinstance(intervals, float) and 0 < intervals < 1:
         return ACI(intervals)
     raise ValueError(
-        f"intervals must be a method of ovk.evaluation (ACI, ConformalPID, StronglyAdaptive) or a coverage between 0 "
-        f"and 1, got {intervals!r}"
+        "intervals must be a method of ovk.evaluation (ACI, ConformalPID, StronglyAdaptive, RollingConformal) or a "
+        f"coverage between 0 and 1, got {intervals!r}"
     )
 
 
 @dataclass(eq=False, repr=False)
 class DelayedLabels(Parameters):
-    """A learner for labels that come some time after the prediction, in any order.
+    """An online learner for delayed labels, which may arrive in any order.
 
-    Every prediction has a ticket, with which its label is brought later. Inputs are kept until then. Around
-    `WithIntervals` the regions are kept as well: a region is scored as it was given, when its label comes.
+    Each prediction returns a ticket; pass it back with the label later. The inputs are stored until then. With
+    `WithIntervals` the regions are stored as well, and learned when the label arrives.
 
     Parameters
     ----------
-    model : learner with `partial_fit` and `predict`; a copy of it learns, and goes on from what it knows
+    model : learner with `partial_fit` and `predict`
+        A copy of it learns, starting from its present state.
     max_pending : int
-        Most rows that wait for a label; the oldest of more expire.
-    classes : the labels there will be, for classifiers that want to know them at the start
+        Maximum number of rows that wait for a label; beyond it the oldest expire.
+    classes : sequence of labels, optional
+        All labels, for classifiers that need them at the start.
     n_outputs : int, optional
-        Columns of y, where it has several: predictions then have their shape before the first label, too.
+        Number of columns of y, if there are several: it sets the shape of predictions before the first label.
 
     Attributes
     ----------
-    model_ : the learner
-    tickets_ : (n,) tickets that wait for a label, the oldest first
-    inputs_ : (n, p) their inputs
-    regions_ : `Regions` that were given to the last of them; None without intervals, and before the first
-    last_labels_ : the last label known when each of them was predicted, None where there was none, for models that use
-        it as an input; None for others
-    next_ticket_ : the next ticket
-    n_expired_ : rows that expired
+    model_ : learner
+        The fitted learner.
+    tickets_ : (n,) array
+        Tickets that wait for a label, oldest first.
+    inputs_ : (n, p) array
+        Their inputs.
+    regions_ : Regions or None
+        The regions of the last of them; None without intervals, and before the first.
+    last_labels_ : list or None
+        The last label known at each prediction, or None; for models that use it as an input.
+    next_ticket_ : int
+        The next ticket.
+    n_expired_ : int
+        Number of expired rows.
+
+    See Also
+    --------
+    WithIntervals, progressive
 
     Examples
     --------
@@ -199,11 +207,11 @@ class DelayedLabels(Parameters):
     >>> waiting = []
     >>> for x in X:
     ...     regions, tickets = learner.predict_regions(x[None])
-    ...     waiting.append((tickets[0], np.sin(x[0])))  # the label will come 20 rows later
+    ...     waiting.append((tickets[0], np.sin(x[0])))  # the label arrives 20 rows later
     ...     if len(waiting) > 20:
     ...         learner.learn(*waiting.pop(0))
-    >>> bool(regions.lower[0, 0] <= np.sin(X[-1, 0]) <= regions.upper[0, 0]), len(learner.tickets_)
-    (True, 20)
+    >>> regions.predictions.round(1), np.sin(X[-1]).round(1), len(learner.tickets_)
+    (array([[-1.]]), array([-1.]), 20)
     """
 
     model: Any
@@ -227,21 +235,21 @@ class DelayedLabels(Parameters):
         self.next_ticket_ = self.n_expired_ = 0
 
     def predict(self, X: Any) -> tuple[Any, Times]:
-        """Predictions and tickets of rows (n, p); nan before the first label. The learner does not change."""
+        """Predictions and tickets of rows (n, p); nan before the first label."""
         predictions, _, tickets = self._issue(X)
         return predictions, tickets
 
     def predict_regions(self, X: Any) -> tuple[Regions, Times]:
-        """Regions and tickets of rows (n, p), where the model is `WithIntervals`; nan before the first label."""
+        """Regions and tickets of rows (n, p), for a model `WithIntervals`; nan before the first label."""
         _, regions, tickets = self._issue(X)
         if regions is None:
             raise TypeError(f"{type(self.model).__name__} has no regions: use DelayedLabels(WithIntervals(model, 0.9))")
         return regions, tickets
 
     def learn(self, tickets: Any, y: Any, sample_weight: Any = None) -> None:
-        """Bring labels: one ticket and its label, or (n,) tickets and (n,) or (n, d) labels, learned in this order.
+        """Learn labels: one ticket and its label, or (n,) tickets and (n,) or (n, d) labels, in this order.
 
-        `sample_weight`, one number or (n,), multiplies the losses, for a learner that takes weights.
+        `sample_weight`, a number or (n,), multiplies the losses of learners that take weights.
         """
         self._start()
         several = np.ndim(tickets) > 0
@@ -255,7 +263,7 @@ class DelayedLabels(Parameters):
         if not known.all():
             ticket = int(wanted[~known][0])
             raise KeyError(
-                f"ticket {ticket} waits for no label: it was never given, has its label already, or expired as more "
+                f"ticket {ticket} waits for no label: it was never issued, has been learned, or expired because more "
                 f"than max_pending={self.max_pending} rows were waiting"
             )
         self._check_shape(wanted, labels)
@@ -264,18 +272,17 @@ class DelayedLabels(Parameters):
         self._keep(np.setdiff1d(np.arange(len(self.tickets_)), places))
 
     def _check_shape(self, tickets: Times, labels: Array) -> None:
-        """Refuse labels in another shape than the outputs have, where these are known."""
         d = self._outputs()
         fits = labels.ndim in (1, 2) if d is None else labels.shape[1:] in ((d,), *([()] if d == 1 else []))
         if not fits:
             several = "a number, or (d,) for d outputs" if d is None else "a number" if d == 1 else f"({d},)"
             raise ValueError(
                 f"the label of ticket {int(tickets[0])} must have the shape of one row, {several}, got "
-                f"{labels.shape[1:]}: bring one ticket with y of one row, or (n,) tickets with n rows"
+                f"{labels.shape[1:]}: pass one ticket with y of one row, or (n,) tickets with n rows"
             )
 
     def _outputs(self) -> int | None:
-        """Number of outputs, None as long as it is not known."""
+        """Number of outputs, None if unknown."""
         if self.regions_ is not None:
             return int(self.regions_.predictions.shape[1])
         if self.n_outputs is not None:
@@ -288,23 +295,22 @@ class DelayedLabels(Parameters):
         X, options = self.inputs_[places], {} if weights is None else {"sample_weight": weights}
         last = None if self.last_labels_ is None else [self.last_labels_[place] for place in places]
         if isinstance(self.model_, WithIntervals):
-            # Rows that came before the first label have no region.
+            # Rows before the first label have no region.
             first = len(self.tickets_) - (0 if self.regions_ is None else len(self.regions_))
             scored = np.flatnonzero(places >= first)
             regions = None if self.regions_ is None else self.regions_.chosen(places[scored] - first)
-            later = self.next_ticket_ - 1 - self.tickets_[places[scored]]
-            self.model_.learn_late(X, labels, regions, scored, later, last_label=last, **options)
+            delay = self.next_ticket_ - 1 - self.tickets_[places[scored]]
+            self.model_.learn_late(X, labels, regions, scored, delay, last_label=last, **options)
             return
         if self.classes is not None:
             options["classes"] = self.classes
         learn_rows(self.model_, X, labels, last or (), **options)
 
     def _learner(self) -> Any:
-        """The model itself, within its intervals perhaps."""
         return self.model_.learner_ if isinstance(self.model_, WithIntervals) else self.model_
 
     def _issue(self, X: Any) -> tuple[Any, Regions | None, Times]:
-        """Predictions, regions if the model has them, and tickets of rows, which wait for their labels from now on."""
+        """Predictions, regions if the model has them, and tickets of the rows, which now wait for their labels."""
         self._start()
         most = check_int(self.max_pending, "max_pending")
         X = np.atleast_2d(np.asarray(X, dtype=np.float64))
@@ -332,7 +338,7 @@ class DelayedLabels(Parameters):
         return predictions, regions, tickets
 
     def _keep(self, places: Indices) -> None:
-        """Of the rows that wait, keep those at these places."""
+        """Drop all waiting rows but those at these places."""
         if self.regions_ is not None:
             later = places - (len(self.tickets_) - len(self.regions_))
             self.regions_ = self.regions_.chosen(later[later >= 0])

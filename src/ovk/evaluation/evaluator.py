@@ -1,4 +1,4 @@
-"""A model and its baselines on their way through a stream, one chunk after the other."""
+"""Progressive evaluation of a model and its baselines on a stream, one chunk after another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ovk.evaluation.conformal import Conformal
 from ovk.evaluation.delayed import LabelQueue, Mergeable, RowByRow, has_learned, waiting_rows
 from ovk.evaluation.deployment import as_intervals
 from ovk.evaluation.result import IntervalResult, ProgressiveResult, interval_counts
-from ovk.evaluation.running import DriftRecord, Scaling, as_scaling
+from ovk.evaluation.scaling_and_drift import DriftRecord, Scaling, as_scaling
 from ovk.evaluation.sources import Chunk, chunks
 from ovk.evaluation.task import (
     CLASSIFICATION,
@@ -27,15 +27,15 @@ from ovk.evaluation.task import (
     Task,
     checkpoints,
     encoded,
+    predicts_probabilities,
     task_of,
-    tells_probabilities,
 )
 from ovk.intervals import Regions, concatenate
 
 
 @dataclass
 class IntervalRecord(State):
-    """Regions on their way through a stream. `sums` are those of `interval_counts`; what is kept is not saved."""
+    """The regions of a stream so far; `sums` are those of `interval_counts`. Stored regions are not saved."""
 
     method: Conformal
     sums: RunningSum
@@ -53,14 +53,14 @@ class IntervalRecord(State):
         return record
 
     def update(self, F: Array, Y: Array, marks: Times) -> None:
-        """Make regions for the rows that have a prediction, count how often they hold the outputs, and learn."""
+        """Compute the regions of the predictions F (n, d), count which contain the outputs Y (n, d), and learn."""
         regions = self.method.regions_then_learn(F, Y) if self.queue.at_once else self._regions_late(F, Y)
         self.sums.add(np.hstack(interval_counts(regions, Y)), marks)
         if self.keep:
             self._kept.append(regions)
 
     def _regions_late(self, F: Array, Y: Array) -> Regions:
-        """The region of each row, from the outputs that have come by then."""
+        """The region of each row, from the outputs that have arrived before it."""
         made: list[Regions] = []
 
         def predict(row: slice) -> tuple[Regions, Array]:
@@ -75,7 +75,7 @@ class IntervalRecord(State):
         return self.method.with_outcomes(concatenate(made), Y)
 
     def result(self, rows: Times) -> IntervalResult:
-        """What was found at the checkpoints `rows`, the last of which is the present row."""
+        """The result at the checkpoints `rows`, the last of which is the present row."""
         sums = np.vstack([self.sums.points, self.sums.total])[: len(rows)]
         k = sums.shape[1] // 4 if self.method.region == "each" else 1
         tested, covered, bounded, widths = np.split(sums, [k, 2 * k, k + sums.shape[1] // 2], axis=1)
@@ -86,11 +86,11 @@ class IntervalRecord(State):
 
 @dataclass
 class Evaluator(State, Registered):
-    """What `progressive` keeps of a stream so far. It can be saved and goes on where it was, unless labels come late.
+    """The state of `progressive`. It can be saved and continued, unless labels are delayed.
 
-    `scores` are those of the model and of each baseline; `classes` the labels known so far, in the order of their
-    codes; `single` whether outputs come as (n,); `warm_up` the rows that were learned but not tested. The rest is named
-    as in `progressive` and `ProgressiveResult`.
+    `scores` are those of the model and of each baseline; `classes` the labels so far, in the order of their codes;
+    `single`: whether outputs have shape (n,); `warm_up`: rows that were learned but not tested. The other names are
+    those of `progressive` and `ProgressiveResult`.
     """
 
     task: Task[Any]
@@ -111,9 +111,9 @@ class Evaluator(State, Registered):
     support: list[tuple[int, int]] = field(default_factory=list)
     intervals: IntervalRecord | None = None
     drift: DriftRecord = field(default_factory=DriftRecord)
-    #: What goes one row at a time: a model of another library, and all learners where labels come late.
+    #: For models of other libraries, and for delayed labels.
     _row_by_row: RowByRow | None = field(default=None, init=False)
-    _late: list[LabelQueue[tuple[Array, Array]]] = field(default_factory=list, init=False)
+    _baseline_queues: list[LabelQueue[tuple[Array, Array]]] = field(default_factory=list, init=False)
     _kept: list[tuple[Array, ...]] = field(default_factory=list, init=False)
 
     _state_classes = {
@@ -129,8 +129,8 @@ class Evaluator(State, Registered):
             self._row_by_row = RowByRow(self.task, self.model)
 
     def state(self) -> dict[str, Any]:
-        if self._late or self.keep != "none":
-            raise ValueError("an evaluator that keeps rows, or whose labels come late, cannot be saved: use its result")
+        if self._baseline_queues or self.keep != "none":
+            raise ValueError("cannot save an evaluator that keeps rows or has delayed labels: use its result")
         return super().state()
 
     @classmethod
@@ -145,20 +145,16 @@ class Evaluator(State, Registered):
         waiting: int | Times = 0,
         task: Task[Any] | None = None,
     ) -> Evaluator:
-        """An evaluator for a stream whose first chunk is `first`, before any of its rows.
-
-        Baselines are those of the task where they are None. The labels of the `waiting` last rows, as in `LabelQueue`,
-        have not come when a row is predicted.
-        """
+        """An evaluator before the first row of a stream whose first chunk is `first`; `waiting` as in `LabelQueue`."""
         task = task_of(model) if task is None else task
         d = len(first.targets) if task.numeric else 0
-        beside = [task.baseline(one) for one in (task.default_baselines if baselines is None else baselines)]
-        scores = [task.scores(type(model).__name__, d, probabilities=tells_probabilities(model))]
+        others = [task.baseline(one) for one in (task.default_baselines if baselines is None else baselines)]
+        scores = [task.scores(type(model).__name__, d, probabilities=predicts_probabilities(model))]
         evaluator = cls(
             task=task,
             model=model,
-            baselines=beside,
-            scores=scores + [task.scores(one.name, d) for one in beside],
+            baselines=others,
+            scores=scores + [task.scores(one.name, d) for one in others],
             scaling=scaling,
             features=first.features,
             outputs=first.targets,
@@ -167,7 +163,7 @@ class Evaluator(State, Registered):
         )
         if not isinstance(waiting, int) or waiting > 0:
             evaluator._row_by_row = RowByRow(task, model, waiting)
-            evaluator._late = [LabelQueue(waiting) for _ in beside]
+            evaluator._baseline_queues = [LabelQueue(waiting) for _ in others]
         if intervals is not None:
             evaluator.intervals = IntervalRecord.start(intervals, d, keep=keep != "none", waiting=waiting)
         return evaluator
@@ -175,17 +171,11 @@ class Evaluator(State, Registered):
     def predict_then_learn(
         self, chunk: Chunk, *, tested: bool, weights: Array | None = None, classes: Sequence[Any] = ()
     ) -> Array:
-        """Let the model and the baselines predict and learn the rows, and count those that are `tested`.
+        """Predict and learn the rows with the model and the baselines; `tested` rows count in the scores.
 
-        Parameters
-        ----------
-        chunk : the rows; of classes its Y holds codes of labels, nan where missing
-        weights : (n,) what the losses of the rows are multiplied by where the model learns; scores count rows alike
-        classes : the labels known so far, in the order of their codes; later calls may have more of them
-
-        Returns
-        -------
-        (n, d) predictions of the model: outputs in the original units, or probabilities of the classes
+        For classification, Y of the chunk holds codes of labels, nan where missing, and `classes` the labels so far in
+        the order of their codes. `weights` (n,) multiply the losses of the model; scores count all rows equally.
+        Returns the predictions (n, d) of the model: outputs in the original units, or probabilities of the classes.
         """
         n, start, self.classes = len(chunk.X), self.n_rows, list(classes)
         Y = self.task.outputs(chunk.Y, classes)
@@ -195,48 +185,48 @@ class Evaluator(State, Registered):
         try:
             F = self._predict_scaled(chunk, Y, tested, weights)
         except Exception as error:
-            error.add_note(f"This happened in rows {start} to {start + n - 1} of the stream, counted from 0.")
+            error.add_note(f"The error occurred in rows {start} to {start + n - 1} of the stream, counted from 0.")
             raise
         skipped = self.task.skipped(chunk.X, Y, F)
-        # The first rows of a stream are not tested where no label had come that the model could learn.
-        blind, refused = (now - then for now, then in zip(self._row_counts, before, strict=True))
-        shown = (np.arange(n) >= (blind if tested else n))[:, None]
+        # Rows before the first label are not tested.
+        unlabelled, refused = (now - then for now, then in zip(self._row_counts, before, strict=True))
+        shown = (np.arange(n) >= (unlabelled if tested else n))[:, None]
         counted = np.isfinite(Y) & ~skipped[:, None] & shown
-        self._tell_not_finite(F, counted)
+        self._warn_not_finite(F, counted)
         marks = checkpoints(start, start + n) if tested else checkpoints(0, 0)
         errors = self.task.errors(F, Y)
         self.drift.add_errors(start, errors, counted[:, : errors.shape[1]], Y if self.task.numeric else None)
-        beside = [self._timed(1 + k, self._predict_beside, k, chunk.X, Y) for k in range(len(self.baselines))]
-        for scores, P in zip(self.scores, [F, *beside], strict=True):
+        others = [self._timed(1 + k, self._predict_baseline, k, chunk.X, Y) for k in range(len(self.baselines))]
+        for scores, P in zip(self.scores, [F, *others], strict=True):
             scores.add(P, Y, counted, marks - start)
         if self.intervals is not None:
-            # An invalid row's prediction is nan, and so is its region.
             self.intervals.update(np.where(shown, F, np.nan), np.where(counted, Y, np.nan), marks - start)
         self.rows += marks.tolist()
         self.n_rows += n
-        self.n_skipped += int(skipped.sum()) + (refused if self.task.numeric else -blind)
+        self.n_skipped += int(skipped.sum()) + (refused if self.task.numeric else -unlabelled)
         self.n_missing += int((~np.isfinite(Y).any(axis=1)).sum())
-        self.warm_up += blind if tested else n
+        self.warm_up += unlabelled if tested else n
         if len(marks) or not tested:
             self.support += self._support_now()
         if self.keep != "none":
             kept = np.where(shown, F, np.nan) if self.task.numeric else F
-            whole = (kept, chunk.X, chunk.Y, *beside)
+            whole = (kept, chunk.X, chunk.Y, *others)
             self._kept.append(whole if self.keep == "all" else (self.task.compact(kept),))
         return F
 
     @property
     def _row_counts(self) -> tuple[int, int]:
-        """Rows that were predicted before any label had come, and rows that the model refused to learn."""
-        return (0, 0) if self._row_by_row is None else (self._row_by_row.n_blind, self._row_by_row.n_skipped)
+        """Number of rows predicted before the first label, and of rows with a missing output that were not learned."""
+        rows = self._row_by_row
+        return (0, 0) if rows is None else (rows.n_before_first_label, rows.n_skipped)
 
-    def _tell_not_finite(self, F: Array, counted: Mask) -> None:
+    def _warn_not_finite(self, F: Array, counted: Mask) -> None:
         wrong = (counted & ~np.isfinite(F)).any(axis=1)
         if wrong.any():
             warnings.warn(
                 f"{self.scores[0].name} predicted nan or infinity for {int(wrong.sum())} rows, first for row "
-                f"{self.n_rows + int(wrong.argmax())} of the stream: its mean errors are not finite from there on. "
-                "Smaller steps, scale='running' or another learner may help",
+                f"{self.n_rows + int(wrong.argmax())} of the stream, so its mean errors are not finite. Try smaller "
+                "steps, scale='running' or another learner",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -250,7 +240,7 @@ class Evaluator(State, Registered):
         for rows in self.drift.pieces(self.model, self.n_rows, self.n_rows + len(y)):
             some = None if weights is None else weights[rows]
             F.append(self._timed(0, self._predict, scaled.X[rows], y[rows], Y.shape[1], some))
-            self.drift.look(self.model, self.n_rows + rows.stop)
+            self.drift.observe(self.model, self.n_rows + rows.stop)
         return scaled.restore(np.concatenate(F)) if self.task.numeric else np.concatenate(F)
 
     def _predict(self, X: Array, y: Any, d: int, weights: Array | None) -> Array:
@@ -259,10 +249,9 @@ class Evaluator(State, Registered):
         options = {} if weights is None else {"sample_weight": weights}
         return self.task.predict_then_learn(self.model, X, y, self.classes, **options)
 
-    def _predict_beside(self, k: int, X: Array, Y: Array) -> Array:
-        """(n, d) predictions of a baseline."""
+    def _predict_baseline(self, k: int, X: Array, Y: Array) -> Array:
         baseline = self.baselines[k]
-        if not self._late:
+        if not self._baseline_queues:
             return baseline.predict_then_learn(X, Y)
         F = np.empty(Y.shape)
 
@@ -273,7 +262,7 @@ class Evaluator(State, Registered):
         def learn(rows: list[tuple[Array, Array]]) -> None:
             baseline.predict_then_learn(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
 
-        self._late[k].replay(len(X), predict, learn)
+        self._baseline_queues[k].replay(len(X), predict, learn)
         return F
 
     def _timed(self, k: int, call: Callable[..., Array], *args: Any) -> Array:
@@ -287,22 +276,23 @@ class Evaluator(State, Registered):
         return [] if support is None else [(self.n_rows, len(support))]
 
     def merge(self, other: Evaluator) -> None:
-        """Go on as if the rows of the other had been predicted and learned here.
+        """Add the rows of another stream: the scores add up, and the curves restart.
 
-        The scores of both add up; the curves begin anew, since their checkpoints were at other rows. The learners must
-        have a `merge` of their own, and rows must have been scaled alike.
+        The learners must have a method `merge`, and the rows the same scaling.
         """
         if (self.features, self.outputs, self.classes) != (other.features, other.outputs, other.classes):
-            raise ValueError("streams to be merged must have the same inputs and outputs, by the same names")
+            raise ValueError("cannot merge streams with different names of inputs and outputs")
         if self.keep != "none" or other.keep != "none" or self.intervals or other.intervals:
-            raise ValueError("streams whose rows or intervals are kept cannot be merged: use keep='none'")
+            raise ValueError("cannot merge streams that keep rows or intervals: use keep='none'")
         merged = copy.deepcopy(self)
         merged.scaling.merge(other.scaling)
         learners = zip([merged.model, *merged.baselines], [other.model, *other.baselines], strict=True)
         for one, two in learners:
             if type(one) is not type(two) or not isinstance(one, Mergeable):
                 names = type(two).__name__, type(one).__name__
-                raise ValueError(f"{names[0]} cannot be merged into {names[1]}: only sums over all rows add up exactly")
+                raise ValueError(
+                    f"cannot merge {names[0]} into {names[1]}: only models that are sums over rows can merge"
+                )
             one.merge(two)
         for one, two in zip(merged.scores, other.scores, strict=True):
             one.merge(two)
@@ -314,28 +304,25 @@ class Evaluator(State, Registered):
         vars(self).update(vars(merged))
 
     def result(self) -> ProgressiveResult:
-        """The scores of all rows so far, at every checkpoint."""
         if 0 < self.n_rows == self.warm_up:
-            raise ValueError(
-                f"the stream ended after {self.n_rows} rows, before any was tested: lower untested, or the delay"
-            )
+            raise ValueError(f"the stream ended after {self.n_rows} rows without a test: lower untested or the delay")
         rows, support, scores = list(self.rows), list(self.support), snapshot_of(self.scores)
-        # The last row always is a checkpoint.
+        # The last row is always a checkpoint.
         if self.n_rows > 0 and self.n_rows not in rows:
             rows.append(self.n_rows)
             support += self._support_now()
             for one in scores:
-                one.note()
+                one.sums.record()
         marks, sizes = np.array(rows, dtype=np.int64), np.array(support, dtype=np.int64).reshape(-1, 2)
         kept: list[Any] = [np.concatenate(parts) for parts in zip(*self._kept, strict=True)]
         if self.keep != "none" and not kept:
-            nothing = np.empty((0, len(self.outputs)))
-            kept = [nothing, np.empty((0, len(self.features))), nothing, *(nothing for _ in self.baselines)]
-        predictions, inputs, targets, *beside = [*kept, None, None, None] if len(kept) < 3 else kept
+            empty = np.empty((0, len(self.outputs)))
+            kept = [empty, np.empty((0, len(self.features))), empty, *(empty for _ in self.baselines)]
+        predictions, inputs, targets, *others = [*kept, None, None, None] if len(kept) < 3 else kept
         numeric, whole = self.task.numeric, self.keep == "all"
         if numeric and self.single:
-            predictions, targets, *beside = (
-                one if one is None else one.reshape(-1) for one in (predictions, targets, *beside)
+            predictions, targets, *others = (
+                one if one is None else one.reshape(-1) for one in (predictions, targets, *others)
             )
         return ProgressiveResult(
             task=self.task,
@@ -346,7 +333,7 @@ class Evaluator(State, Registered):
             inputs=inputs,
             targets=None if targets is None else self.task.targets(targets, self.classes),
             probabilities=predictions if whole and not numeric else None,
-            baseline_predictions=tuple(beside) if whole else None,
+            baseline_predictions=tuple(others) if whole else None,
             features=self.features,
             outputs=self.outputs,
             classes=np.asarray(self.classes),
@@ -361,8 +348,8 @@ class Evaluator(State, Registered):
         )
 
 
-#: Rows that are not tested when there is scaling and nobody said how many.
-UNTESTED = 100
+#: Default number of untested rows with scaling.
+DEFAULT_UNTESTED = 100
 
 
 def progressive(
@@ -384,59 +371,63 @@ def progressive(
     keep: str = "predictions",
     progress: bool = True,
 ) -> ProgressiveResult:
-    """Predict every row of a stream before learning from it, and measure how well.
+    """Evaluate a model on a stream: predict each row, compare with the outcome, then learn from the row.
 
-    The model is learned in place, going on from what it knew before. An online learner of ovk does this in exact
-    blocks: the size of the chunks makes no difference but to speed. Any other estimator with `partial_fit` and
-    `predict` is given one row at a time.
+    The model is modified in place and continues from its present state. Online learners of ovk process exact blocks, so
+    the chunk size affects only the speed. Other estimators with `partial_fit` and `predict` process one row at a time.
 
     Parameters
     ----------
-    model : online learner of ovk, or estimator with `partial_fit` and `predict`; a classifier is scored by accuracy,
-        kappa, log loss and area under the curve
-    X, Y, targets, features, chunk_size : the rows, in any form that `ovk.evaluation.chunks` takes: arrays, data frames,
-        an iterable of chunks; `ovk.progressive` also takes the path of a CSV, Parquet or JSON lines file larger than
-        memory. The labels of a classifier are given as Y (n,), None or nan where missing: such rows are predicted and
-        not learned
+    model : online learner of ovk, or estimator with `partial_fit` and `predict`
+        Classifiers are scored by accuracy, kappa, log loss and area under the ROC curve.
+    X, Y, targets, features
+        The rows in any form that `chunks` takes: arrays, data frames, or an iterable of chunks. `ovk.progressive` also
+        takes the path of a CSV, Parquet or JSON lines file, which may exceed the memory. Labels of a classifier are
+        passed as Y (n,), None or nan where missing; rows without a label are predicted but not learned.
     scale : None, "warm-up" or "running"
-        Standardise inputs and outputs before the model sees them, by the mean and the standard deviation of the
-        untested rows, or of all rows before each one. Nothing looks ahead; predictions and errors are in the original
-        units.
-    untested : int; default 100 with `scale`, else 1, or 0 for a model that has learned before
-        The first rows, which the model learns in one go and on which neither it nor a baseline is tested; they are
-        scaled by their own moments. An online learner of ovk chooses units of its own in a warm-up and needs none; but
-        nothing can predict the very first row, and the error of a guess of 0 says nothing about a learner.
-    baselines : names or baselines of `ovk.evaluation`
-        "last" (value), (running) "mean", "ridge" (batch ridge on the last 2000 rows, refitted after 8, 16, 32, ...
-        rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``; for classifiers "last" (label) and
-        "majority". They see the rows unscaled. Default the first two.
-    intervals : method of `ovk.evaluation` such as ``ACI(0.9)``, or a coverage such as 0.9 for that one
-        Put a region around every prediction, from the errors of the rows before it, and count how often it holds the
-        output; the method learns in place, in the units of the outputs. Untested rows have none. Outputs that cannot be
-        below 0: ``ACI(0.9, bounds=(0, None))``.
+        Standardise inputs and outputs for the model, by the moments of the untested rows or of all rows before each
+        one. Predictions and errors are in the original units.
+    untested : int, optional
+        Number of first rows that are learned in one block and not tested, neither with the model nor with a baseline.
+        Default 100 with `scale`, otherwise 1, or 0 for a model that has learned before. ovk's online learners
+        standardise internally during a warm-up and need no more.
+    baselines : sequence of names or baselines, optional
+        "last" (value), (running) "mean", "ridge" (`RefittedRidge`), or an object such as
+        ``RefittedRidge(OVKRidge(kernel), max_rows=500)``; for classifiers "last" (label) and "majority". Baselines
+        learn from unscaled rows. Default: the first two.
+    intervals : ACI, ConformalPID, StronglyAdaptive, RollingConformal or float, optional
+        Compute a region around every prediction from the errors of earlier rows, and count how often it contains the
+        output. The method is modified in place. A number such as 0.9 means ``ACI(0.9)``. For nonnegative outputs use
+        ``ACI(0.9, bounds=(0, None))``.
     delay : int >= 0; with `time` a number or a `datetime.timedelta`
-        How late labels are. With ``delay=k`` the labels of the k rows before a row are not yet known when it is
-        predicted; a label that comes together with the third row after its own is ``delay=2``. A timedelta says how
-        long after its row a label arrives, and a row at exactly that time already sees it. Baselines and intervals wait
-        like the model, which then predicts one row at a time; `scale` does not. Rows that come before the first label
-        are not tested.
-    time : (n,) numbers or dates that do not decrease, optional
-        When the rows were: `delay` is then in its units, and results and plots show the dates.
-    sample_weight : (n,) >= 0, optional
-        What the loss of each row is multiplied by where the model learns it. Errors count alike.
-    classes : the labels there will be, for classifiers that want to know them at the start; default those of Y. A model
-        is taken for a classifier where they are given
+        Delay of the labels. With ``delay=k`` the labels of the k rows before a row are unknown when it is predicted.
+        With `time`, the label of a row is known from its time plus `delay` on. Baselines and intervals have the same
+        delay, `scale` does not. The model then predicts one row at a time, and rows before the first label are not
+        tested.
+    time : (n,) nondecreasing numbers or dates, optional
+        Times of the rows; `delay` then has its units, and results and plots show the times.
+    sample_weight : (n,) array >= 0, optional
+        Weights of the losses that the model learns from. Errors count all rows equally.
+    classes : sequence of labels, optional
+        All labels, for classifiers that need them at the start; default those of Y. A model is treated as a classifier
+        if they are given.
+    chunk_size : int
+        Maximum number of rows in a chunk.
     keep : "predictions", "all" or "none"
-        What to keep of each row: its predictions; its inputs and outputs and the predictions of the baselines as well
-        (for `regret`, and for errors on a part of the rows, ``result.part(2000)``); or nothing, so that memory does not
-        grow with the stream.
+        What to store of each row: the predictions; also inputs, outputs and predictions of the baselines (for `regret`
+        and `ProgressiveResult.part`); or nothing, for constant memory.
     progress : bool
-        Show a progress bar, on a terminal and once it has taken more than a second.
+        Show a progress bar on a terminal after one second.
 
     Returns
     -------
-    `ProgressiveResult`; print its ``summary()``, or plot it with `ovk.plotting.ProgressiveErrorDisplay` and
-    `ovk.plotting.IntervalDisplay`
+    ProgressiveResult
+        The scores; print its ``summary()``, or plot it with `ovk.plotting.ProgressiveErrorDisplay` and
+        `ovk.plotting.IntervalDisplay`.
+
+    See Also
+    --------
+    chunks, regret, DelayedLabels, WithIntervals
 
     Examples
     --------
@@ -467,22 +458,22 @@ def progressive(
     y1                         0.4388        1.396          1.087
     relative to running mean   0.2572        1.337              1
 
-    Classes:
+    Classification:
 
     >>> from ovk import AutoStreamClassifier
     >>> labels = np.where(X[:, 0] + X[:, 1] > 100, "up", "down")
     >>> result = progressive(AutoStreamClassifier(), X, labels)
-    >>> bool(result.model.accuracy > 0.9), bool(result.baselines[0].accuracy < 0.6)
-    (True, True)
+    >>> {one.name: round(one.accuracy, 1) for one in result.learners}
+    {'AutoStreamClassifier': 1.0, 'no change': 0.5, 'majority': 0.5}
     """
     if keep not in ("predictions", "all", "none"):
         raise ValueError(f"keep must be 'predictions', 'all' or 'none', got {keep!r}")
     scaling = as_scaling(scale)
     if untested is None:
-        untested = int(not has_learned(model)) if scale is None else UNTESTED
+        untested = int(not has_learned(model)) if scale is None else DEFAULT_UNTESTED
     untested = check_int(untested, "untested", least=2 if scale == "warm-up" else 0)
     task = task_of(model) if classes is None else CLASSIFICATION
-    beside = [baselines] if isinstance(baselines, str) else baselines
+    others = [baselines] if isinstance(baselines, str) else baselines
     waiting = waiting_rows(delay, time)
     task.learns_blocks(model)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -490,9 +481,9 @@ def progressive(
     labels: Any = ()
     if not task.numeric:
         if method is not None:
-            raise ValueError("intervals must be None for a classifier: its predictions are probabilities")
+            raise ValueError(f"intervals must be None for a classifier, got {intervals!r}")
         if Y is None:
-            raise ValueError(f"{type(model).__name__} is a classifier: give its labels as Y")
+            raise ValueError(f"{type(model).__name__} is a classifier: pass its labels as Y")
         Y, labels = encoded(Y, classes)
     stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
     _check_lengths(stream.n_rows, time=time, sample_weight=weights)
@@ -500,7 +491,7 @@ def progressive(
     with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
         for chunk, tested in _after_untested(iter(stream), untested):
             if evaluator is None:
-                evaluator = Evaluator.start(model, beside, scaling, chunk, keep, method, waiting, task)
+                evaluator = Evaluator.start(model, others, scaling, chunk, keep, method, waiting, task)
             rows = slice(done, done + len(chunk.X))
             some = None if weights is None else weights[rows]
             evaluator.predict_then_learn(chunk, tested=tested, weights=some, classes=labels)
@@ -508,7 +499,7 @@ def progressive(
             if bar is not None:
                 bar.update(len(chunk.X))
     if evaluator is None:
-        raise ValueError("the iterable of chunks is empty: there is nothing to learn from, and its columns are unknown")
+        raise ValueError("the iterable of chunks is empty")
     late = "" if isinstance(waiting, int) and waiting == 0 else f"{delay:,} rows" if time is None else f"{delay}"
     times = None if time is None else np.asarray(time)
     _check_lengths(evaluator.n_rows, time=times)
@@ -516,14 +507,13 @@ def progressive(
 
 
 def _check_lengths(rows: int | None, **columns: Any) -> None:
-    """Refuse columns that do not belong to the rows, where the number of these is known."""
     for name, column in columns.items():
         if rows is not None and column is not None and len(column) != rows:
             raise ValueError(f"{name} must have an entry for each of the {rows} rows, got {len(column)}")
 
 
 def _after_untested(stream: Iterator[Chunk], untested: int) -> Iterator[tuple[Chunk, bool]]:
-    """The first rows in one chunk that is not tested, then the others as they come."""
+    """Chunks, and whether they are tested: the untested rows come first, as one chunk."""
     head: list[Chunk] = []
     while sum(len(chunk.X) for chunk in head) < untested and (chunk := next(stream, None)) is not None:
         head.append(chunk)

@@ -12,24 +12,22 @@ import numpy as np
 from ovk._extras import required
 from ovk.base import Array, check_int, quoted, require_numbers
 
-# Tables: named columns whose rows are read in blocks of numbers, from arrays and data frames.
-
 
 class Table(ABC):
-    """Named columns whose rows can be read in blocks."""
+    """Named columns whose rows are read in blocks."""
 
     names: tuple[str, ...]
-    #: None where only reading would tell.
+    #: None if unknown before reading.
     n_rows: int | None
-    #: What to call the table in a message.
+    #: Name of the table in messages.
     label: str
 
     @abstractmethod
     def blocks(self, columns: list[int], size: int) -> Iterator[Array]:
-        """The rows in their order, (at most `size`, number of columns) at a time."""
+        """Blocks (at most `size`, number of columns) of the rows, in order."""
 
     def _numbers(self, cells: Iterable[Any], columns: list[int], place: Callable[[int], str]) -> Array:
-        """(n, columns) numbers out of the cells of each column; `place` says where the i-th of them stands."""
+        """(n, columns) numbers from the cells of each column; `place` gives the position of the i-th for messages."""
         names = (self.names[j] for j in columns)
         return np.column_stack(
             [require_numbers(part, name, self.label, place) for part, name in zip(cells, names, strict=True)]
@@ -37,9 +35,9 @@ class Table(ABC):
 
 
 class MemoryTable(Table):
-    """A two-dimensional array, memory-mapped perhaps, or a data frame of any library that narwhals knows.
+    """An array (n, columns), which may be memory-mapped, or a data frame that narwhals supports.
 
-    The columns of an array are called x0, x1, ... or y0, y1, ...
+    The columns of an array have the names x0, x1, ... or y0, y1, ...
     """
 
     def __init__(self, data: Any, label: str) -> None:
@@ -60,7 +58,7 @@ class MemoryTable(Table):
 
 
 def _cells(part: Any, j: int) -> Any:
-    """The cells of a column, as an array of numbers where it has a type of numbers."""
+    """The cells of a column, as an array if its type is numeric."""
     column = part[:, j]
     if not isinstance(part, np.ndarray) and (column.dtype.is_float() or column.dtype.is_integer()):
         import narwhals as nw
@@ -70,13 +68,13 @@ def _cells(part: Any, j: int) -> Any:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether `data` is a data frame or a series of a library that speaks Arrow: pandas, polars, pyarrow."""
-    # Before version 3 of pandas its frames speak Arrow, but not its series.
+    """Whether `data` is a data frame or series of a library with Arrow's interface: pandas, polars, pyarrow."""
+    # The series of pandas have Arrow's interface only from version 3 on.
     return hasattr(data, "__arrow_c_stream__") or (hasattr(data, "to_frame") and hasattr(data, "index"))
 
 
 def as_table(data: Any, label: str) -> tuple[Table, bool]:
-    """An array-like or data frame as a table, and whether it was one-dimensional: a series, an array (n,)."""
+    """An array-like or data frame as a table, and whether it is a series or an array (n,)."""
     if is_frame(data):
         frame = _narwhals(data, label)
         single = len(frame.shape) == 1
@@ -89,7 +87,7 @@ def as_table(data: Any, label: str) -> tuple[Table, bool]:
         allowed = "two dimensions (n, p)" if label == "X" else "one or two dimensions, (n,) or (n, d)"
         raise ValueError(
             f"{label} must have {allowed}, got shape {array.shape} of {type(data).__name__}: reshape it (one row is "
-            f"{label}[None, :]), and make sparse matrices dense"
+            f"{label}[None, :]), and convert sparse matrices to dense ones"
         )
     return MemoryTable(array, label), single
 
@@ -100,14 +98,13 @@ def _narwhals(data: Any, label: str) -> Any:
     frame = nw.from_native(data, eager_only=True, series_only=False, allow_series=True, pass_through=True)
     if not isinstance(frame, (nw.DataFrame, nw.Series)) or (label == "X" and isinstance(frame, nw.Series)):
         raise TypeError(
-            f"{label} must be an array or a data frame of pandas, polars or pyarrow, got {type(data).__name__}: make "
-            "it one of these"
+            f"{label} must be an array or a data frame of pandas, polars or pyarrow, got {type(data).__name__}"
         )
     return frame
 
 
 class Chunk(NamedTuple):
-    """Rows X (n, p) and Y (n, d), or (n,) if a single output was given as such; nan where nothing was observed."""
+    """Rows X (n, p) and Y (n, d), or (n,) for a single output; nan where missing."""
 
     X: Array
     Y: Array
@@ -117,9 +114,9 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunks:
-    """An iterable of `Chunk`. Arrays, frames and files can be gone through again, an iterator only once."""
+    """An iterable of `Chunk`, which can be repeated unless the source is an iterator."""
 
-    #: None where only reading would tell.
+    #: None if unknown before reading.
     n_rows: int | None
     _read: Callable[[], Iterator[Chunk]]
 
@@ -128,23 +125,32 @@ class Chunks:
 
 
 def chunks(source: Any, Y: Any = None, *, targets: Any = None, features: Any = None, chunk_size: int = 1024) -> Chunks:
-    """Rows of any source, at most `chunk_size` at a time.
+    """Iterate over the rows of arrays, data frames or iterables in chunks.
 
     Parameters
     ----------
-    source : one of these
-        - array or data frame (pandas, polars, pyarrow) of inputs, with `Y`;
-        - array or data frame of inputs and outputs, with `targets`;
-        - iterable of chunks: pairs (X, Y), or tables with `targets`. Small ones are passed on as they come.
-    Y : (n, d) or (n,) array, frame or series of outputs, optional
-    targets : name or number of the output's column, or a sequence of them
-        A single one gives outputs of shape (n,), a sequence (n, d).
-    features : names or numbers of the input columns; default all that are not targets
-    chunk_size : most rows at a time
+    source : array, data frame (pandas, polars, pyarrow) or iterable
+        - inputs, with `Y`;
+        - inputs and outputs, with `targets`;
+        - iterable of chunks: pairs (X, Y), or tables with `targets`. Small chunks are not combined.
+    Y : (n, d) or (n,) array, frame or series, optional
+        The outputs.
+    targets : name or number of a column, or a sequence of them
+        The output columns of `source`. A single one gives outputs of shape (n,), a sequence (n, d).
+    features : names or numbers of columns, optional
+        The input columns; default all that are not targets.
+    chunk_size : int
+        Maximum number of rows in a chunk.
 
     Returns
     -------
-    `Chunks`, to iterate over. A table without rows gives one chunk without rows.
+    Chunks
+        An iterable of tuples (X, Y, names of the inputs, names of the outputs). A table without rows gives one chunk
+        without rows.
+
+    See Also
+    --------
+    progressive
 
     Examples
     --------
@@ -159,9 +165,7 @@ def chunks(source: Any, Y: Any = None, *, targets: Any = None, features: Any = N
     size = check_int(chunk_size, "chunk_size")
     if Y is not None:
         if targets is not None:
-            raise ValueError(
-                "targets chooses output columns of X, so it must be None when Y is given: drop one of them"
-            )
+            raise ValueError(f"targets must be None when Y is given, got {targets!r}")
         return _pair(source, Y, features, size)
     if isinstance(source, Table):
         return _split(source, targets, features, size)
@@ -170,7 +174,7 @@ def chunks(source: Any, Y: Any = None, *, targets: Any = None, features: Any = N
     if isinstance(source, Iterable):
         return Chunks(None, lambda: _checked(source, targets, features, size))
     raise TypeError(
-        f"rows come from an array, a data frame or an iterable of chunks (X, Y), got {type(source).__name__}"
+        f"source must be an array, a data frame or an iterable of chunks (X, Y), got {type(source).__name__}"
     )
 
 
@@ -178,7 +182,7 @@ def _split(table: Table, targets: Any, features: Any, size: int) -> Chunks:
     """Inputs and outputs from the columns of one table."""
     if targets is None:
         raise ValueError(
-            f"Y and targets are both None: give the outputs as Y, or name their columns by targets=, out of "
+            f"Y and targets are both None: pass the outputs as Y, or their columns as targets, out of "
             f"{quoted(table.names)}"
         )
     single = isinstance(targets, (str, int, np.integer))
@@ -188,9 +192,7 @@ def _split(table: Table, targets: Any, features: Any, size: int) -> Chunks:
         xs = _columns(table, features, "features")
     both = sorted(set(xs) & set(ys))
     if both:
-        raise ValueError(
-            f"column {table.names[both[0]]!r} stands in features and in targets: it can be only one of them"
-        )
+        raise ValueError(f"features and targets must not share columns, got {table.names[both[0]]!r} in both")
     if not xs or not ys:
         raise ValueError(f"{table.label} needs at least one feature and one target, got {len(xs)} and {len(ys)}")
     names = tuple(table.names[j] for j in xs), tuple(table.names[j] for j in ys)
@@ -207,7 +209,7 @@ def _pair(X: Any, Y: Any, features: Any, size: int) -> Chunks:
     inputs, _ = as_table(X, "X")
     outputs, single = as_table(Y, "Y")
     if inputs.n_rows != outputs.n_rows:
-        raise ValueError(f"X has {inputs.n_rows} rows but Y has {outputs.n_rows}: they must be the same rows")
+        raise ValueError(f"X and Y must have the same number of rows, got {inputs.n_rows} and {outputs.n_rows}")
     xs = _columns(inputs, range(len(inputs.names)) if features is None else features, "features")
     ys = list(range(len(outputs.names)))
     if not xs or not ys:
@@ -222,7 +224,7 @@ def _pair(X: Any, Y: Any, features: Any, size: int) -> Chunks:
 
 
 def _checked(parts: Iterable[Any], targets: Any, features: Any, size: int) -> Iterator[Chunk]:
-    """The chunks of an iterable, each split where it is too large, all checked to be of one shape."""
+    """The chunks of an iterable, split if too large, and checked to have the same columns."""
     first: Chunk | None = None
     for number, part in enumerate(parts):
         if isinstance(part, tuple) and len(part) == 2 and targets is None:
@@ -231,22 +233,21 @@ def _checked(parts: Iterable[Any], targets: Any, features: Any, size: int) -> It
             inner = _split(as_table(part, "X")[0], targets, features, size)
         else:
             raise ValueError(
-                f"chunk {number} of the iterable must be a pair (X, Y), or a table when targets= is given, got "
+                f"chunk {number} of the iterable must be a pair (X, Y), or an array or data frame with targets, got "
                 f"{type(part).__name__}"
-                + (": an array-like of rows must be made an array" if isinstance(part, (list, tuple)) else "")
             )
         for chunk in inner:
             first = first or chunk
             if (chunk.X.shape[1], chunk.Y.shape[1:]) != (first.X.shape[1], first.Y.shape[1:]):
                 raise ValueError(
-                    f"chunk {number} of the iterable has shapes {chunk.X.shape} and {chunk.Y.shape}, but the first one "
-                    f"had {first.X.shape} and {first.Y.shape}: columns must stay the same"
+                    f"all chunks must have the columns of the first, with shapes {first.X.shape} and {first.Y.shape}, "
+                    f"got {chunk.X.shape} and {chunk.Y.shape} in chunk {number}"
                 )
             yield chunk
 
 
 def _nonempty(table: Table, columns: list[int], size: int) -> Iterator[Array]:
-    """Blocks of the table; one without rows if it has none, so that its columns are known all the same."""
+    """Blocks of the table; one without rows if the table is empty, so that its columns are known."""
     blocks = table.blocks(columns, size)
     yield next(blocks, np.empty((0, len(columns))))
     yield from blocks
@@ -264,9 +265,9 @@ def _columns(table: Table, chosen: Any, argument: str) -> list[int]:
             found.append(int(one) % width)
         else:
             raise ValueError(
-                f"{argument} must hold names or numbers of the {width} columns of {table.label}, "
+                f"{argument} must contain names or numbers of the {width} columns of {table.label}, "
                 f"{quoted(table.names)}, got {one!r}"
             )
     if len(set(found)) < len(found):
-        raise ValueError(f"{argument} must not hold a column twice, got {quoted(table.names[j] for j in found)}")
+        raise ValueError(f"{argument} must not contain a column twice, got {quoted(table.names[j] for j in found)}")
     return found

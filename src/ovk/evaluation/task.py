@@ -1,47 +1,45 @@
-"""Regression and classification: two subclasses of `Task`, which hold everything that differs between them."""
+"""Regression and classification: `Task` and its two subclasses hold everything that differs between them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from ovk.base import Array, Labels, Mask, State, Times
+from ovk.base import Array, Labels, Mask, State, Times, missing_labels
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.delayed import Incremental, OnlineClassifier, OnlineLearner
+from ovk.evaluation.scaling_and_drift import ratio
 from ovk.online import CodedClassifier
 
-# Scores of one learner, noted at checkpoints of the stream.
+# Scores of one learner, recorded at checkpoints of the stream.
 
-#: Checkpoints in each doubling of the number of rows: a curve has 160 points after a million rows.
-PER_DOUBLING = 8
+#: Number of checkpoints for each doubling of the number of rows: a curve has 160 points after a million rows.
+CHECKPOINTS_PER_DOUBLING = 8
 
-#: Probabilities are counted in so many bins for the area under the curve.
-BINS = 4096
+#: Number of bins for probabilities, for the area under the ROC curve.
+PROBABILITY_BINS = 4096
 
-#: A probability counts as at least this in the log loss.
+#: Smallest probability in the log loss.
 MIN_PROBABILITY = 1e-15
 
 NO_MARKS: Times = np.empty(0, dtype=np.int64)
 
 
 def checkpoints(start: int, stop: int) -> Times:
-    """Checkpoints t with start < t <= stop: the whole numbers next above 2^(k/8), so more and more apart."""
-    k = np.arange(PER_DOUBLING * int(max(stop, 1)).bit_length() + 1)
-    t = np.unique(np.ceil(2.0 ** (k / PER_DOUBLING)).astype(np.int64))
+    """Checkpoints t with start < t <= stop: the integers ceil(2^(k/8))."""
+    k = np.arange(CHECKPOINTS_PER_DOUBLING * int(max(stop, 1)).bit_length() + 1)
+    t = np.unique(np.ceil(2.0 ** (k / CHECKPOINTS_PER_DOUBLING)).astype(np.int64))
     return t[(t > start) & (t <= stop)]
 
 
 @dataclass
 class RunningSum(State):
-    """Sums of rows (d,) along the stream: `total` (d,) so far, and `points` (checkpoints, d) noted.
-
-    Rows are added one after the other, so chunks of any sizes give the same bits.
-    """
+    """Sums of rows (d,): `total` (d,) so far, and `points` (checkpoints, d). They do not depend on the chunks."""
 
     total: Array
     points: Array
@@ -51,13 +49,13 @@ class RunningSum(State):
         return cls(np.zeros(d), np.empty((0, d)))
 
     def add(self, values: Array, marks: Times) -> None:
-        """Add the rows of `values`, and note the sum after the first m of them for each m in `marks`."""
+        """Add the rows of `values`, and record the sum after the first m of them for each m in `marks`."""
         sums = np.cumsum(np.vstack([self.total, values]), axis=0)
         self.total = sums[-1].copy()
         if len(marks):
             self.points = np.concatenate([self.points, sums[marks]])
 
-    def note(self) -> None:
+    def record(self) -> None:
         self.points = np.vstack([self.points, self.total])
 
     def merge(self, other: RunningSum) -> None:
@@ -66,9 +64,9 @@ class RunningSum(State):
 
 @dataclass
 class Scores(State, ABC):
-    """How well one learner predicts, as sums over the rows of a stream, noted at checkpoints.
+    """Scores of one learner, as sums over the rows of a stream.
 
-    `name` is what the learner is called in tables and plots, `seconds` the time it took, which is not saved.
+    `name` is the name of the learner in tables and plots, `seconds` its time, which is not saved.
     """
 
     name: str
@@ -79,34 +77,27 @@ class Scores(State, ABC):
 
     @abstractmethod
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
-        """Add predictions F (n, d) of outputs Y (n, d), where `counted` (n, d), and note sums after `marks` rows."""
+        """Add predictions F (n, d) of outputs Y (n, d) where `counted` (n, d), and record the sums at `marks`."""
 
-    @abstractmethod
     def fresh(self) -> Self:
         """Scores of the same learner before any row."""
-
-    def note(self) -> None:
-        """Make the present row a checkpoint."""
-        self.sums.note()
+        return replace(self, sums=RunningSum.empty(len(self.sums.total)))
 
     def merge(self, other: Self) -> None:
-        """Add the sums of another stream. The checkpoints of the two were at other rows: what was noted is dropped."""
+        """Add the sums of another stream; the checkpoints of the two differ and are dropped."""
         self.sums.merge(other.sums)
         self.seconds += other.seconds
 
 
 @dataclass
 class RegressionScores(Scores, kind="regression"):
-    """Errors of one learner: `sums` are (3 d) numbers of rows, squared and absolute errors, in units of the outputs."""
+    """Errors of one learner: `sums` (3 d) are numbers of rows, squared errors and absolute errors."""
 
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
-        # An error of 1e200 squares to infinity, and so does its mean: that is the right answer.
+        # The square of an error of 1e200 is infinite, and so is the mean.
         with np.errstate(over="ignore", invalid="ignore"):
             errors = np.where(counted, F - Y, 0.0)
             self.sums.add(np.hstack([counted, errors**2, np.abs(errors)]), marks)
-
-    def fresh(self) -> RegressionScores:
-        return RegressionScores(self.name, RunningSum.empty(len(self.sums.total)))
 
     @property
     def mse(self) -> Array:
@@ -120,17 +111,17 @@ class RegressionScores(Scores, kind="regression"):
 
     @property
     def counts(self) -> Array:
-        """(checkpoints, d) predictions of each output that were tested by then."""
+        """(checkpoints, d) number of tested predictions of each output so far."""
         return np.split(self.sums.points, 3, axis=-1)[0]
 
     @property
     def mse_curve(self) -> Array:
-        """(checkpoints, d) mean squared error of all predictions so far."""
+        """(checkpoints, d) mean squared error so far."""
         return self._mean(self.sums.points, 1)
 
     @property
     def mae_curve(self) -> Array:
-        """(checkpoints, d) mean absolute error of all predictions so far."""
+        """(checkpoints, d) mean absolute error so far."""
         return self._mean(self.sums.points, 2)
 
     def _mean(self, sums: Array, which: int) -> Array:
@@ -138,18 +129,13 @@ class RegressionScores(Scores, kind="regression"):
         return ratio(parts[which], parts[0])
 
 
-def ratio(sums: Array, counts: Array) -> Array:
-    """Means from sums, nan where there is nothing."""
-    return sums / np.where(counts > 0, counts, np.nan)
-
-
 @dataclass
 class ClassScores(Scores, kind="classification"):
-    """Hits and misses of one classifier: `sums` are the numbers of rows and of hits.
+    """Scores of one classifier: `sums` are the numbers of rows and of correct labels.
 
-    `confusion` (K, K): how often each class (row) was predicted as each (column). `histogram` (K, 2, bins): how often
-    each class came with each probability, without it (first) and with it. `log_losses`: the sum of -log of the
-    probability of the class that came, nan for a classifier without probabilities.
+    `confusion` (K, K): counts by true class (row) and predicted class (column). `histogram` (K, 2, bins): counts by
+    probability of each class, in rows of other classes and in rows of that class. `log_losses`: sum of -log of the
+    probability of the true class, nan for a classifier without probabilities.
     """
 
     confusion: Array
@@ -160,22 +146,22 @@ class ClassScores(Scores, kind="classification"):
         self._grow(F.shape[1])
         rows = counted.any(axis=1)
         P, truth, guess = F[rows], Y[rows].argmax(axis=1), F[rows].argmax(axis=1)
-        hits = np.zeros(len(F))
-        hits[rows] = truth == guess
-        self.sums.add(np.column_stack([rows, hits]), marks)
-        # New arrays, since snapshots share the old ones.
+        correct = np.zeros(len(F))
+        correct[rows] = truth == guess
+        self.sums.add(np.column_stack([rows, correct]), marks)
+        # Copies, since snapshots share the arrays.
         self.confusion = self.confusion.copy()
         np.add.at(self.confusion, (truth, guess), 1.0)
         if np.isnan(self.log_losses) or not len(P):
             return
         self.histogram = self.histogram.copy()
         self.log_losses -= float(np.log(np.maximum(P[np.arange(len(P)), truth], MIN_PROBABILITY)).sum())
-        bins = np.minimum((P * BINS).astype(int), BINS - 1)
+        bins = np.minimum((P * PROBABILITY_BINS).astype(int), PROBABILITY_BINS - 1)
         for c in range(P.shape[1]):
             np.add.at(self.histogram[c], ((truth == c).astype(int), bins[:, c]), 1.0)
 
     def _grow(self, k: int) -> None:
-        """Take further classes, which had the probability 0 in all rows so far."""
+        """Add classes, whose probability was 0 in all rows so far."""
         known = len(self.confusion)
         if k > known:
             self.confusion = np.pad(self.confusion, (0, k - known))
@@ -183,7 +169,8 @@ class ClassScores(Scores, kind="classification"):
             self.histogram[known:, 0, 0] = 0.0 if np.isnan(self.log_losses) else self.confusion.sum()
 
     def fresh(self) -> ClassScores:
-        return CLASSIFICATION.scores(self.name, len(self.confusion), probabilities=not np.isnan(self.log_losses))
+        zeros = {name: 0.0 * getattr(self, name) for name in ("confusion", "histogram", "log_losses")}
+        return replace(super().fresh(), **zeros)
 
     def merge(self, other: ClassScores) -> None:
         super().merge(other)
@@ -193,41 +180,41 @@ class ClassScores(Scores, kind="classification"):
 
     @property
     def curve(self) -> Array:
-        """(checkpoints,) accuracy of all predictions so far."""
-        rows, hits = self.sums.points.T
-        return np.asarray(hits / np.maximum(rows, 1.0))
+        """(checkpoints,) accuracy so far."""
+        rows, correct = self.sums.points.T
+        return np.asarray(correct / np.maximum(rows, 1.0))
 
     @property
     def accuracy(self) -> float:
-        """Share of rows whose class was predicted."""
+        """Share of correct labels."""
         return float(np.trace(self.confusion) / max(self.confusion.sum(), 1.0))
 
     @property
     def recall(self) -> Array:
-        """(K,) of the rows of each class the share that was predicted as such; nan for one that never came."""
+        """(K,) share of correct labels among the rows of each class; nan for a class without rows."""
         return ratio(np.diagonal(self.confusion), self.confusion.sum(axis=1))
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean of the recalls: every class counts alike, however rare."""
+        """Mean of the recalls, in which all classes count equally."""
         recall = self.recall
         return float(np.nanmean(recall)) if np.isfinite(recall).any() else float("nan")
 
     @property
     def log_loss(self) -> float:
-        """Mean of -log of the probability of the class that came."""
+        """Mean of -log of the probability of the true class."""
         return float(self.log_losses / max(self.confusion.sum(), 1.0))
 
     @property
     def kappa(self) -> float:
-        """Cohen's kappa: accuracy above that of guesses with the same frequencies, 1 for no error."""
+        """Cohen's kappa: accuracy relative to random labels with the same frequencies, 1 for no error."""
         n = max(self.confusion.sum(), 1.0)
         chance = float(self.confusion.sum(axis=0) @ self.confusion.sum(axis=1)) / n**2
         return (self.accuracy - chance) / (1.0 - chance) if chance < 1.0 else 0.0
 
     @property
     def auc(self) -> float:
-        """Area under the ROC curve, one class against the rest, mean over the classes that came, to 1 / 4096."""
+        """Area under the ROC curve, one class against the rest, mean over the observed classes, to 1 / 4096."""
         if np.isnan(self.log_losses):
             return float("nan")
         areas = []
@@ -239,10 +226,10 @@ class ClassScores(Scores, kind="classification"):
 
 
 class ScoreTable(NamedTuple):
-    """Values (rows, columns) to show, nan where unknown.
+    """Values (rows, columns), nan where unknown.
 
-    `largest`: for each row, whether the largest value is the best; empty where none is. `relative`: a further row for
-    several outputs, its name and a value for each column.
+    `largest`: for each row, whether the largest value is the best; empty if no value is. `relative`: an additional row
+    for several outputs, with its name and values.
     """
 
     title: str
@@ -253,17 +240,7 @@ class ScoreTable(NamedTuple):
     relative: tuple[str, Array] | None = None
 
     def lines(self, max_rows: int | None = None) -> list[str]:
-        """The table as lines of text, of at most `max_rows` rows; of classes these are the most frequent ones.
-
-        >>> values = np.array([[0.25, 1.0], [3.0, np.nan], [0.5, 2.0]])
-        >>> print("\\n".join(ScoreTable("errors", ("y", "z", "u"), ("model", "mean"), values).lines(2)))
-        errors
-            model   mean
-        ----------------
-        y    0.25      1
-        z       3      -
-        ... 1 more
-        """
+        """The table as lines of text, with at most `max_rows` rows: the first, or the most frequent classes."""
         rows = list(zip(self.rows, self.values.tolist(), strict=True))
         if max_rows is not None and len(rows) > max_rows and self.columns[0] == "rows":
             rows.sort(key=lambda row: -row[1][0])
@@ -280,23 +257,17 @@ class ScoreTable(NamedTuple):
 
 
 def is_share(heading: str) -> bool:
-    """Whether a column of a table holds shares."""
     return heading == "share" or heading.endswith("interval")
 
 
 def _cell(heading: str, value: float) -> str:
-    """A number with four digits, or a percentage."""
     if np.isnan(value):
         return "-"
     return f"{value:.0%}" if is_share(heading) else f"{int(value):,}" if heading == "rows" else f"{value:.4g}"
 
 
 def printable(text: str) -> str:
-    """A name without control characters.
-
-    >>> printable("y [kg]\\x1b[2J")
-    'y [kg][2J'
-    """
+    """The text without control characters."""
     return "".join(letter for letter in text if letter.isprintable())
 
 
@@ -307,29 +278,19 @@ S = TypeVar("S", bound=Scores)
 
 
 class Task(State, ABC, Generic[S]):
-    """What differs between predicting numbers and predicting classes; everything else is written once.
-
-    The two instances are `REGRESSION` and `CLASSIFICATION`, and `task_of(model)` tells which one a model is for. An
-    evaluator, a result, a session or a served model holds its task and asks it.
+    """The differences between regression and classification; the instances are `REGRESSION` and `CLASSIFICATION`.
 
     Predictions of n rows are an array F (n, d): the d outputs in their units, or the probabilities of the d classes;
     nan in rows that were not predicted. Outputs Y have the same shape: numbers, or 1 for the class of the row and 0 for
-    the others; nan where missing. So baselines and scores have the same interface for both:
+    the others; nan where missing. Baselines and scores therefore have the same interface for both:
 
         Y = task.outputs(y, classes)                     y: numbers, or codes of the labels in `classes`
         F = baseline.predict_then_learn(X, Y)
         scores = task.scores("last value", d)
         scores.add(F, Y, np.isfinite(Y))
-        task.decided(F, classes)                         what users call predictions: F itself, or labels
 
-    What is told of a model beside its baselines, with `names` of the outputs or classes:
-
-        task.tables(learners, names)                     `ScoreTable`, to be rendered as text, JSON or HTML
-        task.conclusion(learners, names)                 one sentence
-        task.against_best_baseline(learners)             its name, and the ratio of the model's error to that of it
-
-    `numeric`: outputs are numbers, which are scaled and can have intervals and forecasts. `error_name`: what
-    `DriftResult.losses` are, for an axis.
+    `numeric`: outputs are numbers, which are scaled and can have intervals and forecasts. `error_name`: label of
+    `DriftResult.losses` on an axis.
     """
 
     name: ClassVar[str]
@@ -345,13 +306,13 @@ class Task(State, ABC, Generic[S]):
         return hash(type(self))
 
     def baseline(self, baseline: Any) -> Baseline:
-        """The baseline of that short name, or a fresh copy of the one given."""
+        """The baseline of that short name, or an unfitted copy of the given one."""
         if isinstance(baseline, Baseline):
             return baseline.replace()
         if isinstance(baseline, str) and baseline in self.baselines:
             return self.baselines[baseline]()
         names = ", ".join(map(repr, self.baselines))
-        raise ValueError(f"baselines must hold {names} or baselines of ovk.evaluation, got {baseline!r}")
+        raise ValueError(f"baselines must be {names} or baselines of ovk.evaluation, got {baseline!r}")
 
     # Rows ------------------------------------------------------------------------------------------------------------
 
@@ -360,44 +321,44 @@ class Task(State, ABC, Generic[S]):
         """(n, d) outputs, from numbers (n,) or (n, d), or from codes of labels (n,) or (n, 1), nan where missing."""
 
     def targets(self, y: Array, classes: Any = ()) -> Any:
-        """What a model learns from: the numbers, or labels (n,), None where missing."""
+        """Targets of a model: numbers, or labels (n,), None where missing."""
         return y
 
     def decided(self, F: Array, classes: Any = ()) -> Any:
-        """What users call predictions: F itself, or the most probable labels (n,), None in rows not predicted."""
+        """Predictions as shown to users: F, or the most probable labels (n,), None in rows not predicted."""
         return F
 
     def compact(self, F: Array) -> Array:
-        """What is kept of predictions where only `decided` will be asked for."""
+        """The smallest array from which `decided` can be computed."""
         return F
 
     @abstractmethod
     def skipped(self, X: Array, Y: Array, F: Array) -> Mask:
-        """(n,) rows that a model skipped, which are not counted."""
+        """(n,) rows that the model skipped."""
 
     @abstractmethod
     def errors(self, F: Array, Y: Array) -> Array:
-        """Errors (n, d) or (n, 1) of the rows, whose rise is a sign of drift."""
+        """Errors (n, d) or (n, 1) of the rows, for drift detection."""
 
     # Models ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def learns_blocks(self, model: Any) -> bool:
-        """Whether a model predicts each row of a block from those before it; TypeError for what is no learner."""
+        """Whether a model predicts each row of a block from the rows before it; TypeError if it is no learner."""
 
     @abstractmethod
     def predict_then_learn(self, model: Any, X: Array, y: Any, classes: Any, **options: Any) -> Array:
-        """Predictions F of a block, of a model that learns blocks; `y` are targets, `options` sample_weight."""
+        """Predictions F of a block by a model that learns blocks; `y` are targets, `options` sample_weight."""
 
     @abstractmethod
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
-        """Predictions F of a model, which does not learn."""
+        """Predictions F of a model, without learning."""
 
     # Scores ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> S:
-        """Scores of a learner before the first row; `probabilities`: whether a classifier tells them."""
+        """Scores of a learner before the first row; `probabilities`: whether a classifier predicts them."""
 
     @abstractmethod
     def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
@@ -405,23 +366,21 @@ class Task(State, ABC, Generic[S]):
 
     @abstractmethod
     def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
-        """One sentence: how the model, the first of the learners, compares with its best baseline."""
+        """One sentence that compares the model, the first of the learners, with its best baseline."""
 
     @abstractmethod
     def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
-        """Name of the best baseline, and the ratio of the model's error to that of it; None if nothing was tested."""
+        """Name of the best baseline, and the error of the model divided by its error; None if no row was tested."""
 
 
-#: Errors that differ by no more than this part are called alike: as a percentage they would round to 0.
-ALIKE = 0.005
+#: Errors whose ratio differs from 1 by at most this are reported as equal: the percentage would round to 0.
+EQUAL_TOLERANCE = 0.005
 
-#: Most outputs that are named in a sentence.
+#: Maximum number of outputs named in a sentence.
 MAX_NAMES = 4
 
 
 class Regression(Task[RegressionScores], kind="regression"):
-    """Outputs are numbers, scored by squared and absolute errors."""
-
     name = "regression"
     numeric = True
     baselines = {"last": LastValue, "mean": RunningMean, "ridge": RefittedRidge}
@@ -432,7 +391,7 @@ class Regression(Task[RegressionScores], kind="regression"):
         return y[:, None] if y.ndim == 1 else y
 
     def skipped(self, X: Array, Y: Array, F: Array) -> Mask:
-        # A prediction that is nan although its row was fine is an error of the model, and must show in its mean.
+        # A nan prediction of a valid row is an error of the model, and counts in its mean.
         invalid = ~np.isfinite(X).all(axis=1) | np.isinf(Y).any(axis=1)
         return np.asarray(invalid & np.isnan(F).any(axis=1))
 
@@ -445,8 +404,8 @@ class Regression(Task[RegressionScores], kind="regression"):
             return isinstance(model, OnlineLearner)
         raise TypeError(
             "model must have predict_then_learn (an online learner of ovk), or partial_fit and predict (scikit-learn), "
-            f"got {type(model).__name__}: a batch estimator can stand beside a stream as RefittedRidge does, and for "
-            "late labels there is DelayedLabels(WithIntervals(model))"
+            f"got {type(model).__name__}: pass a batch estimator as baselines=[RefittedRidge(model)], and for delayed "
+            "labels use DelayedLabels(WithIntervals(model))"
         )
 
     def predict_then_learn(self, model: Any, X: Array, y: Any, classes: Any, **options: Any) -> Array:
@@ -480,20 +439,20 @@ class Regression(Task[RegressionScores], kind="regression"):
     def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         compared = self.against_best_baseline(learners)
         if compared is None:
-            return "Nothing can be said of the model yet: no row was tested beside a baseline."
+            return "There is no comparison yet: no row was tested with the model and a baseline."
         best, ratio = compared
-        if ratio > 1 + ALIKE:
+        if ratio > 1 + EQUAL_TOLERANCE:
             return f"{best!r} is better: the model's mean squared error is {ratio - 1:.0%} above it."
         said = f"The model's mean squared error is {1 - ratio:.0%} below that of {best!r}, the best baseline"
-        if ratio >= 1 - ALIKE:
+        if ratio >= 1 - EQUAL_TOLERANCE:
             said = f"The model is as good as {best!r}, the best baseline: their mean squared errors are within 1%"
         return f"{said}{_but(learners, best, names)}."
 
 
 def _relative(learners: Sequence[Any], error: str) -> tuple[str, Array] | None:
-    """Name of the best baseline, and for each learner the geometric mean over outputs of its error over that."""
+    """Name of the best baseline, and for each learner the geometric mean over outputs of the ratio of errors."""
     E = np.array([getattr(one, error) for one in learners])
-    # An output that was never seen, or that a baseline knows exactly, has no ratio.
+    # An output without values, or with an exact baseline, has no ratio.
     known = (np.isfinite(E[1:]) & (E[1:] > 0)).all(axis=0)
     if len(E) == 1 or not known.any():
         return None
@@ -504,7 +463,7 @@ def _relative(learners: Sequence[Any], error: str) -> tuple[str, Array] | None:
 
 
 def _but(learners: Sequence[Any], best: str, names: Sequence[str]) -> str:
-    """The outputs for which a baseline is better, by squared or by absolute error; empty if there are none."""
+    """A clause about the outputs for which the baseline is better, by squared or absolute error; may be empty."""
     model, *baselines = learners
     other = next(one for one in baselines if one.name == best)
     squared, absolute = model.mse > other.mse, model.mae > other.mae
@@ -516,17 +475,16 @@ def _but(learners: Sequence[Any], best: str, names: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str], where: Mask) -> str:
-    """Names of some outputs, in words."""
     some = [name for name, one in zip(names, where, strict=True) if one]
     if len(some) > MAX_NAMES:
         some = [*some[: MAX_NAMES - 1], f"{len(some) - MAX_NAMES + 1} more outputs"]
     return " and ".join([*([", ".join(some[:-1])] if len(some) > 1 else []), some[-1]])
 
 
-#: A class this much rarer than its equal share makes the accuracy say little.
-RARE = 0.2
+#: A class is rare if its share is below this part of 1 / number of classes; the accuracy is then uninformative.
+RARE_SHARE = 0.2
 
-#: Scores of a classifier: name, attribute of `ClassScores`, and whether the largest is the best.
+#: Scores of a classifier: name, attribute of `ClassScores`, and whether the largest value is the best.
 CLASS_SCORES = (
     ("accuracy", "accuracy", True),
     ("balanced accuracy", "balanced_accuracy", True),
@@ -537,8 +495,6 @@ CLASS_SCORES = (
 
 
 class Classification(Task[ClassScores], kind="classification"):
-    """Outputs are classes, scored by hits and by the probability of the class that came."""
-
     name = "classification"
     numeric = False
     baselines = {"last": NoChange, "majority": Majority}
@@ -566,7 +522,7 @@ class Classification(Task[ClassScores], kind="classification"):
         return self.targets(np.where(codes < 0, np.nan, codes), classes)
 
     def compact(self, F: Array) -> Array:
-        """(n,) codes of the most probable classes, -1 in rows that were not predicted."""
+        """(n,) codes of the most probable classes, -1 in rows not predicted."""
         return np.where(np.isnan(F).any(axis=1), -1, F.argmax(axis=1))
 
     def skipped(self, X: Array, Y: Array, F: Array) -> Mask:
@@ -586,15 +542,15 @@ class Classification(Task[ClassScores], kind="classification"):
 
     def predict_then_learn(self, model: Any, X: Array, y: Any, classes: Any, **options: Any) -> Array:
         if first := "classes_" not in vars(model):
-            known, weights = np.array([one is not None for one in y.tolist()]), options.get("sample_weight")
+            known, weights = ~missing_labels(y), options.get("sample_weight")
             if not (known if weights is None else known & (weights > 0.0)).any():
                 return np.full((len(X), len(classes)), 1.0 / len(classes))
-        # One that must know its classes at the start is told; the others find them one after the other.
-        told = np.asarray(classes) if first and isinstance(model, CodedClassifier) else None
-        return by_label(model.predict_proba_then_learn(X, y, told, **options), model.classes_, classes)
+        # Some classifiers need the classes at the start; the others find them in the labels.
+        all_classes = np.asarray(classes) if first and isinstance(model, CodedClassifier) else None
+        return by_label(model.predict_proba_then_learn(X, y, all_classes, **options), model.classes_, classes)
 
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
-        if tells_probabilities(model):
+        if predicts_probabilities(model):
             P = by_label(model.predict_proba(X), model.classes_, classes)
             if np.isfinite(P).all():
                 return P
@@ -604,7 +560,7 @@ class Classification(Task[ClassScores], kind="classification"):
 
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> ClassScores:
         missing = 0.0 if probabilities else np.nan
-        return ClassScores(name, RunningSum.empty(2), np.zeros((d, d)), np.zeros((d, 2, BINS)), missing)
+        return ClassScores(name, RunningSum.empty(2), np.zeros((d, d)), np.zeros((d, 2, PROBABILITY_BINS)), missing)
 
     def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         values = np.array([[getattr(one, attribute) for one in learners] for _, attribute, _ in CLASS_SCORES])
@@ -627,30 +583,30 @@ class Classification(Task[ClassScores], kind="classification"):
         model, *baselines = learners
         counts = model.confusion.sum(axis=1)
         if not counts.sum():
-            return "No row with a known label was tested, so nothing can be said about the model yet."
+            return "There is no comparison yet: no row with a known label was tested."
         said = f"The model is right in {model.accuracy:.1%} of the rows"
         rare = int(np.where(counts > 0, counts, np.inf).argmin())
         note = ""
-        if counts[rare] < RARE * counts.sum() / max((counts > 0).sum(), 1):
-            note = f" {str(names[rare])!r} is rare: look at kappa, AUC and its recall ({model.recall[rare]:.0%})."
+        if counts[rare] < RARE_SHARE * counts.sum() / max((counts > 0).sum(), 1):
+            note = f" {str(names[rare])!r} is rare: see kappa, AUC and its recall ({model.recall[rare]:.0%})."
         if not baselines:
             return f"{said}.{note}"
         best = max(baselines, key=lambda one: one.accuracy)
         if model.accuracy > best.accuracy:
             return f"{said}, {best.name!r}, the best baseline, in {best.accuracy:.1%}.{note}"
-        cure = "the inputs say little about the classes, or they drift"
+        reason = "the inputs may not predict the classes, or the classes drift"
         if model.log_loss < best.log_loss:
-            cure = "but its probabilities are better (log loss): weigh them by what each kind of error costs you"
-        return f"{said}, {best.name!r} in {best.accuracy:.1%}; {cure}.{note}"
+            reason = "but its probabilities are better (log loss): weight them by the cost of each kind of error"
+        return f"{said}, {best.name!r} in {best.accuracy:.1%}; {reason}.{note}"
 
 
-def tells_probabilities(model: Any) -> bool:
-    """Whether a classifier has `predict_proba`; scikit-learn's have it for some parameters only."""
+def predicts_probabilities(model: Any) -> bool:
+    """Whether a classifier has `predict_proba`, which may depend on its parameters."""
     return hasattr(model, "predict_proba")
 
 
 def by_label(P: Any, known: Any, classes: Any) -> Array:
-    """(n, K) probabilities of `classes`, from those of the classes that a model knows; 0 for the others."""
+    """(n, K) probabilities of `classes`, from those of the `known` classes of a model; 0 for the others."""
     place = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
     found = np.zeros((len(P), len(place)))
     found[:, [place[label] for label in known.tolist()]] = P
@@ -661,14 +617,13 @@ REGRESSION, CLASSIFICATION = Regression(), Classification()
 
 
 def task_of(model: Any) -> Task[Any]:
-    """The task that a model is for."""
     return CLASSIFICATION if isinstance(model, (ClassifierMixin, OnlineClassifier)) else REGRESSION
 
 
 def encoded(y: Any, classes: Any = None) -> tuple[Array, Labels]:
-    """(n,) codes of labels, nan where one is None or nan, and the classes: those given and those found, sorted."""
+    """(n,) codes of labels, nan where missing, and the classes: those given and those found, sorted."""
     labels = np.asarray(y)
-    missing = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+    missing = missing_labels(labels)
     if labels.ndim != 1 or missing.all():
         raise ValueError(f"y must be one column of labels, some of them known, got shape {labels.shape}")
     seen = labels[~missing]

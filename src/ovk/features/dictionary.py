@@ -32,29 +32,25 @@ class KernelResidual(State):
 
 @dataclass
 class SelectionState(State):
-    """What a selection remembers of a stream: the points that may still join, None for any number, and what the
-    dictionary leaves of the kernel, None where it does not matter."""
-
     _state_classes = {"residual": KernelResidual}
 
-    left: int | None = None
-    residual: KernelResidual | None = None
+    left: int | None = None  # points that may still join, None for any number
+    residual: KernelResidual | None = None  # None for selections that do not need it
 
 
 class Selection(Parameters, ABC, saved=False):
     """Decides, row after row, which inputs join the dictionary: each before its own label is seen."""
 
     @abstractmethod
-    def start(self) -> SelectionState:
-        """The state at the start of a stream."""
+    def start(self) -> SelectionState: ...
 
     @abstractmethod
     def wanted(self, block: DictionaryBlock, start: int) -> Mask:
-        """Which of the rows from `start` on are to join, as things stand."""
+        """Whether each of the rows from `start` on is to join, given the dictionary as it is."""
 
     @abstractmethod
     def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
-        """Let row j join; returns whether it stays among the chosen points, though it may depend on the others."""
+        """Add row j; returns whether it stays among the chosen points, even if it depends on the others."""
 
 
 @dataclass(eq=False, repr=False)
@@ -81,15 +77,12 @@ class Uniform(Selection):
 
     def start(self) -> SelectionState:
         if (self.rate is None) == (self.size is None):
-            raise ValueError(f"Uniform takes either rate or size, got rate={self.rate!r} and size={self.size!r}")
+            raise ValueError(f"Uniform requires either rate or size, got rate={self.rate!r} and size={self.size!r}")
         if self.size is not None:
             return SelectionState(check_int(self.size, "size"))
         rate: Any = self.rate
         if not isinstance(rate, Real) or not 0.0 < float(rate) <= 1.0:
-            raise ValueError(
-                f"rate must be a probability in (0, 1], got {self.rate!r}: for a number of points give size, as in "
-                "Uniform(size=500)"
-            )
+            raise ValueError(f"rate must lie in (0, 1], got {self.rate!r}: pass a number of points as size")
         return SelectionState()
 
     def wanted(self, block: DictionaryBlock, start: int) -> Mask:
@@ -103,7 +96,7 @@ class Uniform(Selection):
 
 
 @dataclass(eq=False, repr=False)
-class Given(Selection):
+class Given(Parameters):
     """A dictionary that is there from the start and does not grow.
 
     With inputs known beforehand and only the outputs revealed one by one, `Given.chosen` lets another selection go over
@@ -126,28 +119,17 @@ class Given(Selection):
 
     points: Any
 
-    def start(self) -> SelectionState:
-        return SelectionState(0)
-
-    def wanted(self, block: DictionaryBlock, start: int) -> Mask:
-        return np.full(len(block.draws) - start, False)
-
-    def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
-        return False
-
     def checked(self, p: int) -> Array:
-        """The points, for inputs with p features."""
         points = np.array(self.points, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != p or len(points) == 0 or not np.isfinite(points).all():
-            raise ValueError(f"points must be finite numbers of shape (m, {p}), got shape {points.shape}")
+            raise ValueError(f"points must be finite, of shape (m, {p}), got shape {points.shape}")
         return points
 
     @classmethod
     def chosen(
         cls, kernel: Any, X: Any, selection: Any, *, budget: int | None = None, random_state: Any = None
     ) -> Self:
-        """The dictionary that `selection`, or `RPCholesky`, makes of all inputs X, (n, p), with a scalar or
-        operator-valued kernel."""
+        """The dictionary that `selection`, or `RPCholesky`, makes of all inputs X, (n, p)."""
         X = np.asarray(X, dtype=np.float64)
         K = kernel if isinstance(kernel, ScalarKernel) else as_operator_kernel(kernel)
         if not isinstance(K, ScalarKernel):
@@ -285,12 +267,12 @@ class Dictionary(StreamFeatures, kind="dictionary"):
     _inverse: Array | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
-    def start(cls, kernel: Any, selection: Selection, p: int, per: int, budget: int | None) -> Self:
+    def start(cls, kernel: Any, selection: Selection | Given, p: int, per: int, budget: int | None) -> Self:
         """The dictionary at the start of a stream of inputs (., p): empty, or that of `Given`."""
         empty = np.empty((0, p)), np.empty(0, dtype=np.intp), np.empty((0, 0))
         if not isinstance(selection, Given):
             return cls(kernel, per, *empty, clone(selection), selection.start(), budget)
-        new = cls(kernel, per, *empty, None, selection.start(), budget)
+        new = cls(kernel, per, *empty, None, SelectionState(0), budget)
         new._add_all(selection.checked(p)[:budget])
         return new
 
@@ -381,7 +363,6 @@ class DictionaryBlock:
         self.d, self.X, self.draws, self.state = dictionary, X, draws, dictionary.memory
         gram = dictionary._gram(X, dictionary.points)
         self.first: int | None = None
-        self._columns: dict[int, Array] = {}
         self.Phi = dictionary._features(gram)
         if not dictionary.settled and dictionary.selection is not None:
             N, b, per = len(dictionary.points), len(X), dictionary.per
@@ -412,7 +393,7 @@ class DictionaryBlock:
         assert known is not None
         N = len(known.weights)
         pivot = float(np.sqrt(known.mu + s * s * float(self.residual(j)[0])))
-        column = self._column(j)
+        column = self._column
         scalar = column[:, 0] if per == 1 else np.einsum("bqq->b", column.reshape(-1, per, per)) / per
         c = scalar - self._V.T @ self._V[:, j]
         L = np.zeros((N + 1, N + 1))
@@ -421,12 +402,6 @@ class DictionaryBlock:
         known.weights, known.L = np.append(known.weights, s), L
         self._V = np.concatenate([self._V, row[None]])
         self._c = self._c - row**2
-
-    def _column(self, j: int) -> Array:
-        """K(x_i, x_j), (b per, per)."""
-        if j not in self._columns:
-            self._columns = {j: self.d._gram(self.X, self.X[j : j + 1])}
-        return self._columns[j]
 
     def accept_all(self) -> Array:
         """Let all rows join that are to; the features of all rows, 0 where a feature came later than the row."""
@@ -442,7 +417,9 @@ class DictionaryBlock:
     def accept(self, j: int, new: list[Array]) -> None:
         """Let row j join, and add its features of all rows to those that are new in this block."""
         d, per = self.d, self.d.per
-        column, number, m = self._column(j), len(d.points), d.m
+        # K(x_i, x_j), (b per, per).
+        column = self._column = d._gram(self.X, self.X[j : j + 1])
+        number, m = len(d.points), d.m
         for q in range(per):
             row = j * per + q
             # phi(z) of the features so far, those made in this block among them.
@@ -489,7 +466,7 @@ class Nystrom(FeaturePlan):
     True
     """
 
-    selection: Selection | None = None
+    selection: Selection | Given | None = None
     past: str = "projected"
     budget: int | None = None
 
@@ -500,7 +477,7 @@ class Nystrom(FeaturePlan):
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         selection = Uniform(size=100) if self.selection is None else self.selection
-        if not isinstance(selection, Selection):
+        if not isinstance(selection, (Selection, Given)):
             raise ValueError(f"selection must be KORS, Uniform, ALD or Given, got {selection!r}")
         budget = None if self.budget is None else check_int(self.budget, "budget")
         self.keeps_past()

@@ -8,17 +8,16 @@ with odds c_1 : c_2, a product adds a frequency of each (the density of a produc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import singledispatch
 from math import comb, sqrt
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammainc, gammaln, xlogy
 
 from ovk.base import Array, State, check_int, dense_inputs, positive
 from ovk.features.stream_features import FeaturePlan, StreamFeatures
-from ovk.kernels import Gaussian, Polynomial, Product, ScalarKernel, Scaled, Sum
+from ovk.kernels import Gaussian, Laplacian, Polynomial, Product, ScalarKernel, Scaled, Stationary, Sum
 from ovk.ovkernels import (
     CurlFree,
     Diagonal,
@@ -49,7 +48,6 @@ class FourierMap(StreamFeatures, kind="Fourier"):
 
     @classmethod
     def from_kernel(cls, kernel: ScalarKernel, n: int, p: int, rng: Any = None) -> Self:
-        """Draw n frequencies for inputs (., p)."""
         n, p = check_int(n, "n"), check_int(p, "p")
         mass, frequencies = draw_frequencies(kernel, n, p, np.random.default_rng(rng))
         return cls(kernel, frequencies, mass)
@@ -66,18 +64,13 @@ class FourierMap(StreamFeatures, kind="Fourier"):
 def waves(X: Array, frequencies: Array) -> Array:
     """[cos(X W'), sin(X W')], (N, 2 n)."""
     if X.ndim != 2 or X.shape[1] != frequencies.shape[1]:
-        raise ValueError(f"this map is for inputs (n, {frequencies.shape[1]}), got an array of shape {X.shape}")
+        raise ValueError(f"X must have shape (n, {frequencies.shape[1]}), got {X.shape}")
     n = len(frequencies)
     out = np.empty((len(X), 2 * n))
     phases = X @ frequencies.T
     np.cos(phases, out=out[:, :n])
     np.sin(phases, out=out[:, n:])
     return out
-
-
-@runtime_checkable
-class _Spectral(Protocol):
-    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array: ...
 
 
 def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> tuple[float, Array]:
@@ -92,11 +85,11 @@ def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> t
             return a * b, left + right
         chosen = rng.random((n, 1)) * (a + b) < a
         return a + b, np.where(chosen, left, right)
-    if isinstance(kernel, _Spectral):
+    if isinstance(kernel, Stationary | Laplacian):
         return 1.0, kernel.sample_frequencies(n, p, rng)
     raise ValueError(
-        f"Fourier features are for stationary kernels (Gaussian, Matern, Laplacian, RationalQuadratic, their sums, "
-        f"products and multiples), got {kernel!r}: use Nystrom features for others"
+        "Fourier features support Gaussian, Matern, Laplacian and RationalQuadratic kernels, their sums, products and "
+        f"multiples, got {kernel!r}: use Nystrom features"
     )
 
 
@@ -136,8 +129,6 @@ class LinearFourierMap(FourierMap, kind="linear and Fourier"):
 
 @dataclass(frozen=True)
 class FourierTerm(State):
-    """The waves of one term of a kernel."""
-
     kernel: OperatorKernel
     frequencies: Array  # (n, q)
     factors: Array  # (n, d, r) amplitudes B(w_j), or (1, d, r) if they do not depend on the frequency
@@ -176,7 +167,7 @@ class OperatorFourierMap(StreamFeatures, kind="operator-valued Fourier"):
         terms = _terms(K, check_int(n, "n"), check_int(p, "p"), np.random.default_rng(rng))
         found = {term.factors.shape[1] for term in terms}
         if len(found) > 1:
-            raise ValueError(f"kernels that are combined must have the same number of outputs, got {sorted(found)}")
+            raise ValueError(f"combined kernels must have the same number of outputs, got {sorted(found)}")
         return cls(K, tuple(terms))
 
     @property
@@ -195,8 +186,8 @@ class OperatorFourierMap(StreamFeatures, kind="operator-valued Fourier"):
 @singledispatch
 def _terms(K: OperatorKernel, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]:
     raise ValueError(
-        f"operator-valued Fourier features are for separable, diagonal, transformable, curl-free and divergence-free "
-        f"kernels, their sums and multiples, got {type(K).__name__}: use Nystrom features for others"
+        "operator-valued Fourier features support separable, diagonal, transformable, curl-free and divergence-free "
+        f"kernels, their sums and multiples, got {type(K).__name__}: use Nystrom features"
     )
 
 
@@ -258,10 +249,7 @@ def _(K: Hadamard, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm
     for one in _terms(K.left, n, p, rng):
         for other in _terms(K.right, n, p, rng):
             if isinstance(one.kernel, Transformable) or isinstance(other.kernel, Transformable):
-                raise ValueError(
-                    "Fourier features of an entrywise product with a transformable kernel are not available: its "
-                    "outputs see different inputs; use Nystrom features"
-                )
+                raise ValueError("Fourier features do not support entrywise products with a Transformable kernel")
             # (B_1 B_1') o (B_2 B_2'): every column of one times every column of the other.
             factors = one.factors[:, :, :, None] * other.factors[:, :, None, :]
             shape = (*factors.shape[:2], -1)
@@ -308,30 +296,14 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
     those at each, which `residual` knows in closed form: the map is good while |u|^2 is well below the degree, and
     the centre belongs in the middle of the inputs.
 
-    Attributes
-    ----------
-    kernel : Gaussian kernel, or a multiple of one
-    degree : int >= 0
-        r; there are (p + r)! / (p! r!) features, in order of their degree.
-    centre : (p,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.features import TaylorMap
-    >>> from ovk.kernels import Gaussian
-    >>> X = np.array([[0.0, 0.5], [0.3, -0.2]])
-    >>> features = TaylorMap.from_kernel(Gaussian(1.0), degree=8, centre=np.zeros(2))
-    >>> phi = features.transform(X)
-    >>> phi.shape, bool(np.abs(phi @ phi.T - Gaussian(1.0)(X)).max() < 1e-8)
-    ((2, 45), True)
+    There are (p + degree)! / (p! degree!) features, in order of their degree.
     """
 
     per = 1
 
-    kernel: ScalarKernel
+    kernel: ScalarKernel  # Gaussian, or a multiple of one
     degree: int
-    centre: Any
+    centre: Any  # (p,)
 
     @classmethod
     def from_kernel(cls, kernel: ScalarKernel, degree: int, centre: Any) -> Self:
@@ -339,44 +311,27 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
         r = check_int(degree, "degree", least=0)
         point = np.array(centre, dtype=np.float64)
         if point.ndim != 1 or point.size == 0 or not np.isfinite(point).all():
-            raise ValueError(f"centre must hold a finite number for each input, got {centre!r}")
+            raise ValueError(f"centre must be a finite vector, got {centre!r}")
         gaussian, _ = _gaussian(kernel)
         gaussian.scale(len(point))
         count = comb(len(point) + r, r)
         if count > MAX_TAYLOR_FEATURES:
-            raise ValueError(
-                f"degree={r} makes {count:,} Taylor features of {len(point)} inputs, at most {MAX_TAYLOR_FEATURES:,} "
-                "are allowed: lower degree, or use Nystrom features"
-            )
+            allowed = f"at most {MAX_TAYLOR_FEATURES:,} Taylor features are supported"
+            raise ValueError(f"{allowed}, got {count:,} of {len(point)} inputs with degree={r}: lower the degree")
         return cls(kernel, r, point)
 
     @property
     def m(self) -> int:
-        """Number of features."""
         return comb(len(self.centre) + self.degree, self.degree)
 
-    @cached_property
-    def exponents(self) -> npt.NDArray[np.int64]:
-        """(m, p) multi-indices of the features."""
-        found = np.zeros((1, 0), dtype=np.int64)
-        for _ in self.centre:
-            found = np.concatenate(
-                [
-                    np.column_stack([found[rows], np.full(len(rows), k, dtype=np.int64)])
-                    for k, rows in self._extensions(found.sum(axis=1))
-                ]
-            )
-        ordered: npt.NDArray[np.int64] = found[np.argsort(found.sum(axis=1), kind="stable")]
-        return ordered
-
     def transform(self, X: Any) -> Array:
-        """Features, (n, m)."""
         u, factor = self._units(X)
         # One input after the other: a product of the first j inputs is shared by all features that begin with it.
         phi, degrees = np.full((1, len(u)), np.sqrt(factor)), np.zeros(1, dtype=np.int64)
         for column in u.T:
             psi = _powers(column, self.degree)
-            steps = self._extensions(degrees)
+            # For each power k of this input, the products so far that it may join.
+            steps = [(k, np.flatnonzero(degrees + k <= self.degree)) for k in range(self.degree + 1)]
             phi = np.concatenate([phi[rows] * psi[k] for k, rows in steps])
             degrees = np.concatenate([degrees[rows] + k for k, rows in steps])
         return np.ascontiguousarray(phi[np.argsort(degrees, kind="stable")].T)
@@ -393,13 +348,9 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
         """u, (n, p), and the factor before the Gaussian."""
         X = dense_inputs(X, "TaylorMap")
         if X.ndim != 2 or X.shape[1] != len(self.centre):
-            raise ValueError(f"this TaylorMap is for inputs (n, {len(self.centre)}), got an array of shape {X.shape}")
+            raise ValueError(f"X must have shape (n, {len(self.centre)}), got {X.shape}")
         gaussian, factor = _gaussian(self.kernel)
         return (X - self.centre) / gaussian.scale(X.shape[1]), factor
-
-    def _extensions(self, degrees: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
-        """For each power k of the next input, the products so far that it may join."""
-        return [(k, np.flatnonzero(degrees + k <= self.degree)) for k in range(self.degree + 1)]
 
 
 def _powers(t: Array, r: int) -> Array:
@@ -416,13 +367,9 @@ def _gaussian(kernel: ScalarKernel) -> tuple[Gaussian, float]:
     (factor, only), *others = kernel.summands()
     if others or not isinstance(only, Gaussian):
         raise ValueError(
-            f"Taylor features are for the Gaussian kernel or a multiple of it, got {kernel!r}: use Nystrom features "
-            "for any kernel, or Fourier features for stationary ones"
+            f"Taylor features support multiples of the Gaussian kernel, got {kernel!r}: use Nystrom features"
         )
     return only, factor
-
-
-# Which features a learner is to use.
 
 
 @dataclass(eq=False, repr=False)
@@ -451,7 +398,7 @@ class Taylor(FeaturePlan):
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         centre = np.zeros(p) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
         if centre.shape != (p,):
-            raise ValueError(f"centre must have an entry for each of the {p} inputs, got shape {centre.shape}")
+            raise ValueError(f"centre must have shape ({p},), got {centre.shape}")
         return TaylorMap.from_kernel(_scalar(kernel, "Taylor"), self.degree, centre)
 
 
@@ -545,5 +492,5 @@ def _scalar(kernel: OperatorKernel, name: str) -> Any:
     if isinstance(kernel, Separable):
         return kernel.scalar
     raise ValueError(
-        f"{name} features are for a scalar kernel or a product k * T, got {kernel!r}: use Nystrom or OperatorFourier"
+        f"{name} features support scalar kernels and products k * T, got {kernel!r}: use Nystrom or OperatorFourier"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +29,7 @@ class NystromMap(State):
 
     @classmethod
     def from_points(cls, kernel: ScalarKernel, points: Any) -> Self:
-        """The map of a dictionary; points that depend on the others (such as duplicates) are left out."""
+        """The map without points that depend on the others, such as duplicates."""
         keep, L = independent(kernel(points))
         return cls(kernel, points[keep], L)
 
@@ -53,7 +53,6 @@ class OperatorNystromMap(State):
 
     @classmethod
     def from_points(cls, kernel: OperatorKernel, points: Any) -> Self:
-        """The map of a dictionary; dependent pairs are left out."""
         keep, L = independent(kernel.gram(points).dense())
         return cls(kernel, points, keep, L)
 
@@ -77,9 +76,7 @@ def independent(gram: Array) -> tuple[Array, Array]:
     """Rows of a gram that are linearly independent (to `DEPENDENT_PIVOT`), ascending, and their Cholesky factor."""
     largest = float(np.diagonal(gram).max(initial=0.0))
     if not np.isfinite(gram).all():
-        raise SingularSystem(
-            "the kernel has values at the landmarks that are not finite: scale X, or check the kernel's parameters"
-        )
+        raise SingularSystem("the kernel is not finite at the landmarks: scale X, or check the kernel's parameters")
     if largest <= 0:
         raise ValueError("the kernel is zero at every landmark: choose other landmarks or another kernel")
     _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=DEPENDENT_PIVOT * largest, lower=1)
@@ -130,41 +127,28 @@ class RPCholesky(Parameters):
         if len(rows) > ROWS_PER_LANDMARK * size:
             rows = np.sort(rng.choice(len(rows), ROWS_PER_LANDMARK * size, replace=False))
         some = X[rows]
-        k = _ScalarPart(kernel)
-        found = random_pivots(lambda i, j: k(some[i], some[j]), k.diag(some), min(size, len(rows)), rng, tol)
+        separable = kernel.as_separable() if isinstance(kernel, OperatorKernel) else None
+        k = kernel if separable is None else separable.scalar
+        if isinstance(k, ScalarKernel):
+            diagonal = k.diag(some)
+        else:
+            blocks = kernel.diagonal_blocks(some)
+            k, diagonal = partial(_trace_kernel, kernel), np.einsum("iqq->i", blocks) / blocks.shape[1]
+        found = random_pivots(lambda i, j: k(some[i], some[j]), diagonal, min(size, len(rows)), rng, tol)
         chosen = some[np.sort(found.pivots)]
         return chosen if sparse.issparse(chosen) else np.array(chosen, dtype=np.float64)
 
 
-class _ScalarPart:
-    """A scalar kernel, the one of k T, or tr K(x, z) / d of any other."""
-
-    def __init__(self, kernel: ScalarKernel | OperatorKernel) -> None:
-        self._kernel: Any = kernel
-        if isinstance(kernel, OperatorKernel):
-            separable = kernel.as_separable()
-            self._kernel = kernel if separable is None else separable.scalar
-
-    def __call__(self, X: Any, Z: Any) -> Array:
-        if isinstance(self._kernel, ScalarKernel):
-            return self._kernel(X, Z)
-        gram = self._kernel.gram(X, Z)
-        terms = gram.terms()
-        if terms is not None:
-            total = sum(float(T.eigh().values.sum()) * G for G, T in terms)
-            return np.asarray(total / gram.output_dim)
-        blocks = gram.dense().reshape(X.shape[0], gram.output_dim, Z.shape[0], gram.output_dim)
-        return np.asarray(np.einsum("iqjq->ij", blocks) / gram.output_dim)
-
-    def diag(self, X: Any) -> Array:
-        if isinstance(self._kernel, ScalarKernel):
-            return self._kernel.diag(X)
-        blocks = self._kernel.diagonal_blocks(X)
-        return np.asarray(np.einsum("iqq->i", blocks) / blocks.shape[1])
+def _trace_kernel(kernel: OperatorKernel, X: Any, Z: Any) -> Array:
+    """tr K(x, z) / d, (n, m)."""
+    gram = kernel.gram(X, Z)
+    d, terms = gram.output_dim, gram.terms()
+    if terms is not None:
+        return np.asarray(sum(float(T.eigh().values.sum()) * G for G, T in terms) / d)
+    return np.asarray(np.einsum("iqjq->ij", gram.dense().reshape(X.shape[0], d, Z.shape[0], d)) / d)
 
 
 def as_rpcholesky(landmarks: Any) -> RPCholesky | None:
-    """The selection that a user means by `landmarks`; None if it is something else."""
     if isinstance(landmarks, str) and landmarks == "rpcholesky":
         return RPCholesky()
     return landmarks if isinstance(landmarks, RPCholesky) else None

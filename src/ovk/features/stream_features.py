@@ -40,7 +40,6 @@ class StreamFeatures(State, ABC):
         yield slice(0, len(X)), self.transform(X)
 
     def same(self, other: Any) -> bool:
-        """Whether both give the same features."""
         return equal(self, other)
 
 

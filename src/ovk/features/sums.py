@@ -105,7 +105,6 @@ class RidgeFactor(State):
         return whitened_rows(self.L, Phi) if self.values is None else (Phi @ self.L.T) / self.values
 
     def whiten_row(self, phi: Array) -> Array:
-        """The same for a single row, (m,)."""
         return forward_row(self.L, phi) if self.values is None else (self.L @ phi) / self.values
 
     def whiten_columns(self, B: Array) -> Array:
@@ -223,7 +222,7 @@ class MergeTree(Generic[Item]):
 
     def result(self) -> Item:
         if not self._held:
-            raise ValueError("there is nothing to merge: add at least one item")
+            raise ValueError("merging requires at least one item, got none")
         _, result = self._held.pop()
         while self._held:
             result = self._merge(self._held.pop()[1], result)

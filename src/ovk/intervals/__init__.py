@@ -1,4 +1,4 @@
-"""Prediction intervals from left-out functions: for each output, for all outputs at once, for whole curves."""
+"""Prediction intervals from leave-one-out residuals: for each output, for all outputs, for whole curves."""
 
 from ovk.intervals.jackknife_intervals import fold_numbers, jackknife, jackknife_plus
 from ovk.intervals.regions import Regions, concatenate, conformal_rank, masses, rows_needed, shrunk, upper_quantile

@@ -1,7 +1,7 @@
-"""The normalised jackknife: left-out residuals in units of their own standard deviations.
+"""The normalised jackknife: leave-one-out residuals divided by their standard deviations.
 
-With r_i the residual of a row that was left out, s_i its standard deviation up to a constant and s(x) that of a new
-observation, all by the left-out formulas of kernel ridge regression,
+With r_i the leave-one-out residual of row i, s_i its standard deviation up to a constant and s(x) that of a new
+observation, all from the leave-one-out formulas of kernel ridge regression,
 
     each       q_j the quantile of |r_ij| / s_ij              f_j(x) +- q_j s_j(x)
     box        q the quantile of max_j |r_ij| / (s_ij c_j)    f_j(x) +- q c_j s_j(x) for all j at once
@@ -9,10 +9,9 @@ observation, all by the left-out formulas of kernel ridge regression,
                {y : e'C^-1 e <= q^2}, e_j = (y_j - f_j(x)) / (c_j s_j(x))
 
 where c_j is the root mean square of r_ij / s_ij and C the correlation of the z, shrunk towards the identity. The score
-of a row is that with the c_j and the C of the other rows (or groups): with few rows, one that is far off would
-otherwise stretch the measure that it is judged by. A box over the points of a grid is a band around a whole curve.
-Intervals are wide where there were few data, and scale with the outputs. Nothing is assumed of the noise but that the
-scores of new rows are like those of left-out ones.
+of a row uses the c_j and the C of the other rows (or groups): with few rows, an outlier would otherwise inflate its own
+scale. A box over the points of a grid is a band around a whole curve. Intervals are wide where data are sparse, and
+scale with the outputs. The only assumption is that the scores of new rows are distributed like leave-one-out scores.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from ovk.base import Array, Indices, Mask, check_int, check_level
 from ovk.intervals.regions import Regions, masses, shrunk, upper_quantile
 from ovk.solvers import LeaveOneOut
 
-#: Relative error of predictions by rounding.
+#: Relative rounding error of predictions.
 ROUNDING = 1e-12
-#: Blocks of rows up to which each is really left out of the measure of spread, and operations that this may take.
-FEW_BLOCKS, MOST_OPERATIONS = 200, 1e10
+#: Maximum number of blocks, and of operations, for which the scale without each block is computed exactly.
+MAX_EXACT_BLOCKS, MAX_EXACT_OPERATIONS = 200, 1e10
 
 
 def jackknife(
@@ -42,20 +41,16 @@ def jackknife(
 ) -> Regions:
     """Intervals or regions at new points by the normalised jackknife.
 
-    Parameters
-    ----------
-    left_out : the regression with its rows left out; whole groups together where new points are of new groups
-    cross, prior : kernel values of the new points, in the form that `left_out` takes
-    level : coverage asked for
-    region : "each" for an interval for each output, "box" or "ellipsoid" for all outputs of a point at once
-    groups : (n,) the group of each row where new points are of new groups, else None
+    `left_out` has the leave-one-out residuals, or leave-group-out residuals with `groups` (n,) if new points belong to
+    new groups; `cross` and `prior` are kernel values of the new points in the form that it takes. `region` is "each"
+    for an interval for each output, "box" or "ellipsoid" for a joint region.
     """
     level = check_level(level)
     F, s = left_out.predict(cross), left_out.deviation(cross, prior)
     scores = left_out.residuals / np.sqrt(left_out.variances)
     if region == "each":
         if left_out.alike:
-            # Every curve has one vote, shared among its times: few curves may reach a time, and tell no quantile.
+            # Every curve has one vote, shared among its times, since a time may have too few curves for a quantile.
             c, votes = np.sqrt(left_out.scale), np.arange(len(scores)) if groups is None else groups
             z = np.abs(scores) / np.where(c > 0, c, 1.0)
             each = c * _quantile(z.ravel(), np.repeat(votes, z.shape[1]), level)
@@ -68,7 +63,7 @@ def jackknife(
     if region == "box":
         q = _quantile(_largest(scores / _others_scale(scores, left_out.block)), groups, level)
         return _around(F, q * c * s, np.full((len(F), 1), q))
-    # Outputs without any error have no spread to be measured by.
+    # Outputs without any error have the scale 0.
     z = scores / np.where(c > 0, c, 1.0)
     C = shrunk_correlation(z)
     q = _quantile(_left_out_distances(scores, z, C, left_out.block), groups, level)
@@ -77,7 +72,7 @@ def jackknife(
 
 
 def _rounding(F: Array) -> Array:
-    """Half the width below which an interval around F would miss an output that is known exactly."""
+    """Smallest half width of an interval around F, so that rounding does not exclude an exact output."""
     return np.maximum(ROUNDING * np.abs(F), 1e-150)
 
 
@@ -92,7 +87,7 @@ def _quantile(scores: Array, groups: Indices | None, level: float) -> float:
 
 
 def _others_scale(scores: Array, block: Indices) -> Array:
-    """(n, d) root mean squares of the scores (n, d) of all rows but those of the own block; 1 where they have none."""
+    """(n, d) root mean squares of the scores (n, d) of the rows of other blocks, 1 where there are none."""
     seen = ~np.isnan(scores)
     squares = np.where(seen, scores, 0.0) ** 2
 
@@ -106,9 +101,9 @@ def _others_scale(scores: Array, block: Indices) -> Array:
 
 
 def _largest(z: Array) -> Array:
-    """max_j |z_ij|, nan where nothing was seen.
+    """max_j |z_ij|, nan where all outputs are missing.
 
-    Where only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
+    If only k of the d outputs are observed, it is the quantile for d normal variables at the same tail probability.
     """
     seen = ~np.isnan(z)
     largest = np.where(seen, np.abs(z), 0.0).max(axis=1)
@@ -117,41 +112,31 @@ def _largest(z: Array) -> Array:
 
 
 def _completed(scores: Array, replaced: Array, seen: Mask) -> Array:
-    """Scores of complete rows, replacements for rows with gaps, nan for rows without anything.
-
-    Beyond the smallest number, where a score is rarer than can be told, it stays as it is.
-    """
+    """Scores of complete rows, `replaced` for rows with missing outputs unless it overflows, nan for empty rows."""
     usable = ~seen.all(axis=1) & np.isfinite(replaced)
     return np.where(seen.any(axis=1), np.where(usable, np.maximum(replaced, scores), scores), np.nan)
 
 
 def shrunk_correlation(z: Array) -> Array:
-    """Correlations (d, d) about zero of scores (n, d) of mean square 1, nan for missing, drawn to 0 when rows are few.
-
-    n / (n + d) of the moments over the rows in which both outputs were seen, made positive definite.
-    """
+    """Correlations (d, d) about zero of scores (n, d) of mean square 1, nan where missing, shrunk by n / (n + d)."""
     n, d = z.shape
     seen = ~np.isnan(z)
     known = np.where(seen, z, 0.0)
-    together = seen.T.astype(np.float64) @ seen
-    moments = np.divide(known.T @ known, together, out=np.zeros((d, d)), where=together > 0)
+    both_seen = seen.T.astype(np.float64) @ seen
+    moments = np.divide(known.T @ known, both_seen, out=np.zeros((d, d)), where=both_seen > 0)
     return shrunk(moments, n, complete=bool(seen.all()))
 
 
 def _left_out_distances(scores: Array, z: Array, C: Array, block: Indices) -> Array:
-    """sqrt(z_i'C^-1 z_i) of scores (n, d) with the c and the C of the rows of other blocks, nan where nothing was seen.
+    """sqrt(z_i'C^-1 z_i) of scores (n, d) with the c and the C of the rows of other blocks, nan for empty rows.
 
-    With many blocks one of them hardly moves c, and C without row i is C - z_i z_i' / (n + d) up to a factor near 1:
-    h / (1 - h / (n + d)) with h = z_i'C^-1 z_i. With few of them it moves both, the more so the more outputs there are,
-    since c also scales the part of C that was shrunk.
-
-    Parameters
-    ----------
-    z, C : scores in units of the c of all rows, and their shrunk correlation
+    `z` and `C` are the scores in units of the c of all rows, and their shrunk correlation. With many blocks, c hardly
+    depends on one of them, and C without row i is C - z_i z_i' / (n + d) up to a factor near 1:
+    h / (1 - h / (n + d)) with h = z_i'C^-1 z_i. With few blocks both are computed without the block.
     """
     n, d = z.shape
     count = int(block.max()) + 1
-    if count > FEW_BLOCKS or count * float(d) ** 3 > MOST_OPERATIONS:
+    if count > MAX_EXACT_BLOCKS or count * float(d) ** 3 > MAX_EXACT_OPERATIONS:
         h = _squared_distances(z, C)
         h = h / np.maximum(1.0 - h / (n + d), 1e-12)
     else:
@@ -161,11 +146,14 @@ def _left_out_distances(scores: Array, z: Array, C: Array, block: Indices) -> Ar
             own = block == number
             c = others[own][0]
             h[own] = _squared_distances(scores[own] / c, shrunk_correlation(scores[~own] / c))
-    return _as_if_complete(h, ~np.isnan(z))
+    # With only k of the d outputs observed, the chi-square quantile for d outputs at the same tail probability.
+    seen = ~np.isnan(z)
+    replaced = chi2.isf(chi2.sf(h, np.maximum(seen.sum(axis=1), 1)), d)
+    return np.sqrt(_completed(h, replaced, seen))
 
 
 def _squared_distances(z: Array, C: Array) -> Array:
-    """z_i'C^-1 z_i over the outputs that were seen, (n,)."""
+    """(n,) z_i'C^-1 z_i over the observed outputs."""
     seen = ~np.isnan(z)
     h = np.zeros(len(z))
     patterns, number = np.unique(seen, axis=0, return_inverse=True)
@@ -177,37 +165,25 @@ def _squared_distances(z: Array, C: Array) -> Array:
     return h
 
 
-def _as_if_complete(h: Array, seen: Mask) -> Array:
-    """sqrt(h_i) of squared distances (n,), nan where nothing was seen.
-
-    Where only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
-    """
-    replaced = chi2.isf(chi2.sf(h, np.maximum(seen.sum(axis=1), 1)), seen.shape[1])
-    return np.sqrt(_completed(h, replaced, seen))
-
-
-# Jackknife+ and CV+: intervals around left-out functions, with a guarantee (Barber, Candes, Ramdas, Tibshirani, 2021).
+# Jackknife+ and CV+: intervals with guaranteed coverage (Barber, Candes, Ramdas, Tibshirani, 2021).
 #
-# With e_i = |r_i| / s_i the score of a row that was left out and s_-i(x) the standard deviation without it,
+# With e_i = |r_i| / s_i the leave-one-out score of row i and s_-i(x) the standard deviation without it,
 #
 #     [ the lower quantile over i of f_-i(x) - e_i s_-i(x),   the upper one of f_-i(x) + e_i s_-i(x) ]
 #
-# holds a new output with a probability of at least 1 - 2 (1 - level) whatever the distribution, and close to `level` as
-# a rule, as long as kernel and alpha were not chosen by the same rows. Leaving out folds instead of rows makes it CV+.
+# contains a new output with a probability of at least 1 - 2 (1 - level) for any distribution, and usually close to
+# `level`, if kernel and alpha were not chosen with the same rows. CV+ leaves out folds instead of rows.
 
-#: Numbers in each array of left-out functions: 32 MiB of doubles.
-BATCH = 1 << 22
+#: Maximum size of each array of leave-one-out predictions: 32 MiB of doubles.
+MAX_BATCH_SIZE = 1 << 22
 
 
 def jackknife_plus(
     left_out: LeaveOneOut, cross: Array, prior: Array, level: float = 0.9, *, groups: Indices | None = None
 ) -> Regions:
-    """Intervals for each output at new points by jackknife+, or by CV+ where `left_out` leaves out folds.
-
-    The arguments are those of `jackknife`; `fold_numbers` makes folds.
-    """
+    """Intervals for each output at new points by jackknife+, or CV+ if `left_out` leaves out folds; see `jackknife`."""
     level = check_level(level)
-    step = max(1, BATCH // max(left_out.residuals.size, 1))
+    step = max(1, MAX_BATCH_SIZE // max(left_out.residuals.size, 1))
     starts = range(0, len(cross), step)
     parts = [_ends(left_out, cross[a : a + step], prior[a : a + step], level, groups) for a in starts]
     lower, upper = (np.concatenate(ends) for ends in zip(*parts, strict=True))
@@ -233,7 +209,7 @@ def _ends(
 
 
 def fold_numbers(n: int, folds: int, rng: np.random.Generator, groups: Indices | None = None) -> Indices:
-    """(n,) a fold for each row at random, folds of equal size; all rows of a group in one fold if there are groups."""
+    """(n,) a random fold for each row, in folds of equal size; all rows of a group are in one fold."""
     units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     count = int(units.max()) + 1
     folds = min(check_int(folds, "folds", least=2), count)

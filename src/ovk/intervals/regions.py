@@ -1,4 +1,4 @@
-"""Where outputs were said to lie, and whether they did."""
+"""Regions around predictions, and conformal quantiles."""
 
 from __future__ import annotations
 
@@ -14,17 +14,25 @@ from ovk.base import Array, Indices, State, unnamed
 
 @dataclass(frozen=True, repr=False)
 class Regions(State):
-    """A region around each prediction, made before its output was seen.
+    """Regions around predictions: an interval for each output, or a box or ellipsoid for all outputs.
 
-    Attributes
+    Parameters
     ----------
-    predictions : (n, d); a data frame, like `lower` and `upper`, where the model learned from one
-    lower, upper : (n, d) the interval of each output; of an ellipsoid the sides of the box around it. Infinite while
-        too little is known, unless outputs are bounded; nan where there was no prediction
-    radius : (n, k) what scores were compared with; k = d intervals, or one region for all outputs
-    covered : (n, k) 1 or 0: whether what was observed lay in the region; nan where nothing was observed, as at the new
-        points of a regression (`contains` tells it later)
-    scatter : the covariance (n, d, d) that shapes an ellipsoid, None for intervals and boxes
+    predictions : (n, d) array
+        Predictions; like `lower` and `upper` a data frame if the model learned from one.
+    lower, upper : (n, d) arrays
+        Ends of the interval of each output, or of the box around an ellipsoid. Infinite after too few rows, unless
+        outputs are bounded; nan without a prediction.
+    radius : (n, k) array
+        Largest score inside the region; k = d intervals, or 1 for a joint region.
+    covered : (n, k) array
+        Whether the region contains the outcome, 1 or 0; nan if unknown (see `contains`).
+    scatter : (n, d, d) array, optional
+        Covariance that shapes an ellipsoid.
+
+    See Also
+    --------
+    ACI, WithIntervals, ovk.OVKRidge
 
     Examples
     --------
@@ -32,8 +40,8 @@ class Regions(State):
     >>> from ovk.evaluation import ACI
     >>> y = np.random.default_rng(0).standard_normal((2000, 1))
     >>> regions = ACI(0.8).regions_then_learn(np.zeros((2000, 1)), y)
-    >>> bool(abs(np.mean(regions.covered) - 0.8) < 0.01), bool(np.isfinite(regions.upper[100:]).all())
-    (True, True)
+    >>> regions.covered.mean().round(2), regions.upper[-1].round(1)
+    (np.float64(0.8), array([1.5]))
     """
 
     predictions: Array
@@ -56,17 +64,17 @@ class Regions(State):
         return f"Regions({sizes}; first: {', '.join(first)})"
 
     def chosen(self, rows: Any) -> Regions:
-        """The regions of these rows, without names."""
+        """The regions of these rows, as arrays."""
         arrays = [getattr(self, one.name) for one in fields(self)]
         return Regions(*(None if array is None else unnamed(array)[rows] for array in arrays))  # type: ignore[arg-type]
 
     @property
     def width(self) -> Array:
-        """(n, d) upper less lower."""
+        """(n, d) upper minus lower."""
         return self.upper - self.lower
 
     def scaled(self, factor: Array, offset: float) -> Regions:
-        """The regions of outputs that are multiplied by `factor`, (d,) and above zero, and moved by `offset`."""
+        """The regions of the outputs times `factor` (d,) > 0 plus `offset`."""
         scatter = None if self.scatter is None else self.scatter * np.multiply.outer(factor, factor)
         radius = self.radius if self._joint else self.radius * factor
         predictions, lower, upper = (
@@ -75,7 +83,6 @@ class Regions(State):
         return Regions(predictions, lower, upper, radius, self.covered, scatter)
 
     def named(self, name: Callable[[Array], Array]) -> Regions:
-        """The same regions, with names for predictions and ends."""
         return replace(self, predictions=name(self.predictions), lower=name(self.lower), upper=name(self.upper))
 
     @property
@@ -84,7 +91,7 @@ class Regions(State):
         return self.scatter is not None or self.radius.shape[1] != self.predictions.shape[1]
 
     def contains(self, Y: Array) -> Array:
-        """(n, k) 1 where the outputs Y (n, d) lie in the region, 0 where they do not, nan where all are missing."""
+        """(n, k) 1 where the region contains the outputs Y (n, d), 0 where it does not, nan where all are missing."""
         Y = np.asarray(unnamed(Y), dtype=np.float64).reshape(self.predictions.shape)
         seen = np.isfinite(Y)
         predictions, lower, upper = unnamed((self.predictions, self.lower, self.upper))
@@ -95,14 +102,11 @@ class Regions(State):
             joint = (inside | ~seen).all(axis=1)
         else:
             joint = np.array([self._in_ellipsoid(i, Y[i] - predictions[i], seen[i]) for i in range(len(Y))])
-            joint &= ~self._beside_the_box(Y).any(axis=1)
+            joint &= ~self._outside_box(Y).any(axis=1)
         return np.where(seen.any(axis=1), joint.astype(np.float64), np.nan)[:, None]
 
-    def _beside_the_box(self, Y: Array) -> Array:
-        """(n, d) outputs outside the box around an ellipsoid, which may be cut off at bounds.
-
-        Where it is not, the two touch: rounding must not decide.
-        """
+    def _outside_box(self, Y: Array) -> Array:
+        """(n, d) outputs outside the box around an ellipsoid, which may be clipped; the slack is for rounding."""
         lower, upper = unnamed((self.lower, self.upper))
         with np.errstate(invalid="ignore", over="ignore"):
             width = upper - lower
@@ -119,33 +123,27 @@ class Regions(State):
 
 
 def concatenate(parts: Sequence[Regions]) -> Regions:
-    """The regions of several parts, one behind the other."""
-    # The form of an ellipsoid is None in all parts or in none.
+    # The scatter is None in all parts or in none.
     each = [[getattr(part, one.name) for part in parts] for one in fields(Regions)]
     return Regions(*(None if arrays[0] is None else np.concatenate(arrays) for arrays in each))  # type: ignore[arg-type]
 
 
-# The quantile that a new score stays below with a given probability, when it is exchangeable with the known ones.
-
-
 def conformal_rank(n: int, level: float) -> int:
-    """The conformal quantile of n scores is the k-th smallest, k = ceil((n + 1) level); infinite where k > n."""
-    # (n + 1) level may miss a whole number by rounding.
+    """The conformal quantile of n scores is the k-th smallest, k = ceil((n + 1) level); infinite if k > n."""
+    # Rounding may move (n + 1) level above a whole number.
     return ceil((n + 1) * level - 1e-9)
 
 
 def rows_needed(level: float) -> int:
-    """The least number n of scores with a finite conformal quantile, conformal_rank(n, level) <= n."""
+    """The smallest number n of scores with a finite conformal quantile, conformal_rank(n, level) <= n."""
     return ceil((level - 1e-9) / (1.0 - level))
 
 
 def masses(seen: Array, groups: Indices | None) -> Array:
-    """The probability (n,) that each known score has among those of a new one.
+    """(n,) the probability of each score in the distribution of a new one; the rest up to 1 is at infinity.
 
-    n scores and the new one share the probability equally, 1 / (n + 1) for each. Rows that come in K groups, of which
-    the new one is another, share 1 / (K + 1) within each group (Lee, Barber and Willett, 2023). What is missing from 1
-    is the new score's own, which may be anything. `seen` (n,): whether there is a score; `groups` (n,), or None when
-    every row is one of its own.
+    Each of n scores has 1 / (n + 1). If the rows form K groups and the new row is in another group, the scores of a
+    group share 1 / (K + 1) (Lee, Barber and Willett, 2023). `seen` (n,): whether there is a score; `groups` (n,).
     """
     if groups is None:
         return np.asarray(seen / (seen.sum() + 1.0))
@@ -156,26 +154,27 @@ def masses(seen: Array, groups: Indices | None) -> Array:
 
 
 def upper_quantile(values: Array, mass: Array, level: float) -> Array:
-    """The smallest of `values`, (..., n), up to which their masses (n,) reach `level`; infinite where they never do."""
+    """The smallest of `values` (..., n) at which the cumulative mass (n,) reaches `level`, infinite if none does."""
     order = np.argsort(values, axis=-1)
-    # A sum of n equal masses may miss the level by rounding.
+    # Rounding may keep a sum of n equal masses below the level.
     reached = np.cumsum(mass[order], axis=-1) >= level - 1e-12
     first = np.take_along_axis(order, reached.argmax(axis=-1)[..., None], axis=-1)
     found = np.take_along_axis(values, first, axis=-1)[..., 0]
     return np.where(reached[..., -1], found, np.inf)
 
 
-#: Smallest eigenvalue of a correlation matrix that is left as it is.
-DEFINITE = 1e-8
+#: Smallest allowed eigenvalue of a correlation matrix.
+MIN_EIGENVALUE = 1e-8
 
 
 def shrunk(C: Array, n: float, *, complete: bool = False) -> Array:
-    """Correlations C (d, d) from n rows, drawn to 0 by the factor n / (n + d), and made positive definite.
+    """Correlations C (d, d) from n rows, shrunk by the factor n / (n + d) and made positive definite.
 
-    Moments over different rows need not be positive together; `complete`: all were seen in the same rows.
+    Moments over different rows need not be positive definite; `complete`: all outputs were observed in all rows.
     """
     d = len(C)
     C = C * (n / (n + d))
     np.fill_diagonal(C, 1.0)
     smallest = 1.0 if complete else float(np.linalg.eigvalsh(C)[0])
-    return C if smallest >= DEFINITE else (C + (DEFINITE - smallest) * np.eye(d)) / (1.0 + DEFINITE - smallest)
+    added = MIN_EIGENVALUE - smallest
+    return C if added <= 0 else (C + added * np.eye(d)) / (1.0 + added)

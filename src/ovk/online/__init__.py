@@ -3,7 +3,6 @@
 from ovk.base import Diverged
 from ovk.online.experts.aggregation import BOA, MLPoly
 from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
-from ovk.online.feature_growth import add_features
 from ovk.online.first_order.movkl import OnlineMovKL
 from ovk.online.first_order.novelty import NoveltyDetector
 from ovk.online.first_order.olok import OLOK, OLOKClassifier
@@ -12,6 +11,7 @@ from ovk.online.online_operator import OnlineOperator
 from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV, PKAWVClassifier
 from ovk.online.shared.code_classifier import CodedClassifier
+from ovk.online.shared.learner import add_features
 from ovk.online.theory import (
     ErrorBound,
     Suggestion,

@@ -131,10 +131,6 @@ class OnlineOperator(StreamRegressor):
     def _refuse_weights(self) -> None:
         raise ValueError("OnlineOperator cannot take sample_weight: AutoStream, OLOK, KAWV and PKAWV can")
 
-    def _begin(self, rows: Rows, most: int | None = None) -> None:
-        self.n_outputs_ = rows.Y.shape[1]
-        super()._begin(rows, most)
-
     # Coordinates in the place of units --------------------------------------------------------------------------------
 
     def _choose_units(self, X: Array, Y: Array) -> None:
@@ -149,31 +145,23 @@ class OnlineOperator(StreamRegressor):
         return self.inputs_.coordinates(X) / self.inputs_.unit * stretch(scales, float(self.decay))
 
     def _rows_in_units(self, rows: Rows) -> Rows:
-        X = np.where(rows.valid[:, None], rows.X, 0.0)
-        return rows._replace(X=self._inputs(X), Y=coordinates_with_gaps(self.outputs_, rows.Y) / self.size_)
+        return rows._replace(X=self._inputs(rows.X), Y=coordinates_with_gaps(self.outputs_, rows.Y) / self.size_)
 
     def _outputs_of_user(self, Z: Array) -> Array:
         return self.outputs_.functions(self.size_ * Z)
 
     def _start(self, rows: Rows) -> None:
-        self.learner_ = default_learner() if self.learner is None else clone(self.learner)
+        features = Nystrom(KORS(mu=1e-3), budget=500)
+        # Ridge rather than the forecaster, whose shrinkage slows learning: operators often have no noise.
+        default = PKAWV(Linear() + Gaussian(), 1e-2, features, forecaster="ridge", random_state=0)
+        self.learner_ = default if self.learner is None else clone(self.learner)
         if "warm_up" in self.learner_.get_params(deep=False):
             # Columns scaled apart would be no functions any more; and the rows of this warm-up come all at once.
             self.learner_.set_params(warm_up=0)
 
     def _learn(self, rows: Rows) -> Array:
-        Z = np.full(rows.Y.shape, np.nan)
-        valid = rows.valid
-        if valid.any():
-            Z[valid] = self.learner_.predict_then_learn(rows.X[valid], rows.Y[valid])
-        self.n_skipped_ += int((~valid).sum())
-        return Z
-
-
-def default_learner() -> PKAWV:
-    features = Nystrom(KORS(mu=1e-3), budget=500)
-    # Ridge, not the forecaster's shrunken one: operators are often noiseless, where caution is only slow.
-    return PKAWV(Linear() + Gaussian(), 1e-2, features, forecaster="ridge", random_state=0)
+        found: Array = self.learner_.predict_then_learn(rows.X, rows.Y)
+        return found
 
 
 def coordinates_with_gaps(basis: PrincipalComponents, Y: Array) -> Array:

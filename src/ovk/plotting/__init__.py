@@ -11,7 +11,7 @@ from ovk.plotting.intervals import (
 )
 from ovk.plotting.prediction import FunctionalPredictionDisplay, PredictionDisplay, VectorFieldDisplay
 from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay
-from ovk.plotting.stream import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay, RegretDisplay, SupportDisplay
+from ovk.plotting.stream import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay, SupportDisplay
 from ovk.plotting.structure import (
     JacobianDisplay,
     NetworkDisplay,
@@ -30,14 +30,11 @@ __all__ = [
     "KernelWeightsDisplay",
     "LeaveOneOutDisplay",
     "NetworkDisplay",
-    "ObservedDisplay",
     "OutputGraphDisplay",
     "OutputStructureDisplay",
     "PredictionDisplay",
     "ProgressiveErrorDisplay",
     "RecentDisplay",
-    "RegretDisplay",
-    "RelevanceDisplay",
     "ResidualDisplay",
     "SeriesDisplay",
     "SupportDisplay",

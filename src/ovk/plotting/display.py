@@ -1,4 +1,4 @@
-"""The base of all plots: compute first, draw when asked; and what several plots draw alike."""
+"""Base class of the displays, and functions for axes and matrices that several displays share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from ovk._extras import required
 from ovk.base import Array, NamedOutputs
 
-#: Okabe and Ito's colours for what is predicted, for bands around it, and for what is set against it.
+#: Okabe and Ito's colours for predictions, for bands around them, and for contrast.
 BLUE, SKY, ORANGE = "#0072B2", "#56B4E9", "#D55E00"
 
 #: Lines that can be distinguished in greyscale and by the colour-blind.
@@ -34,14 +34,14 @@ Size = tuple[float, float]
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or a message that says what to install."""
+    """matplotlib.pyplot, or an error that names the package to install."""
     with required("plots", "plot"):
         import matplotlib.pyplot as plt
     return plt
 
 
 def check_picture(path: Path) -> None:
-    """Refuse the name of a picture that cannot be written, before anything is drawn."""
+    """Raise an error for a path to which matplotlib cannot write."""
     known = pyplot().figure().canvas.get_supported_filetypes()
     pyplot().close()
     if path.suffix.lower().lstrip(".") not in known:
@@ -51,14 +51,14 @@ def check_picture(path: Path) -> None:
 
 
 def save_picture(display: Display, path: Path) -> None:
-    """Write what a display has drawn, and forget the figure; the same numbers make the same SVG."""
+    """Write the figure of a display and close it; the SVG has no date, so equal figures have equal bytes."""
     dated = {"metadata": {"Date": None}} if path.suffix.lower() == ".svg" else {}
     display.figure_.savefig(path, dpi=150, **dated)
     pyplot().close(display.figure_)
 
 
 def plain_log_ticks(axis: Any) -> None:
-    """Numbers such as 0.02 and 0.05 at the ticks of a logarithmic axis, not 2 x 10^-2, where it spans few decades."""
+    """Tick labels such as 0.02 instead of 2 x 10^-2 on a logarithmic axis that spans less than three decades."""
     from matplotlib import ticker
 
     low, high = axis.get_view_interval()
@@ -69,22 +69,21 @@ def plain_log_ticks(axis: Any) -> None:
 
 
 def shortened(name: str, most: int = 28) -> str:
-    """A name that fits beside an axis: a long one keeps its beginning and its end."""
+    """The name, of which only the beginning and the end are shown if it is longer than `most` characters."""
     short = name if len(name) <= most else f"{name[: most // 2]}...{name[-(most - most // 2 - 3) :]}"
-    # Between two dollars matplotlib would read a formula, and may fail.
+    # matplotlib parses text between two dollars as a formula.
     return short.replace("$", r"\$")
 
 
 def date_axis(ax: Any) -> None:
-    """Few dates on the horizontal axis, and beside it what they have in common: the day or days, or the years."""
+    """A few dates on the horizontal axis, and their common day, days or years as its offset text."""
     from matplotlib import dates
 
     plain: Any = dates
     locator = plain.AutoDateLocator(minticks=3, maxticks=7)
 
     class Dates(plain.ConciseDateFormatter):
-        """matplotlib's formatter would tell the last tick's month or day of all of them."""
-
+        # The offset text of the base class describes only the last tick.
         _common = ""
 
         def format_ticks(self, values: Any) -> list[str]:
@@ -93,10 +92,10 @@ def date_axis(ax: Any) -> None:
             form = "%d %b %Y" if hours else "" if all(label.isdecimal() for label in labels) else "%Y"
             ends = [plain.num2date(value).strftime(form) for value in (*values[:1], *values[-1:])]
             self._common = " to ".join(dict.fromkeys(ends))
-            # A month is told once: 30 Apr, 01 May, 02.
+            # Each month appears once: 30 Apr, 01 May, 02.
             months = [label.split()[-1] if label[-1:].isalpha() else "" for label in ["", *labels]]
-            told = [bool(one) and one == before and not hours for before, one in pairwise(months)]
-            return [label.split()[0] if known else label for label, known in zip(labels, told, strict=True)]
+            repeated = [bool(one) and one == before and not hours for before, one in pairwise(months)]
+            return [label.split()[0] if again else label for label, again in zip(labels, repeated, strict=True)]
 
         def get_offset(self) -> str:
             return self._common
@@ -109,13 +108,10 @@ def date_axis(ax: Any) -> None:
 
 @dataclass_transform(eq_default=False)
 class Display(ABC):
-    """A plot in the manner of scikit-learn: made by a class method from an estimator, holding the numbers it shows.
+    """A plot in the style of scikit-learn. Every subclass is a dataclass whose fields are the numbers shown.
 
-    Every subclass is a dataclass, whose fields are these numbers.
-
-    Class methods take matplotlib's axes as `ax`, or `axes` where there are several, and draw on a new figure without
-    them; with `plot=False` they only compute the numbers. After `plot`, `figure_` and `ax_` are matplotlib's; call
-    `plot` again with other axes or another style.
+    Class methods compute the numbers and draw them on `ax` (`axes` for several panels) or on a new figure; with
+    `plot=False` they do not draw. After `plot`, `figure_` and `ax_` are matplotlib's objects.
     """
 
     figure_: Any
@@ -140,10 +136,7 @@ class Display(ABC):
         return ax
 
     def _panels(self, axes: Any, n: int, columns: int, margin: Size, panel: Size, **shared: bool) -> Any:
-        """(n,) axes, those given or the first n of a new figure with `columns` in a line.
-
-        A new figure is as large as its `margin` and, for each of its lines and columns, a `panel` (width, height).
-        """
+        """(n,) axes, given or on a new figure; the size is `margin` plus `panel` (width, height) times the layout."""
         if axes is None:
             lines = -(-n // columns)
             size = (margin[0] + panel[0] * columns, margin[1] + panel[1] * lines)
@@ -152,12 +145,12 @@ class Display(ABC):
                 unused.set_visible(False)
         self.axes_ = np.atleast_1d(np.asarray(axes, dtype=object)).reshape(-1)[:n]
         if len(self.axes_) < n:
-            raise ValueError(f"axes must hold one for each of the {n} panels, got {len(self.axes_)}")
+            raise ValueError(f"axes must have one for each of the {n} panels, got {len(self.axes_)}")
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         return self.axes_
 
     def _legend(self, *, above: bool, **style: Any) -> None:
-        """One legend for all panels: above them, where it hides nothing, or within the first."""
+        """One legend for all panels: above them, or in the first one."""
         entries: dict[str, Any] = {}
         for panel in self.axes_:
             entries |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
@@ -167,22 +160,20 @@ class Display(ABC):
 
 
 def own_names(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | None:
-    """Names of the outputs that were given, else those that the estimator learned; None where there are neither."""
+    """The given names of the outputs, or those of the estimator; None if there are neither."""
     if names is None and isinstance(estimator, NamedOutputs) and estimator.output_frame_ is not None:
         return estimator.output_names_
     return names
 
 
 def output_number(names: Sequence[str], output: int | str) -> int:
-    """The number of an output that is given by its name or its number."""
     number = names.index(output) if isinstance(output, str) and output in names else output
     if not isinstance(number, int) or not -len(names) <= number < len(names):
-        raise ValueError(f"an output must be a name or a number of {', '.join(names)}, got {output!r}")
+        raise ValueError(f"output must be the name or number of one of {', '.join(names)}, got {output!r}")
     return number % len(names)
 
 
 def draw_band(ax: Any, x: Any, middle: Array, half: Array, label: str) -> None:
-    """Shade what lies within `half` of the `middle`."""
     ax.fill_between(x, middle - half, middle + half, color=SKY, alpha=0.35, linewidth=0, label=label)
 
 
@@ -198,9 +189,9 @@ def draw_matrix(
     fontsize: float | None = None,
     **style: Any,
 ) -> None:
-    """An image of a matrix with names at its rows and columns, `text` in its cells and a colour `bar` of that name."""
+    """Draw a matrix with names of rows and columns, `text` in its cells, and a colour bar with the label `bar`."""
     low, high = limits
-    # Light to dark, or red to blue, which the colour-blind can distinguish; in greyscale the text of the cells does.
+    # Both colour maps suit the colour-blind.
     image = ax.imshow(values, vmin=low, vmax=high, cmap="RdBu" if low < 0 else "Blues", **style)
     wide = any(len(name) > 2 for name in columns)
     ax.set_xticks(
@@ -216,7 +207,7 @@ def draw_matrix(
 
 
 def time_axis(ax: Any, times: Any, otherwise: str) -> None:
-    """Dates, or numbers under the name "time", along the axis; `otherwise` is its name where no times are known."""
+    """Format the axis for dates or numbers; its label is `otherwise` if there are no times."""
     if times is not None and times.dtype.kind == "M":
         date_axis(ax)
     else:
@@ -224,7 +215,7 @@ def time_axis(ax: Any, times: Any, otherwise: str) -> None:
 
 
 def row_axis(ax: Any, rows: Any) -> None:
-    """Numbers of rows along the axis, on a logarithmic scale where they span more than a factor of ten."""
+    """Format the axis for numbers of rows, logarithmic if they span more than a factor of ten."""
     if len(rows) and rows[-1] > 10 * max(int(rows[0]), 1):
         ax.set_xscale("log")
         ax.xaxis.set_minor_formatter("")

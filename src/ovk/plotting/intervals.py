@@ -1,4 +1,4 @@
-"""Predictions beside outcomes, their errors, and the coverage and width of their intervals."""
+"""Predictions and outcomes, their errors, and the coverage and width of their intervals."""
 
 from __future__ import annotations
 
@@ -9,26 +9,37 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.base import Array, as_dates, check_int, unnamed
-from ovk.evaluation import LEVEL, IntervalResult, ProgressiveResult, RecentErrors, stretch
+from ovk.evaluation import LEVEL, IntervalResult, ProgressiveResult, RecentErrors, ratio, row_slice
 from ovk.intervals import Regions
 from ovk.plotting.display import BLUE, LINES, SKY, Display, draw_band, output_number, own_names, shortened, time_axis
 
-#: Rows that are drawn.
+#: Default number of rows drawn.
 ROWS = 150
 
 
 class RecentDisplay(Display):
-    """Outcomes of the last rows, or of any others, as dots, predictions as a line, their intervals as a band.
+    """Recent rows of one output: outcomes as dots, predictions as a line, intervals as a band.
 
     Parameters
     ----------
-    outcomes, predictions : (m,)
-    half : (m,) half widths of the intervals, each made before its outcome was seen
-    name : of the output
-    level : coverage of the intervals
-    times : (m,) when the rows were, dates or numbers; None shows `positions`
-    positions : (m,) numbers of the rows; by default rows before the end
-    middle : (m,) middles of the intervals, where these are not the predictions, as with bounds; default None
+    outcomes, predictions : (m,) arrays
+        Values of the output.
+    half : (m,) array
+        Half widths of the intervals.
+    name : str
+        Name of the output.
+    level : float
+        Level of the intervals.
+    times : (m,) array of dates or numbers, optional
+        Times of the rows; default `positions`.
+    positions : (m,) array, optional
+        Numbers of the rows; default rows before the end.
+    middle : (m,) array, optional
+        Centres of the intervals, if they differ from the predictions, as with bounds.
+
+    See Also
+    --------
+    IntervalDisplay, CalibrationDisplay, ovk.evaluation.RecentErrors
 
     Examples
     --------
@@ -62,27 +73,31 @@ class RecentDisplay(Display):
         ax: Any = None,
         plot: bool = True,
     ) -> Self:
-        """One output of some rows of a stream, with the intervals around its predictions.
-
-        If `progressive` was given the times of the rows (`time`), these are on the axis.
+        """One output of some rows of a progressive evaluation, against their times if `progressive` had them.
 
         Parameters
         ----------
-        result : what ``progressive(..., intervals=0.9, keep="all")`` returned
-        output : its number or its name
-        rows : how many of the last rows; or a slice of the rows, such as ``slice(3000, 3500)``, whose ends may be dates
-            if `progressive` was given `time`: ``slice("2007-01-01", "2007-01-07")``
-        Y : (n, d) or (n,) the outputs of the stream, where `result` did not keep them
+        result : ProgressiveResult
+            The result of ``progressive(..., intervals=0.9, keep="all")``.
+        output : int or str
+            Number or name of the output.
+        rows : int or slice
+            The number of last rows; or a slice of rows, such as ``slice(3000, 3500)``, whose ends may be dates if
+            `progressive` was called with `time`: ``slice("2007-01-01", "2007-01-07")``.
+        Y : (n, d) or (n,) array, optional
+            The outputs of the stream, if `result` did not keep them.
+        ax, plot
+            Axes to draw on, and whether to draw.
         """
         found = result.intervals
         if found is None or found.regions is None:
-            raise ValueError("the result holds no intervals: run progressive with intervals=0.9 and keep='all'")
+            raise ValueError("the result has no stored intervals: run progressive with intervals=0.9 and keep='all'")
         if Y is None and result.targets is None:
-            raise ValueError("the result did not keep the outputs: run progressive with keep='all', or pass them as Y")
+            raise ValueError("the result has no stored outputs: run progressive with keep='all', or pass them as Y")
         q = output_number(result.outputs, output)
         outcomes = np.asarray(result.targets if Y is None else unnamed(Y), dtype=np.float64)
         outcomes = outcomes.reshape(found.regions.predictions.shape)
-        where = stretch(rows, len(outcomes), result.times)
+        where = row_slice(rows, len(outcomes), result.times)
         regions = found.regions
         y, f, low, high = (A[where, q] for A in (outcomes, regions.predictions, regions.lower, regions.upper))
         with np.errstate(invalid="ignore"):
@@ -102,7 +117,7 @@ class RecentDisplay(Display):
         ax: Any = None,
         plot: bool = True,
     ) -> Self:
-        """One output of the last `rows` rows, with the intervals that are kept with them."""
+        """One output of the last `rows` rows, with their intervals."""
         rows = check_int(rows, "rows")
         Y, F, half = (A[-rows:, output] for A in (recent.Y, recent.F, recent.half))
         times = None if recent.instants is None else as_dates(recent.instants[-rows:])
@@ -125,26 +140,7 @@ class RecentDisplay(Display):
 
 
 class ObservedDisplay(Display):
-    """Outcomes of rows that were not learned against their predictions: on the diagonal both agree.
-
-    Parameters
-    ----------
-    outcomes, predictions : (m,)
-    half : half width of the interval around a prediction, infinite where it is not known
-    name : of the output
-    level : coverage of the interval
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.evaluation import RecentErrors
-    >>> from ovk.plotting import ObservedDisplay
-    >>> recent = RecentErrors.empty(1)
-    >>> _ = recent.update(np.zeros((300, 1)), np.ones((300, 1)))
-    >>> display = ObservedDisplay.from_recent(recent, 0, plot=False)
-    >>> len(display.outcomes), display.half
-    (300, 1.0)
-    """
+    """Outcomes (m,) against predictions (m,), with the interval of half width `half`, which may be infinite."""
 
     outcomes: Array
     predictions: Array
@@ -156,7 +152,7 @@ class ObservedDisplay(Display):
     def from_recent(
         cls, recent: RecentErrors, output: int, *, name: str | None = None, ax: Any = None, plot: bool = True
     ) -> Self:
-        """One output of all rows that are remembered, with the interval that new rows get."""
+        """One output of all stored rows, with the interval of new rows."""
         half = float(recent.widths(recent.level)[output])
         return cls(recent.Y[:, output], recent.F[:, output], half, name or f"y{output}", recent.level)._drawn(ax, plot)
 
@@ -177,30 +173,38 @@ class ObservedDisplay(Display):
         return self
 
 
-#: Most outputs whose coverage is drawn, one with each marker.
+#: Markers of the outputs; further outputs are not drawn.
 MARKERS = "osD^vP*X"
 
 
 class CalibrationDisplay(Display):
-    """Share of outcomes inside intervals of a level, against the level: on the diagonal both agree.
+    """Coverage of intervals against their level; calibrated intervals lie on the diagonal.
 
     Parameters
     ----------
-    levels : (k,) levels of the intervals
-    coverage : (k, d) share of outcomes inside them
-    names : names of the outputs
-    tested : (k, d) how many outcomes that is the share of, for bars of two standard errors; None leaves them out
+    levels : (k,) array
+        Levels of the intervals.
+    coverage : (k, d) array
+        Share of outcomes inside the intervals of each output.
+    names : sequence of str
+        Names of the outputs.
+    tested : (k, d) array, optional
+        Number of outcomes, for error bars of two standard errors.
+
+    See Also
+    --------
+    ResidualDisplay, RecentDisplay, ovk.evaluation.RecentErrors
 
     Examples
     --------
     >>> import numpy as np
     >>> from ovk.evaluation import RecentErrors
     >>> from ovk.plotting import CalibrationDisplay
-    >>> recent = RecentErrors.empty(2)
-    >>> for _ in range(3):
-    ...     _ = recent.update(np.zeros((50, 2)), np.random.default_rng(0).standard_normal((50, 2)))
-    >>> CalibrationDisplay.from_recent(recent, plot=False).coverage.shape
-    (4, 2)
+    >>> recent = RecentErrors.empty(1)
+    >>> _ = recent.update(np.zeros((2000, 1)), np.random.default_rng(0).standard_normal((2000, 1)))
+    >>> display = CalibrationDisplay.from_recent(recent, plot=False)
+    >>> display.levels, display.coverage[:, 0].round(1)
+    (array([0.5 , 0.8 , 0.9 , 0.95]), array([0.5, 0.8, 0.9, 0.9]))
     """
 
     levels: Array
@@ -212,7 +216,7 @@ class CalibrationDisplay(Display):
     def from_recent(
         cls, recent: RecentErrors, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
     ) -> Self:
-        """The intervals of a stream, tested as it went."""
+        """The coverage of the intervals of a stream."""
         d = recent.Y.shape[1]
         return cls(recent.levels, recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)._drawn(ax, plot)
 
@@ -225,9 +229,9 @@ class CalibrationDisplay(Display):
             ax.plot(self.levels, self.coverage[:, q], **style, label=shortened(name))
             if self.tested is not None:
                 error = 2 * np.sqrt(self.levels * (1 - self.levels) / np.maximum(self.tested[:, q], 1))
-                # Bars of several outputs stand side by side.
-                beside = self.levels + 0.006 * (q - (min(len(self.names), len(MARKERS)) - 1) / 2)
-                ax.errorbar(beside, self.coverage[:, q], error, fmt="none", ecolor=style["color"], elinewidth=1)
+                # Separate the error bars of several outputs.
+                shifted = self.levels + 0.006 * (q - (min(len(self.names), len(MARKERS)) - 1) / 2)
+                ax.errorbar(shifted, self.coverage[:, q], error, fmt="none", ecolor=style["color"], elinewidth=1)
                 lowest = np.fmin(lowest, np.nanmin(self.coverage[:, q] - error, initial=lowest))
         ax.set_xlim(0.4, 1.0)
         ax.set_ylim(max(float(lowest) - 0.02, -0.02), 1.01)
@@ -239,12 +243,18 @@ class CalibrationDisplay(Display):
 
 
 class ResidualDisplay(Display):
-    """Errors of the last predictions in standard deviations of the outcome: median, quartiles and tails.
+    """Box plots of recent errors, in standard deviations of the outcomes.
 
     Parameters
     ----------
-    residuals : a (m,) array for each output, without gaps
-    names : names of the outputs
+    residuals : list of arrays (m,)
+        Errors of each output, without missing values.
+    names : sequence of str
+        Names of the outputs.
+
+    See Also
+    --------
+    CalibrationDisplay, RecentDisplay, ovk.evaluation.RecentErrors
 
     Examples
     --------
@@ -264,7 +274,7 @@ class ResidualDisplay(Display):
     def from_recent(
         cls, recent: RecentErrors, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
     ) -> Self:
-        """The errors that a stream remembers."""
+        """The stored errors of a stream."""
         residuals = []
         for y, f in zip(recent.Y.T, recent.F.T, strict=True):
             known = np.isfinite(y) & np.isfinite(f)
@@ -288,27 +298,38 @@ class ResidualDisplay(Display):
         return self
 
 
-#: Most outputs with lines of their own; of more, the mean is shown with the range of all.
+#: Maximum number of outputs drawn as separate lines; more are drawn as their mean and range.
 MAX_LINES = 5
-#: Rows between the checkpoints that are used when nothing else was kept.
+#: Minimum number of rows between checkpoints for a mean.
 MIN_ROWS = 50
 
 
 class IntervalDisplay(Display):
-    """How often intervals held the output, and how wide they were, over a moving window of rows.
+    """Coverage and width of intervals over a moving window of rows.
 
-    Widths of several outputs are divided by the median width of each, since their units may differ; the legend gives
-    the medians. The intervals themselves are drawn by `RecentDisplay.from_result`.
+    Widths of several outputs are divided by their medians, which the legend gives. `RecentDisplay.from_result` draws
+    the intervals.
 
     Parameters
     ----------
-    rows : (points,) rows read
-    coverage : (points, k) share of covered outputs around there
-    width : (points, d) mean width around there
-    target : the coverage that was asked for
-    names : of the outputs, d of them
-    title : what stands above the legend
-    times : (points,) when the rows were, dates or numbers; None shows numbers of rows
+    rows : (points,) array
+        Number of rows.
+    coverage : (points, k) array
+        Share of covered outputs in the window; k = d, or 1 for joint regions.
+    width : (points, d) array
+        Mean width in the window.
+    target : float
+        The required coverage.
+    names : sequence of str
+        Names of the d outputs.
+    title : str
+        Title of the legend.
+    times : (points,) array of dates or numbers, optional
+        Times of the rows; default their numbers.
+
+    See Also
+    --------
+    RecentDisplay, ovk.progressive, ovk.evaluation.IntervalResult
 
     Examples
     --------
@@ -318,8 +339,8 @@ class IntervalDisplay(Display):
     >>> X = np.random.default_rng(0).uniform(size=(1000, 2))
     >>> result = progressive(OLOK(), X, X @ [1.0, 2.0], intervals=0.9)
     >>> display = IntervalDisplay.from_result(result, window=100, plot=False)
-    >>> display.coverage.shape, display.target
-    ((901, 1), 0.9)
+    >>> display.rows[-3:], display.coverage[-3:, 0].round(1)
+    (array([ 998.,  999., 1000.]), array([0.9, 0.9, 0.9]))
     """
 
     rows: Array
@@ -334,20 +355,25 @@ class IntervalDisplay(Display):
     def from_result(
         cls, result: ProgressiveResult, *, window: int | None = None, axes: Any = None, plot: bool = True
     ) -> Self:
-        """The intervals of a progressive evaluation, along the times of the rows if `progressive` was given them.
+        """The intervals of a progressive evaluation, against the times of the rows if `progressive` had them.
 
         Parameters
         ----------
-        result : what ``progressive(..., intervals=...)`` returned
-        window : rows to average over; default a fiftieth of all, at least 100. Without kept predictions the averages
-            are over the rows between checkpoints instead
-        axes : two matplotlib axes, for coverage and width of all outputs, optional
+        result : ProgressiveResult
+            The result of ``progressive(..., intervals=...)``.
+        window : int, optional
+            Number of rows to average over; default a fiftieth of all, at least 100. If predictions were not kept, the
+            averages are over the rows between checkpoints.
+        axes : sequence of two matplotlib axes, optional
+            Axes for the coverage and width of all outputs.
+        plot : bool
+            Whether to draw.
         """
         found = result.intervals
         if found is None:
-            raise ValueError("the result has no intervals: run progressive with intervals=, such as intervals=0.9")
+            raise ValueError("the result has no intervals: run progressive with intervals=0.9, for example")
         if len(found.rows) == 0:
-            raise ValueError("the result holds no intervals, since its stream had no rows: there is nothing to draw")
+            raise ValueError("the result has no rows to draw")
         if found.regions is None:
             rows, coverage, width = _between_checkpoints(found)
         else:
@@ -372,16 +398,22 @@ class IntervalDisplay(Display):
         axes: Any = None,
         plot: bool = True,
     ) -> Self:
-        """The intervals of a batch regressor at new rows X whose outputs Y are known, in the order of the rows.
+        """The intervals of a batch regressor on test rows, in their order.
 
         Parameters
         ----------
-        estimator : fitted, with `predict_interval`
-        X, Y : (n, p) inputs and (n, d) or (n,) outputs that were not learned from
-        level, method, region, groups : as in `OVKRidge.predict_interval`
-        window : rows to average over; default a fiftieth of all, at least 100
-        names : of the outputs, by default those that the estimator learned
-        axes : as in `from_result`
+        estimator : estimator with `predict_interval`
+            The fitted regressor.
+        X, Y : (n, p) and (n, d) or (n,) arrays
+            Inputs and outputs of the test rows.
+        level, method, region, groups
+            As in `OVKRidge.predict_interval`.
+        window : int, optional
+            Number of rows to average over; default a fiftieth of all, at least 100.
+        names : sequence of str, optional
+            Names of the outputs; default those of the estimator.
+        axes, plot
+            As in `from_result`.
         """
         found = estimator.predict_interval(X, level, method=method, region=region, groups=groups)
         rows, coverage, width = _moving(replace(found, covered=found.contains(Y)), window)
@@ -389,13 +421,13 @@ class IntervalDisplay(Display):
         return cls(rows, coverage, width, level, labels, _title(level, method, region))._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on new axes: the coverage of each output in a panel of its own, and the widths; or on two axes given."""
+        """Draw a panel for the coverage of each output and one for the widths on a new figure, or on two given axes."""
         own = ax is None
         k = self.coverage.shape[1]
-        apart = own and 1 < k <= MAX_LINES
-        axes = self._panels(ax, k + 1 if apart else 2, 1, (0.0, 0.4), (7.0, 1.7 if apart else 2.3), sharex=True)
+        separate = own and 1 < k <= MAX_LINES
+        axes = self._panels(ax, k + 1 if separate else 2, 1, (0.0, 0.4), (7.0, 1.7 if separate else 2.3), sharex=True)
         *tops, bottom = axes
-        asked = {"color": "0.35", "linewidth": 1.2, "linestyle": (0, (1, 1))}
+        target = {"color": "0.35", "linewidth": 1.2, "linestyle": (0, (1, 1))}
         known = [column[np.isfinite(column)] for column in self.width.T]
         medians = np.array([np.median(column) if len(column) else np.nan for column in known])
         relative = len(medians) > 1
@@ -403,14 +435,14 @@ class IntervalDisplay(Display):
         names = [f"{name} (median width {size})" for name, size in zip(self.names, written, strict=True)]
         low = float(np.nanmin(self.coverage, initial=self.target))
         for q, top in enumerate(tops):
-            top.axhline(self.target, **asked, label=f"asked for: {self.target:g}")
-            self._lines(top, self.coverage, names, only=q if apart else None)
+            top.axhline(self.target, **target, label=f"target: {self.target:g}")
+            self._lines(top, self.coverage, names, only=q if separate else None)
             top.set_ylim(max(0.0, min(low, 2 * self.target - 1) - 0.02), 1.02)
-            top.set_ylabel(f"coverage of\n{shortened(self.names[q], 18)}" if apart else "coverage")
+            top.set_ylabel(f"coverage of\n{shortened(self.names[q], 18)}" if separate else "coverage")
         self._lines(bottom, self.width / np.where(medians > 0, medians, 1.0) if relative else self.width, names)
-        # Widths that hardly change would otherwise lie on the upper edge.
+        # Keep nearly constant widths off the upper edge.
         bottom.set_ylim(0.0, 1.05 * bottom.dataLim.y1 if bottom.dataLim.y1 > 0 else None)
-        bottom.set_ylabel("width over\nits median" if relative else "width")
+        bottom.set_ylabel("width /\nmedian width" if relative else "width")
         for panel in axes:
             if self.times is None or self.times.dtype.kind != "M":
                 panel.xaxis.set_major_formatter("{x:,.0f}")
@@ -424,13 +456,13 @@ class IntervalDisplay(Display):
 
     @property
     def _along(self) -> Any:
-        """(points,) what is on the horizontal axis."""
+        """(points,) values on the horizontal axis."""
         return self.rows if self.times is None else self.times
 
     def _lines(self, panel: Any, curves: Array, names: Sequence[str], only: int | None = None) -> None:
         k = curves.shape[1]
         if k > MAX_LINES:
-            # The first rows have no widths at all.
+            # The first rows have no finite widths.
             known = np.isfinite(curves).any(axis=1)
             rows, curves = self._along[known], curves[known]
             low, high = np.nanmin(curves, axis=1), np.nanmax(curves, axis=1)
@@ -439,7 +471,7 @@ class IntervalDisplay(Display):
             return
         joint = k == 1 and len(names) > 1
         for q in range(k) if only is None else [only]:
-            label = "all outputs at once" if joint else names[q]
+            label = "all outputs" if joint else names[q]
             style = {**LINES[q], "linewidth": 1.5 if k == 1 or only is not None else 1.0}
             panel.plot(self._along, curves[:, q], **{**style, **({"color": "0.3"} if joint else {})}, label=label)
 
@@ -449,7 +481,7 @@ def _title(level: float, method: str, region: str) -> str:
 
 
 def _moving(regions: Regions, window: int | None) -> tuple[Array, Array, Array]:
-    """Rows read, coverage and width over a moving window of them."""
+    """Number of rows, coverage and width over a moving window."""
     n = len(regions)
     size = min(n, max(100, n // 50)) if window is None else check_int(window, "window")
     if size > n:
@@ -460,31 +492,26 @@ def _moving(regions: Regions, window: int | None) -> tuple[Array, Array, Array]:
 
 
 def _moving_mean(values: Array, size: int) -> Array:
-    """(n - size + 1, k) means over `size` rows, nan left out."""
+    """(n - size + 1, k) means over `size` rows, ignoring nan."""
 
     def sums(A: Array) -> Array:
         total = np.cumsum(np.vstack([np.zeros((1, A.shape[1])), A]), axis=0)
         return np.asarray(total[size:] - total[:-size])
 
     seen = np.isfinite(values)
-    return _ratio(sums(np.where(seen, values, 0.0)), sums(seen))
-
-
-def _ratio(sums: Array, counts: Array) -> Array:
-    result: Array = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
-    return result
+    return ratio(sums(np.where(seen, values, 0.0)), sums(seen))
 
 
 def _between_checkpoints(found: IntervalResult) -> tuple[Array, Array, Array]:
     chosen, last = [], 0
     for i, row in enumerate(found.rows):
-        # Fewer rows than these say little about a share.
+        # Shares of fewer rows are unreliable.
         if row - last >= MIN_ROWS or i == len(found.rows) - 1:
             chosen.append(i)
             last = int(row)
 
     def share(sums: Array, counts: Array) -> Array:
-        return _ratio(*(np.diff(A[chosen], axis=0, prepend=0.0) for A in (sums, counts)))
+        return ratio(*(np.diff(A[chosen], axis=0, prepend=0.0) for A in (sums, counts)))
 
     rows = found.rows[chosen].astype(np.float64)
     return rows, share(found.covered, found.tested), share(found.widths, found.bounded)

@@ -1,4 +1,4 @@
-"""What a model predicts: functions of one input, curves, and vector fields in the plane."""
+"""Displays of predictions: functions of one input, curves, and vector fields in the plane."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from ovk.base import Array, check_int, unnamed
 from ovk.curves import Grid, ProductGrid
 from ovk.plotting.display import BLUE, ORANGE, Display, draw_band, own_names
 
-#: What there is to see of a model of several inputs.
-OTHERS = (
-    "for predictions against outcomes use sklearn.metrics.PredictionErrorDisplay.from_predictions(Y[:, 0], "
-    "model.predict(X)[:, 0]), for intervals ovk.plotting.IntervalDisplay.from_estimator(model, X, Y)"
-)
-
 
 class PredictionDisplay(Display):
-    """Each output against a single input: prediction, two standard deviations, and the data.
+    """Predictions of a model with one input, with two standard deviations and the data.
 
     Parameters
     ----------
-    x : (n,) inputs
-    mean, std : (n, d)
-    points : (x, Y) observed data, or None
-    names : names of the outputs, optional
+    x : (n,) array
+        Inputs.
+    mean, std : (n, d) arrays
+        Mean and standard deviation of the predictions.
+    points : tuple of arrays (x, Y), optional
+        Observed data.
+    names : sequence of str, optional
+        Names of the outputs.
+
+    See Also
+    --------
+    FunctionalPredictionDisplay, VectorFieldDisplay, IntervalDisplay
 
     Examples
     --------
@@ -36,8 +38,8 @@ class PredictionDisplay(Display):
     >>> from ovk.plotting import PredictionDisplay
     >>> X = np.linspace(0, 1, 20)[:, None]
     >>> model = OVKRidge(alpha=0.1).fit(X, np.hstack([X, X**2]))
-    >>> PredictionDisplay.from_estimator(model, plot=False).mean.shape
-    (400, 2)
+    >>> PredictionDisplay.from_estimator(model, plot=False).mean[200].round(1)
+    array([0.5, 0.2])
     """
 
     x: Array
@@ -57,13 +59,13 @@ class PredictionDisplay(Display):
         axes: Any = None,
         plot: bool = True,
     ) -> Self:
-        """The prediction over the range of the training inputs; data X, Y are drawn as dots."""
+        """The prediction over the range of the training inputs, with data X (n, 1) and Y (n, d) as dots."""
         check_is_fitted(estimator)
         if estimator.n_features_in_ != 1:
             curves = getattr(estimator, "grid_", None) is not None
+            other = "FunctionalPredictionDisplay" if curves else "IntervalDisplay or sklearn's PredictionErrorDisplay"
             raise ValueError(
-                f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}: "
-                + ("FunctionalPredictionDisplay draws the curves that it predicts" if curves else OTHERS)
+                f"PredictionDisplay requires a model with one input, got {estimator.n_features_in_}: use {other}"
             )
         support = np.asarray(estimator.X_fit_)[:, 0]
         margin = 0.05 * np.ptp(support)
@@ -75,7 +77,7 @@ class PredictionDisplay(Display):
         return cls(x, mean, std, points, own_names(estimator, names))._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw each output on its own axes, below each other."""
+        """Draw each output in its panel, one below the other."""
         d = self.mean.shape[1]
         for q, panel in enumerate(self._panels(ax, d, 1, (0.0, 1.0), (6.0, 1.7), sharex=True)):
             draw_band(panel, self.x, self.mean[:, q], 2 * self.std[:, q], "two standard deviations")
@@ -84,29 +86,40 @@ class PredictionDisplay(Display):
                 panel.plot(self.points[0], self.points[1][:, q], "k.", markersize=4, label="observed")
             panel.set_ylabel(f"output {q}" if self.names is None else self.names[q])
         self.axes_[-1].set_xlabel("input")
-        # Above the axes, where there is no data to hide.
+        # Above the data.
         self.ax_.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
         return self
 
 
-#: Points at which curves are drawn, besides those of the fitted grid.
+#: Number of points at which curves are drawn, besides those of the fitted grid.
 FINE_POINTS = 201
-#: Observed values of a curve from which on they are drawn as smaller dots.
-MANY_DOTS = 60
+#: Curves with at least this many observed values have smaller dots.
+MIN_SMALL_DOTS = 60
 
 
 class FunctionalPredictionDisplay(Display):
-    """A few curves: prediction, two standard deviations or an interval of a level, and what was observed.
+    """Predicted curves with a band of two standard deviations or an interval, and the observations.
 
     Parameters
     ----------
-    points : (m,) where the curves are drawn
-    mean : (n, m)
-    band : (n, m) lower and upper ends of a band around the mean, or None
-    label : what the band is
-    observed : (times, values), a sequence of n arrays each, what was observed of each curve and when; or None
-    names : names of the curves, optional
-    xlabel, ylabel : labels of the axes
+    points : (m,) array
+        Points of the curves.
+    mean : (n, m) array
+        Predicted curves.
+    band : tuple of (n, m) arrays, optional
+        Lower and upper ends of a band around the curves.
+    label : str
+        Label of the band.
+    observed : tuple (times, values), optional
+        Two sequences of n arrays, the observations of each curve.
+    names : sequence of str, optional
+        Names of the curves.
+    xlabel, ylabel : str
+        Labels of the axes.
+
+    See Also
+    --------
+    PredictionDisplay, ovk.FunctionalRidge, ovk.OVKRidge
 
     Examples
     --------
@@ -116,8 +129,10 @@ class FunctionalPredictionDisplay(Display):
     >>> X = np.linspace(-1, 1, 20)[:, None]
     >>> Y = np.sin(3 * np.linspace(0, 1, 30) + X)
     >>> model = FunctionalRidge(alpha=0.01).fit(X, Y)
-    >>> FunctionalPredictionDisplay.from_estimator(model, X[:3], Y[:3], grid=[0.2, 0.4], plot=False).mean.shape
-    (3, 2)
+    >>> FunctionalPredictionDisplay.from_estimator(model, X[:3], Y[:3], grid=[0.2, 0.4], plot=False).mean.round(1)
+    array([[-0.3,  0.2],
+           [-0.3,  0.3],
+           [-0.2,  0.4]])
     """
 
     points: Array
@@ -146,21 +161,31 @@ class FunctionalPredictionDisplay(Display):
         axes: Any = None,
         plot: bool = True,
     ) -> Self:
-        """Predicted curves at the first `max_curves` rows of X, and what was observed of them.
+        """Predicted curves at the first `max_curves` rows of X, and their observations.
 
         Parameters
         ----------
-        estimator : fitted, with a grid
-        X : (n, p)
-        Y : (n, d) observed curves on the fitted grid, nan in their gaps; or a tuple (times, values) of two sequences
-            with the times and values of each curve; or None
-        grid : `Grid` or points, optional
-            Where to draw the curves; by default closer together than the fitted grid, and over a whole period if it
-            has one.
-        band : draw a band, which takes many solves: two standard deviations, or with a `level`, such as 0.9, the
-            interval that `predict_interval` gives for it at each time
-        names : of the curves, optional
-        xlabel, ylabel : labels of the axes
+        estimator : estimator with `grid_`
+            The fitted model.
+        X : (n, p) array
+            Inputs.
+        Y : (n, d) array or tuple (times, values), optional
+            Observed curves on the fitted grid, nan where missing; or two sequences with the times and values of each
+            curve.
+        grid : Grid or points, optional
+            Points of the curves; default a refinement of the fitted grid, over the whole period if it has one.
+        band : bool
+            Draw a band, which takes many solves: two standard deviations or, with `level`, an interval.
+        level : float, optional
+            Level of the intervals of `predict_interval`, such as 0.9.
+        names : sequence of str, optional
+            Names of the curves.
+        max_curves : int
+            Maximum number of curves.
+        xlabel, ylabel : str
+            Labels of the axes.
+        axes, plot
+            Axes to draw on, and whether to draw.
         """
         fitted = _curve_grid(estimator)
         first = slice(check_int(max_curves, "max_curves"))
@@ -181,9 +206,9 @@ class FunctionalPredictionDisplay(Display):
 
     @classmethod
     def from_left_out(cls, estimator: Any, *, max_curves: int = 8, axes: Any = None, plot: bool = True) -> Self:
-        """Curves that were learned, up to `max_curves` spread over them, each predicted by the model without it.
+        """Leave-one-out predictions of up to `max_curves` training curves, with two standard deviations.
 
-        The band is two standard deviations of such a prediction. Curves with the same inputs are left out together.
+        Curves with the same inputs are left out together.
         """
         fitted, n = _curve_grid(estimator), estimator.X_fit_.shape[0]
         rows = np.unique(np.linspace(0, n - 1, min(check_int(max_curves, "max_curves"), n)).astype(np.intp))
@@ -194,7 +219,7 @@ class FunctionalPredictionDisplay(Display):
         return cls(points, mean, (mean - 2 * std, mean + 2 * std), cls.label, observed, names)._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw each curve on its own axes, side by side."""
+        """Draw each curve in its panel, at most four in a row."""
         n = len(self.mean)
         columns = min(n, 4)
         panels = self._panels(ax, n, columns, (0.6, 0.7), (2.6, 2.1), sharex=True, sharey=True)
@@ -205,14 +230,14 @@ class FunctionalPredictionDisplay(Display):
             panel.plot(self.points, self.mean[i], color=BLUE, linewidth=1.8, label="prediction")
             if self.observed is not None:
                 times, values = (part[i] for part in self.observed)
-                size = 3.5 if len(times) < MANY_DOTS else 2.0
+                size = 3.5 if len(times) < MIN_SMALL_DOTS else 2.0
                 panel.plot(times, values, "o", color="0.15", markersize=size, markeredgewidth=0, label="observed")
             if self.names is not None:
                 panel.set_title(str(self.names[i]), fontsize=9)
             if i % columns == 0:
                 panel.set_ylabel(self.ylabel)
             if i >= n - columns:
-                # The lowest of its column, which may be one line above the last.
+                # The lowest panel of its column.
                 panel.set_xlabel(self.xlabel)
                 panel.tick_params(labelbottom=True)
         self._legend(above=True, ncols=3)
@@ -223,17 +248,17 @@ def _curve_grid(estimator: Any) -> Grid:
     check_is_fitted(estimator)
     grid: Grid | None = getattr(estimator, "grid_", None)
     if grid is None:
-        raise ValueError("FunctionalPredictionDisplay draws curves, but the model was fitted without a grid")
+        raise ValueError("FunctionalPredictionDisplay requires a model that was fitted with a grid")
     if isinstance(grid, ProductGrid):
         raise ValueError(
-            "FunctionalPredictionDisplay draws curves, but the model is one of functions of several variables: draw "
-            "model.predict(X)[i].reshape(model.grid_.shape), for instance with matplotlib's imshow"
+            "FunctionalPredictionDisplay requires a grid of one variable: for several, draw "
+            "model.predict(X)[i].reshape(model.grid_.shape) with matplotlib's imshow"
         )
     return grid
 
 
 def _fine_points(grid: Grid) -> Array:
-    """The points of a grid and many between them; of a closed one, over the whole period."""
+    """The points of a grid and a finer grid, over the whole period if it has one."""
     own = grid.checked()
     first, last = _ends(grid)
     if grid.period is not None:
@@ -242,7 +267,7 @@ def _fine_points(grid: Grid) -> Array:
 
 
 def _ends(grid: Grid) -> tuple[float, float]:
-    """Where curves begin and end in a plot: a period begins at 0 if the points allow it."""
+    """First and last point of the curves; a period starts at 0 if it contains the points then."""
     own = grid.checked()
     if grid.period is None:
         return float(own[0]), float(own[-1])
@@ -251,16 +276,16 @@ def _ends(grid: Grid) -> tuple[float, float]:
 
 
 def _observed(Y: Any, grid: Grid, first: slice, n: int, points: Array) -> tuple[list[Array], list[Array]]:
-    """What was observed of the first n curves: times of each, and values."""
+    """Times and values of the first n curves."""
     if isinstance(Y, tuple):
         if len(Y) != 2:
-            raise ValueError(f"Y must be (n, d) curves or a tuple (times, values), got a tuple of {len(Y)}")
+            raise ValueError(f"Y must be an array (n, d) or a tuple (times, values), got a tuple of {len(Y)}")
         times, values = (list(part)[first] for part in Y)
     else:
         values = list(np.asarray(getattr(Y, "iloc", Y)[first], dtype=np.float64))
         times = [grid.checked()] * len(values)
     if not len(times) == len(values) == n:
-        raise ValueError(f"Y must hold a curve for each of the {n} rows of X, got {len(times)} and {len(values)}")
+        raise ValueError(f"Y must have a curve for each of the {n} rows of X, got {len(times)} and {len(values)}")
     found: tuple[list[Array], list[Array]] = ([], [])
     for i, pair in enumerate(zip(times, values, strict=True)):
         t, y = (np.asarray(part, dtype=np.float64) for part in pair)
@@ -275,15 +300,24 @@ def _observed(Y: Any, grid: Grid, first: slice, n: int, points: Array) -> tuple[
 
 
 class VectorFieldDisplay(Display):
-    """A field on a grid, as arrows or as stream lines over its speed, with the observations.
+    """A predicted vector field as arrows or stream lines, with the observations.
 
     Parameters
     ----------
-    x, y : (m,) coordinates of the grid
-    vectors : (m, m, 2) the field; the first axis is y
-    points, observed : (n, 2) where vectors were observed, and which; optional
-    inlier : (n,) False at outliers, which are drawn as crosses; optional
+    x, y : (m,) arrays
+        Coordinates of the grid.
+    vectors : (m, m, 2) array
+        The field; the first axis is y.
+    points, observed : (n, 2) arrays, optional
+        Positions and values of the observed vectors.
+    inlier : (n,) array, optional
+        False at outliers, which are drawn as crosses.
     title : str
+        Title of the axes.
+
+    See Also
+    --------
+    ovk.VectorField, ovk.datasets.make_vector_field
 
     Examples
     --------
@@ -292,8 +326,8 @@ class VectorFieldDisplay(Display):
     >>> from ovk.plotting import VectorFieldDisplay
     >>> sample = make_vector_field(40, random_state=0)
     >>> model = VectorField(alpha=0.01, criterion=None).fit(sample.data, sample.target)
-    >>> VectorFieldDisplay.from_estimator(model, part="curl-free", plot=False).vectors.shape
-    (25, 25, 2)
+    >>> VectorFieldDisplay.from_estimator(model, part="curl-free", plot=False).vectors[12, 12].round(1)
+    array([-0.6,  0.6])
     """
 
     x: Array
@@ -322,13 +356,20 @@ class VectorFieldDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted `VectorField`
-        X, V : (n, 2) observations to draw, optional; outliers of a robust fit are crossed out
+        estimator : VectorField
+            The fitted model.
+        X, V : (n, 2) arrays, optional
+            Observations to draw; outliers of a robust fit are crosses.
         part : "curl-free", "div-free" or "rest", optional
-            One part instead of the whole field.
-        grid : points on each side
-        height : third coordinate of the plane that is shown of a field in space
+            One part of the field; default the whole field.
+        grid : int
+            Number of points on each side.
+        height : float
+            Third coordinate of the plane, for a field in three dimensions.
         style : "quiver" or "stream"
+            Arrows or stream lines.
+        ax, plot
+            Axes to draw on, and whether to draw.
         """
         check_is_fitted(estimator)
         if style not in ("quiver", "stream"):
@@ -336,7 +377,7 @@ class VectorFieldDisplay(Display):
         p = estimator.n_features_in_
         if p not in (2, 3) or estimator.n_outputs_ < 2:
             raise ValueError(
-                f"VectorFieldDisplay draws fields in 2 or 3 dimensions, the model has {p} coordinates and "
+                f"VectorFieldDisplay requires a field in 2 or 3 dimensions, got {p} coordinates and "
                 f"{estimator.n_outputs_} components"
             )
         support = np.asarray(estimator.X_fit_)[:, :2]
@@ -357,11 +398,11 @@ class VectorFieldDisplay(Display):
         return display.plot(ax, style=style) if plot else display
 
     def plot(self, ax: Any = None, *, style: Literal["quiver", "stream"] = "quiver") -> Self:
-        """Draw arrows over the observations, or stream lines whose darkness and width are the speed."""
+        """Draw arrows, or stream lines whose darkness and width show the speed, over the observations."""
         ax = self._axes(ax, (5.2, 4.6))
         speed = np.linalg.norm(self.vectors, axis=2)
         top = max(float(speed.max()), 1e-300)
-        # The fastest arrow is as long as one and a half cells of the grid.
+        # The longest arrow is one and a half cells of the grid.
         cell = max(float(self.x[1] - self.x[0]), float(self.y[1] - self.y[0]))
         scale = top / (1.5 * cell) if cell > 0 else 1.0
         arrows = {"angles": "xy", "scale_units": "xy", "scale": scale, "width": 0.004}

@@ -1,4 +1,4 @@
-"""What was chosen and learned to matter: regularisation, kernels, columns."""
+"""Displays of selected settings: regularisation, kernel weights, relevance of inputs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,27 @@ from ovk.kernels import Scaled
 from ovk.ovkernels import distinct
 from ovk.plotting.display import SKY, Display, draw_matrix, plain_log_ticks, pyplot, shortened
 
-#: Line styles distinguish curves without colour.
+#: Line styles, for figures without colour.
 STYLES = ("-", "--", "-.", ":")
 
 
 class LeaveOneOutDisplay(Display):
-    """Left-out error against alpha, a curve for each operator (the best kernel's).
+    """Leave-one-out error of the best kernel against alpha, with a curve for each output operator.
 
     Parameters
     ----------
-    alphas : (a,)
-    errors : (operators, a)
-    labels : names of the operators
-    best : alpha and error of the choice
+    alphas : (a,) array
+        Regularisation parameters.
+    errors : (operators, a) array
+        Mean squared leave-one-out errors.
+    labels : list of str
+        Names of the operators.
+    best : tuple of float
+        The chosen alpha and its error.
+
+    See Also
+    --------
+    KernelWeightsDisplay, ovk.OVKRidgeCV, ovk.FunctionalRidgeCV
 
     Examples
     --------
@@ -35,8 +43,9 @@ class LeaveOneOutDisplay(Display):
     >>> from ovk.plotting import LeaveOneOutDisplay
     >>> X = np.linspace(0, 1, 20)[:, None]
     >>> model = OVKRidgeCV(alphas=[0.1, 1.0], omegas=[0.0, 0.5]).fit(X, np.hstack([X, X]))
-    >>> LeaveOneOutDisplay.from_estimator(model, plot=False).errors.shape
-    (2, 2)
+    >>> display = LeaveOneOutDisplay.from_estimator(model, plot=False)
+    >>> display.labels, display.best[0]
+    (['omega = 0.0', 'omega = 0.5'], 0.1)
     """
 
     alphas: Array
@@ -46,7 +55,7 @@ class LeaveOneOutDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True) -> Self:
-        """The surface of a fitted `OVKRidgeCV` or `FunctionalRidgeCV`."""
+        """The leave-one-out errors of a fitted `OVKRidgeCV` or `FunctionalRidgeCV`."""
         check_is_fitted(estimator)
         surface = estimator.errors_
         kernel = int(surface.min(axis=(1, 2)).argmin())
@@ -63,14 +72,13 @@ class LeaveOneOutDisplay(Display):
         ax.plot(*self.best, "o", color="black", markersize=7, label="chosen", zorder=3)
         ax.set(xscale="log", yscale="log")
         plain_log_ticks(ax.yaxis)
-        ax.set(xlabel="alpha", ylabel="mean squared left-out error")
+        ax.set(xlabel="alpha", ylabel="mean squared leave-one-out error")
         ax.legend(fontsize=8)
         ax.set_title("Leave-one-out error")
         return self
 
 
 def _operator_names(estimator: Any, count: int) -> list[str]:
-    """What the operators that were compared are called."""
     if estimator.omegas is not None:
         return [f"omega = {omega}" for omega in estimator.omegas]
     if estimator.operators is not None:
@@ -83,12 +91,18 @@ def _operator_names(estimator: Any, count: int) -> list[str]:
 
 
 class KernelWeightsDisplay(Display):
-    """The weights of a combination of kernels: a row for each operator, a column for each scalar kernel.
+    """Learned weights of a combination of kernels, as a matrix.
 
     Parameters
     ----------
-    weights : (operators, scalars), nan where there is no such kernel
-    scalars, operators : their names
+    weights : (operators, scalars) array
+        Weights by output operator (row) and scalar kernel (column), nan where there is no such kernel.
+    scalars, operators : sequence of str
+        Names of the scalar kernels and of the operators.
+
+    See Also
+    --------
+    LeaveOneOutDisplay, ovk.MovKL
 
     Examples
     --------
@@ -97,8 +111,8 @@ class KernelWeightsDisplay(Display):
     >>> from ovk.plotting import KernelWeightsDisplay
     >>> X = np.linspace(-1, 1, 20)[:, None]
     >>> model = MovKL(alpha=0.1, grid=np.linspace(0, 1, 10)).fit(X, np.sin(3 * np.linspace(0, 1, 10) + X))
-    >>> KernelWeightsDisplay.from_estimator(model, plot=False).weights.shape
-    (3, 8)
+    >>> KernelWeightsDisplay.from_estimator(model, plot=False).weights.max(axis=1).round(1)
+    array([0.3, 0.2, 0.2])
     """
 
     weights: Array
@@ -111,7 +125,7 @@ class KernelWeightsDisplay(Display):
         check_is_fitted(estimator)
         kernels = estimator.kernel_.kernels
         operators, operator_of = distinct([kernel.operator for kernel in kernels])
-        # The same kernel in another scale is the same column, unless an operator has both.
+        # Multiples of a kernel share a column, unless an operator has several of them.
         scalars, scalar_of = distinct([_unscaled(kernel.scalar) for kernel in kernels])
         if len(set(zip(operator_of, scalar_of, strict=True))) < len(kernels):
             scalars, scalar_of = distinct([kernel.scalar for kernel in kernels])
@@ -140,7 +154,7 @@ def _unscaled(part: Any) -> Any:
 
 
 def _name(part: Any) -> str:
-    """A short name: the class, and its length or degree."""
+    """The name of the class, with the length scale or degree."""
     part = _unscaled(part)
     inner = getattr(part, "kernel", None)
     for attribute in ("length_scale", "degree", "n_eigen"):
@@ -152,24 +166,12 @@ def _name(part: Any) -> str:
     return type(part).__name__
 
 
-#: Most columns that are shown.
+#: Maximum number of columns shown.
 MAX_COLUMNS = 20
 
 
 class RelevanceDisplay(Display):
-    """How much each column matters to the predictions, as bars, the most relevant on top.
-
-    Parameters
-    ----------
-    relevance : by name of a column, in standard deviations of the outputs
-
-    Examples
-    --------
-    >>> from ovk.plotting import RelevanceDisplay
-    >>> display = RelevanceDisplay({"temperature": 0.8, "wind": 0.1}).plot()
-    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
-    ['wind', 'temperature']
-    """
+    """Change of the predictions when a column is shuffled, by its name, in standard deviations of the outputs."""
 
     relevance: Mapping[str, float]
 

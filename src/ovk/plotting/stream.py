@@ -1,4 +1,4 @@
-"""Along a stream: scores beside those of baselines, regret, the size of the model, drift, and confused classes."""
+"""Displays of a stream: scores of a model and its baselines, support points, drift, confusion matrix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk.base import Array
-from ovk.evaluation import DriftResult, ProgressiveResult, Regret
+from ovk.evaluation import DriftResult, ProgressiveResult
 from ovk.plotting.display import (
     BLUE,
     LINES,
@@ -23,30 +23,27 @@ from ovk.plotting.display import (
     shortened,
 )
 
-#: Means of fewer outcomes are not drawn: they say nothing, and would stretch the axes.
+#: Means of fewer outcomes are unreliable and not drawn.
 MIN_OUTCOMES = 5
 
-#: Most outputs that get axes of their own; of more, their mean is shown.
+#: Maximum number of outputs with separate panels; for more, one panel shows their mean.
 MAX_PANELS = 6
 
 LABELS = {"mse": "mean squared error", "mae": "mean absolute error"}
 
 
 class RowCurves(Display):
-    """Curves of several learners against the number of rows, in one panel or more; the model's comes first.
+    """Curves of several learners against the number of rows, in one panel or more; see `ProgressiveErrorDisplay`."""
 
-    The axis of rows is logarithmic where they span more than a factor of ten; so is the other, if `logarithmic`.
-    """
-
-    rows: npt.NDArray[Any]  # (checkpoints,)
-    curves: Mapping[str, npt.NDArray[Any]]  # (checkpoints, panels) by name
-    titles: Sequence[str]  # what each panel shows
-    label: str  # what the values are
-    alarms: Sequence[int] = ()  # rows of the alarms of drift
+    rows: npt.NDArray[Any]
+    curves: Mapping[str, npt.NDArray[Any]]
+    titles: Sequence[str]
+    label: str
+    alarms: Sequence[int] = ()
     logarithmic: bool = True
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw each panel on its own axes, given or new."""
+        """Draw each panel on its axes, given or new."""
         panels = len(self.titles)
         columns = 2 if panels == 4 else min(panels, 3)
         own = ax is None
@@ -61,7 +58,7 @@ class RowCurves(Display):
 
     def _draw(self, panel: Any, q: int) -> None:
         for k, (name, curves) in enumerate(self.curves.items()):
-            # Later curves lie below: the model's own is never hidden.
+            # Draw the model, the first curve, on top.
             panel.plot(self.rows, curves[:, q], **LINES[k % len(LINES)], label=name, zorder=3 - 0.1 * k)
         for i, row in enumerate(self.alarms):
             panel.axvline(row, color=ORANGE, linewidth=0.9, alpha=0.7, label="alarm" if i == 0 else None, zorder=1)
@@ -76,18 +73,28 @@ class RowCurves(Display):
 
 
 class ProgressiveErrorDisplay(RowCurves):
-    """Mean error of all predictions so far against the number of rows, axes for each output; of classes the accuracy.
+    """Mean error, or accuracy of a classifier, over all rows so far against the number of rows.
 
-    Axes are logarithmic where the numbers span more than a factor of ten; that of the accuracy never is.
+    Each output has its panel. Axes are logarithmic if values span more than a factor of ten, except for the accuracy.
 
     Parameters
     ----------
-    rows : (checkpoints,) numbers of rows
-    curves : name of each curve, the model's first, with its values (checkpoints, panels)
-    titles : what each panel shows
-    label : what the values are
-    alarms : rows of the alarms of drift
-    logarithmic : whether values that span more than a factor of ten have a logarithmic axis
+    rows : (checkpoints,) array
+        Number of rows.
+    curves : mapping of str to (checkpoints, panels) arrays
+        Values of each learner by name, the model first.
+    titles : sequence of str
+        Title of each panel.
+    label : str
+        Label of the values.
+    alarms : sequence of int
+        Rows with drift alarms.
+    logarithmic : bool
+        Whether values that span more than a factor of ten have a logarithmic axis.
+
+    See Also
+    --------
+    DriftDisplay, ConfusionDisplay, IntervalDisplay, ovk.progressive
 
     Examples
     --------
@@ -116,19 +123,23 @@ class ProgressiveErrorDisplay(RowCurves):
 
         Parameters
         ----------
-        result : what `ovk.evaluation.progressive` returned
-        error : "mse" or "mae"; of classes it is the accuracy in any case
-        outputs : names or numbers of the outputs to show; default all, or their mean if there are more than six
+        result : ProgressiveResult
+            The result of `ovk.evaluation.progressive`.
+        error : "mse" or "mae"
+            The error to draw for regression.
+        outputs : sequence of names or numbers, optional
+            Outputs to draw; default all, or their mean if there are more than six.
+        axes, plot
+            Axes to draw on, and whether to draw.
         """
         if error not in LABELS:
             raise ValueError(f"error must be 'mse' or 'mae', got {error!r}")
         if len(result.rows) == 0:
-            raise ValueError("the result holds no errors, since its stream had no rows: there is nothing to draw")
+            raise ValueError("the result has no rows to draw")
         if not result.task.numeric:
             shares = {one.name: np.array(one.curve)[:, None] for one in result.learners}
             alarms = () if result.drift is None else result.drift.alarms
-            display = cls(result.rows, shares, ("",), "accuracy of all rows so far", alarms, False)
-            return display._drawn(axes, plot)
+            return cls(result.rows, shares, ("",), "accuracy of all rows so far", alarms, False)._drawn(axes, plot)
         names = result.outputs
         if outputs is None:
             chosen = list(range(len(names))) if len(names) <= MAX_PANELS else None
@@ -146,7 +157,16 @@ class ProgressiveErrorDisplay(RowCurves):
 
 
 class SupportDisplay(RowCurves):
-    """Number of support points (or of the points of a dictionary) against the number of rows.
+    """Number of support points of a learner, or points of its dictionary, against the number of rows.
+
+    Parameters
+    ----------
+    rows, curves, titles, label, alarms, logarithmic
+        As in `ProgressiveErrorDisplay`.
+
+    See Also
+    --------
+    ProgressiveErrorDisplay, ovk.OLOK
 
     Examples
     --------
@@ -161,9 +181,9 @@ class SupportDisplay(RowCurves):
 
     @classmethod
     def from_result(cls, result: ProgressiveResult, *, ax: Any = None, plot: bool = True) -> Self:
-        """The growth along a progressive evaluation."""
+        """The support points of a model in a progressive evaluation."""
         if result.support_rows is None or result.support_sizes is None:
-            raise ValueError(f"{result.model.name} keeps no support points: there is no growth to draw")
+            raise ValueError(f"{result.model.name} has no support points")
         sizes = {result.model.name: result.support_sizes[:, None]}
         titles = ("Size of the model",)
         return cls(result.support_rows, sizes, titles, "support points", logarithmic=False)._drawn(ax, plot)
@@ -173,49 +193,28 @@ class SupportDisplay(RowCurves):
         return self
 
 
-class RegretDisplay(RowCurves):
-    """Regret against the number of rows: flat where the learner does as well as the best fixed function.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OLOK, OVKRidge, progressive
-    >>> from ovk.evaluation import regret
-    >>> from ovk.plotting import RegretDisplay
-    >>> X = np.linspace(0, 9, 200)[:, None]
-    >>> found = regret(progressive(OLOK(), X, np.sin(X), keep="all"), OVKRidge())
-    >>> list(RegretDisplay.from_regret(found, plot=False).curves)
-    ['against its loss', 'against loss and penalty']
-    """
-
-    @classmethod
-    def from_regret(cls, found: Regret, *, ax: Any = None, plot: bool = True) -> Self:
-        """The curves of `ovk.evaluation.regret`."""
-        curves = {"against its loss": found.curve, "against loss and penalty": found.regularised_curve}
-        columns = {name: curve[:, None] for name, curve in curves.items()}
-        titles = ("Regret against the best fixed function",)
-        return cls(found.rows, columns, titles, "regret", logarithmic=False)._drawn(ax, plot)
-
-    def plot(self, ax: Any = None) -> Self:
-        super().plot(ax).ax_.axhline(0, color="0.6", linewidth=1)
-        return self
-
-
-#: Most experts with a band of their own, those that weigh most; the others are one band.
+#: Maximum number of experts with separate bands, those of the largest weight; the others share one.
 MAX_EXPERTS = 6
 
-#: Colours of the bands, from the expert that weighs most.
+#: Colours of the bands, by decreasing weight.
 BANDS = (BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#F0E442", "#BBBBBB")
 
 
 class DriftDisplay(Display):
-    """Recent losses with alarms; for `AutoStream` also the weights of the experts and the effective window.
+    """Recent losses with drift alarms; for `AutoStream` also expert weights and effective windows.
 
     Parameters
     ----------
-    drift : what was noted along the stream
-    outputs : names of the outputs
-    label : which loss it is
+    drift : DriftResult
+        Losses, alarms, weights and windows.
+    outputs : tuple of str
+        Names of the outputs.
+    label : str
+        Label of the losses.
+
+    See Also
+    --------
+    ProgressiveErrorDisplay, ovk.evaluation.DriftResult, ovk.evaluation.PageHinkley
 
     Examples
     --------
@@ -235,15 +234,15 @@ class DriftDisplay(Display):
 
     @classmethod
     def from_result(cls, result: ProgressiveResult, *, axes: Any = None, plot: bool = True) -> Self:
-        """What `ovk.evaluation.progressive` has noted; `axes` are one or three."""
+        """The drift in a progressive evaluation, on one or three `axes`."""
         if result.drift is None or not len(result.drift.rows):
-            raise ValueError("the result has too few rows to show a drift: go through a longer stream")
-        # Two classes have one window.
+            raise ValueError("the result has too few rows to show drift")
+        # Two classes share one window.
         names = result.names if result.drift.windows.shape[1] == len(result.names) else result.outputs
         return cls(result.drift, names, result.task.error_name)._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw each panel on its own axes, given or new."""
+        """Draw each panel on its axes, given or new."""
         drift = self.drift
         panels = 3 if len(drift.experts) and (ax is None or np.size(ax) > 1) else 1
         axes = self._panels(ax, panels, 1, (5.4, 0.6), (0.0, 2.6), sharex=True)
@@ -274,7 +273,7 @@ class DriftDisplay(Display):
         names = [*(drift.experts[k] for k in first), "others"]
         panel.stackplot(drift.expert_rows[known], bands, labels=names, colors=BANDS, linewidth=0)
         panel.set(ylim=(0, 1), ylabel="weights of experts")
-        # Below, where there is no band to hide.
+        # Below the bands.
         panel.legend(fontsize=7.5, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False)
 
     def _draw_windows(self, panel: Any) -> None:
@@ -289,17 +288,23 @@ class DriftDisplay(Display):
             panel.legend(fontsize=7.5)
 
 
-#: Most classes of a confusion matrix, those that occurred most; and most that have numbers in the cells.
-MAX_CLASSES, MAX_WRITTEN = 20, 8
+#: Maximum number of classes in a confusion matrix, the most frequent ones, and for numbers in its cells.
+MAX_CLASSES, MAX_CLASSES_WITH_NUMBERS = 20, 8
 
 
 class ConfusionDisplay(Display):
-    """How often each class was predicted as each, as shares of its rows.
+    """Confusion matrix of a classifier, as shares of the rows of each class.
 
     Parameters
     ----------
-    confusion : (K, K) counts, a row for each class that occurred
-    labels : names of the classes
+    confusion : (K, K) array
+        Counts by true class (row) and predicted class (column).
+    labels : list of str
+        Names of the classes.
+
+    See Also
+    --------
+    ProgressiveErrorDisplay, ovk.progressive
 
     Examples
     --------
@@ -317,12 +322,12 @@ class ConfusionDisplay(Display):
 
     @classmethod
     def from_result(cls, result: ProgressiveResult, *, ax: Any = None, plot: bool = True) -> Self:
-        """The counts of the model, of the classes that occurred most if there are many."""
+        """The counts of the model, for the most frequent classes if there are many."""
         return cls.from_counts(result.model.confusion, result.classes, ax=ax, plot=plot)
 
     @classmethod
     def from_counts(cls, counts: Array, classes: Any, *, ax: Any = None, plot: bool = True) -> Self:
-        """Counts (K, K) of all classes, of those that occurred most if there are many."""
+        """The counts (K, K), for the most frequent classes if there are many."""
         most = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MAX_CLASSES])
         return cls(counts[np.ix_(most, most)], [str(classes[k]) for k in most])._drawn(ax, plot)
 
@@ -331,7 +336,7 @@ class ConfusionDisplay(Display):
         count = self.confusion.sum(axis=1, keepdims=True)
         shares = np.divide(self.confusion, count, out=np.zeros_like(self.confusion), where=count > 0)
         names = [*map(shortened, self.labels)]
-        text = "{:.0%}".format if len(names) <= MAX_WRITTEN else None
+        text = "{:.0%}".format if len(names) <= MAX_CLASSES_WITH_NUMBERS else None
         draw_matrix(ax, shares, names, names, (0.0, 1.0), text, fontsize=8)
         ax.set(xlabel="predicted", ylabel="actual")
         ax.set_title("Share of the rows of each class", fontsize=10)

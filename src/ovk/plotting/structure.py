@@ -1,4 +1,4 @@
-"""How outputs are correlated and variables act on each other, as matrices, as graphs and over time."""
+"""Displays of the correlation of outputs, and of the networks and series of `OKVAR`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ from ovk.base import Array, in_interval
 from ovk.batch import Network
 from ovk.plotting.display import BLUE, ORANGE, Display, draw_matrix, own_names, shortened
 
-#: Most rows of a matrix that has numbers in its cells, and that has signs.
-MAX_WRITTEN, MAX_SIGNS = 12, 20
+#: Maximum number of rows of a matrix with numbers in its cells, and with signs.
+MAX_ROWS_WITH_NUMBERS, MAX_ROWS_WITH_SIGNS = 12, 20
 
 
 class OutputStructureDisplay(Display):
-    """An output operator as a matrix of correlations between outputs.
+    """The correlations between outputs in a model's output operator, as a matrix.
 
     Parameters
     ----------
-    correlation : (d, d)
-    names : names of the outputs, optional
+    correlation : (d, d) array
+        Correlations of the outputs.
+    names : sequence of str, optional
+        Names of the outputs.
+
+    See Also
+    --------
+    OutputGraphDisplay
 
     Examples
     --------
@@ -45,9 +51,9 @@ class OutputStructureDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True, **options: Any) -> Self:
-        """The prior correlation of outputs at one point: K(x, x) of the fitted kernel with a unit diagonal.
+        """The prior correlation of outputs at one point: K(x, x) of the fitted kernel, scaled to a unit diagonal.
 
-        `options` are `names` and, of `OutputGraphDisplay`, `threshold`.
+        `options` are `names` and, for `OutputGraphDisplay`, `threshold`.
         """
         check_is_fitted(estimator)
         blocks = estimator.kernel_.diagonal_blocks(estimator.X_fit_[:100]).mean(axis=0)
@@ -62,7 +68,7 @@ class OutputStructureDisplay(Display):
 
     @property
     def labels(self) -> list[str]:
-        """Names of the outputs that fit beside an axis, by default their numbers."""
+        """Short names of the outputs, default their numbers."""
         if self.names is None:
             return [str(q) for q in range(len(self.correlation))]
         return [shortened(name, 18) for name in self.names]
@@ -70,25 +76,25 @@ class OutputStructureDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         d = len(self.correlation)
         ax = self._axes(ax, (1.6 + 0.45 * max(d, 4), 1.2 + 0.4 * max(d, 4)))
-        text = "{:.2f}".format if d <= MAX_WRITTEN else None
+        text = "{:.2f}".format if d <= MAX_ROWS_WITH_NUMBERS else None
         draw_matrix(ax, self.correlation, self.labels, self.labels, (-1.0, 1.0), text, bar="correlation")
         ax.set_title("Correlation of the outputs")
         return self
 
 
-#: How lines are drawn that stand for the other sign, or for what is not true.
+#: Line style for negative correlations, and for edges that are not in the true network.
 DASHES = (0, (4, 2))
 
 
 def circle(order: Sequence[int]) -> Array:
-    """Places (d, 2) of nodes on the unit circle, in this order from its top on, clockwise."""
+    """Places (d, 2) of nodes on the unit circle, in this order clockwise from the top."""
     angle = np.empty(len(order))
     angle[order] = np.pi / 2 - 2 * np.pi * np.arange(len(order)) / len(order)
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
 def _draw_nodes(ax: Any, places: Array, names: Sequence[str], title: str) -> None:
-    """Dots on a circle with their names outside of it, on axes without a frame; a line of notes fits below."""
+    """Draw nodes on a circle with their names outside, leaving space for a line of text below."""
     ax.scatter(*places.T, s=90, color="white", edgecolor="black", linewidth=1.2, zorder=2)
     for (x, y), name in zip(places, names, strict=True):
         side = "center" if abs(x) < 0.3 else ("left" if x > 0 else "right")
@@ -100,17 +106,23 @@ def _draw_nodes(ax: Any, places: Array, names: Sequence[str], title: str) -> Non
 
 
 class OutputGraphDisplay(OutputStructureDisplay):
-    """An output operator as a graph: a line between every two correlated outputs, the wider the stronger.
+    """The correlations between outputs in a model's output operator, as a graph.
 
-    Positively correlated outputs are joined by a solid blue line, negatively correlated ones by a dashed orange one.
-    They lie on a circle, correlated ones next to each other.
+    Solid blue lines are positive correlations, dashed orange lines negative ones; wider lines are stronger. Correlated
+    outputs are neighbours on a circle.
 
     Parameters
     ----------
-    correlation : (d, d)
-    names : names of the outputs, optional
+    correlation : (d, d) array
+        Correlations of the outputs.
+    names : sequence of str, optional
+        Names of the outputs.
     threshold : float in [0, 1]
-        Correlations below this (in size) are not drawn.
+        Smallest absolute correlation that is drawn.
+
+    See Also
+    --------
+    OutputStructureDisplay, NetworkDisplay
 
     Examples
     --------
@@ -125,13 +137,13 @@ class OutputGraphDisplay(OutputStructureDisplay):
 
     @property
     def edges(self) -> list[tuple[int, int, float]]:
-        """Pairs of outputs that are joined, with their correlation."""
+        """Connected pairs of outputs, with their correlation."""
         limit = in_interval(self.threshold, "threshold", 0.0, 1.0)
         rows, columns = np.nonzero(np.triu(np.abs(self.correlation) >= limit, 1))
         return [(int(i), int(j), round(float(self.correlation[i, j]), 12)) for i, j in zip(rows, columns, strict=True)]
 
     def positions(self) -> Array:
-        """Places of the outputs on the unit circle, (d, 2), correlated ones next to each other."""
+        """Places (d, 2) of the outputs on the unit circle."""
         d = len(self.correlation)
         if d <= 2:
             return circle(range(d))
@@ -144,7 +156,7 @@ class OutputGraphDisplay(OutputStructureDisplay):
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (5.5, 4.9))
         places = self.positions()
-        # The strongest last, on top.
+        # Draw the strongest on top.
         for i, j, value in sorted(self.edges, key=lambda edge: abs(edge[2])):
             style = {"color": BLUE, "linestyle": "-"} if value > 0 else {"color": ORANGE, "linestyle": DASHES}
             width, alpha = 0.5 + 4.5 * abs(value), 0.25 + 0.7 * abs(value)
@@ -158,16 +170,21 @@ class OutputGraphDisplay(OutputStructureDisplay):
 
 
 class NetworkDisplay(Display):
-    """The chosen edges of a network as arrows on a circle, the stronger the darker and the wider.
+    """The chosen edges of a network as arrows between nodes on a circle.
 
-    An arrow with a head activates, one with a bar represses; both have a head where the sign is not known. With the
-    truth given, edges that it does not hold are dashed.
+    Stronger edges are darker and wider. Arrows end in a head for activation and in a bar for repression. Edges that are
+    not in `truth` are dashed.
 
     Parameters
     ----------
-    network : `ovk.batch.Network`
-    truth : (d, d), optional
+    network : ovk.batch.Network
+        The network.
+    truth : (d, d) array, optional
         Nonzero in row i, column j where i acts on j.
+
+    See Also
+    --------
+    JacobianDisplay, SeriesDisplay, ovk.OKVAR
 
     Examples
     --------
@@ -176,8 +193,8 @@ class NetworkDisplay(Display):
     >>> from ovk.plotting import NetworkDisplay
     >>> scores = np.array([[0.0, 0.9], [0.1, 0.0]])
     >>> network = Network(scores, scores > 0.5, np.sign(scores), ("a", "b"))
-    >>> len(NetworkDisplay(network).arrows())
-    1
+    >>> NetworkDisplay(network).arrows()
+    [(0, 1, 1.0)]
     """
 
     network: Network
@@ -187,13 +204,13 @@ class NetworkDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, truth: Array | None = None, ax: Any = None, plot: bool = True, **options: Any
     ) -> Self:
-        """The network of a fitted `OKVAR`; `options` are those of its `network`, two edges a variable by default."""
+        """The network of a fitted `OKVAR`; `options` are those of its `network`, default two edges per variable."""
         if not options.keys() & {"threshold", "top_k", "fdr"}:
             options["top_k"] = 2 * len(estimator.mean_)
         return cls(estimator.network(**options), truth)._drawn(ax, plot)
 
     def arrows(self) -> list[tuple[int, int, float]]:
-        """(from, to, strength in (0, 1]) of the chosen edges, the weakest first: the strong ones lie on top."""
+        """(from, to, strength in (0, 1]) of the chosen edges, the weakest first."""
         places = np.argwhere(self.network.chosen)
         strength = self.network.scores[tuple(places.T)]
         strength = strength / strength.max() if len(places) and strength.max() > 0 else strength
@@ -204,40 +221,48 @@ class NetworkDisplay(Display):
         from matplotlib.patches import FancyArrowPatch
 
         ax = self._axes(ax, (5.5, 4.9))
-        # Variables stand as they were given: networks of the same ones can be compared.
+        # Places depend only on the order of the variables, so that networks can be compared.
         places = circle(range(len(self.network.names)))
         for i, j, strength in self.arrows():
-            right = self.truth is None or self.truth[i, j] != 0
+            true = self.truth is None or self.truth[i, j] != 0
             represses = self.network.signs[i, j] < 0
             arrow = FancyArrowPatch(
                 places[i], places[j], connectionstyle="arc3,rad=0.12", mutation_scale=11, shrinkA=7, shrinkB=8,
-                arrowstyle="|-|,widthA=0,widthB=0.45" if represses else "-|>", linestyle="-" if right else DASHES,
+                arrowstyle="|-|,widthA=0,widthB=0.45" if represses else "-|>", linestyle="-" if true else DASHES,
                 linewidth=0.7 + 1.8 * strength, color=str(round(0.62 * (1 - strength), 3)),
             )  # fmt: skip
             ax.add_patch(arrow)
         names = [shortened(name, 18) for name in self.network.names]
         _draw_nodes(ax, places, names, "Inferred network")
         if self.truth is not None:
-            ax.text(0.0, -1.5, "dashed: not in the truth", ha="center", va="bottom", fontsize=8)
+            ax.text(0.0, -1.5, "dashed: not in the true network", ha="center", va="bottom", fontsize=8)
         return self
 
 
 class JacobianDisplay(Display):
-    """The mean derivative of each variable's dynamics in each variable, with numbers when there are few.
+    """The mean Jacobian of a fitted `OKVAR`, as a matrix.
 
     Parameters
     ----------
-    jacobian : (d, d), row i and column j: derivative of the dynamics of i in j
-    names : names of the variables
+    jacobian : (d, d) array
+        In row i, column j the mean derivative of the dynamics of variable i with respect to variable j.
+    names : sequence of str
+        Names of the variables.
+
+    See Also
+    --------
+    NetworkDisplay, SeriesDisplay, ovk.OKVAR
 
     Examples
     --------
     >>> import numpy as np
     >>> from ovk import OKVAR
     >>> from ovk.plotting import JacobianDisplay
-    >>> x = np.random.default_rng(0).standard_normal((30, 2))
-    >>> JacobianDisplay.from_estimator(OKVAR().fit(x), plot=False).jacobian.shape
-    (2, 2)
+    >>> t = np.linspace(0, 9, 60)
+    >>> model = OKVAR().fit(np.column_stack([np.sin(t), np.cos(t)]))
+    >>> JacobianDisplay.from_estimator(model, plot=False).jacobian.round(1)
+    array([[ 0.7,  0.1],
+           [-0.1,  0.7]])
     """
 
     jacobian: Array
@@ -245,11 +270,11 @@ class JacobianDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, lag: int = 1, ax: Any = None, plot: bool = True) -> Self:
-        """The mean over the rows of X, the training points by default, in the state `lag` steps before the next."""
+        """The mean over the rows of X, default the training points, with respect to the state `lag` steps before."""
         check_is_fitted(estimator)
         d = len(estimator.mean_)
         if not 1 <= lag <= estimator.lag:
-            raise ValueError(f"lag must be a whole number from 1 to {estimator.lag}, that of the model, got {lag}")
+            raise ValueError(f"lag must be from 1 to {estimator.lag}, the lag of the model, got {lag}")
         mean = estimator.jacobian(X).mean(axis=0)[:, (lag - 1) * d : lag * d]
         return cls(mean, estimator.names_)._drawn(ax, plot)
 
@@ -260,33 +285,41 @@ class JacobianDisplay(Display):
         digits = max(0, 1 - int(np.floor(np.log10(most))))
 
         def text(value: float) -> str:
-            if d <= MAX_WRITTEN:
+            if d <= MAX_ROWS_WITH_NUMBERS:
                 return f"{value:.{digits}f}"
             return "+" if value > 0.1 * most else "-" if value < -0.1 * most else ""
 
-        write = text if d <= MAX_SIGNS else None
+        write = text if d <= MAX_ROWS_WITH_SIGNS else None
         draw_matrix(ax, self.jacobian, self.names, self.names, (-most, most), write, bar="mean derivative")
         ax.set(xlabel="acting", ylabel="acted on", title="Mean Jacobian")
         return self
 
 
 class SeriesDisplay(Display):
-    """Each variable over time: observed, and predicted one step ahead.
+    """Observed time series and their predictions one step ahead.
 
     Parameters
     ----------
-    times : (n,)
-    observed, predicted : (n, d); predicted[t] was made from what was known one step before t
-    names : names of the variables
+    times : (n,) array
+        Times of the observations.
+    observed, predicted : (n, d) arrays
+        Observations, and predictions from the previous step.
+    names : sequence of str
+        Names of the variables.
+
+    See Also
+    --------
+    NetworkDisplay, JacobianDisplay, ovk.OKVAR
 
     Examples
     --------
     >>> import numpy as np
     >>> from ovk import OKVAR
     >>> from ovk.plotting import SeriesDisplay
-    >>> x = np.random.default_rng(0).standard_normal((30, 2))
-    >>> SeriesDisplay.from_estimator(OKVAR().fit(x), plot=False).predicted.shape
-    (30, 2)
+    >>> t = np.linspace(0, 9, 60)
+    >>> display = SeriesDisplay.from_estimator(OKVAR().fit(np.sin(t)[:, None]), plot=False)
+    >>> display.observed[-3:, 0].round(1), display.predicted[-3:, 0].round(1)
+    (array([0.7, 0.5, 0.4]), array([0.8, 0.7, 0.6]))
     """
 
     times: Array
@@ -304,10 +337,10 @@ class SeriesDisplay(Display):
         axes: Any = None,
         plot: bool = True,
     ) -> Self:
-        """A series that the model was fitted to, the first by default; of its variables by default the first twelve."""
+        """A training series, default the first; `variables` are their numbers, default the first twelve."""
         check_is_fitted(estimator)
         if not -len(estimator.series_) <= series < len(estimator.series_):
-            raise ValueError(f"series must be the number of one of the {len(estimator.series_)} series, got {series}")
+            raise ValueError(f"series must be a number below {len(estimator.series_)}, got {series}")
         one = estimator.series_[series]
         shown = list(range(min(one.values.shape[1], 12))) if variables is None else list(variables)
         ahead = np.full(one.values.shape, np.nan)
@@ -316,7 +349,7 @@ class SeriesDisplay(Display):
         return cls(one.times, one.values[:, shown], ahead[:, shown], [names[q] for q in shown])._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw each variable on its own axes."""
+        """Draw each variable in its panel."""
         d = self.observed.shape[1]
         for q, panel in enumerate(self._panels(ax, d, min(d, 3), (1.0, 0.9), (2.6, 1.6), sharex=True)):
             panel.plot(self.times, self.observed[:, q], "k.", markersize=4, label="observed")

@@ -4,7 +4,7 @@ from ovk.structured.iokr import IOKR
 from ovk.structured.label_kernels import Delta, Hierarchy, Jaccard, Kendall, KSpectrum
 from ovk.structured.link_prediction import LinkPredictor, link_aucs
 from ovk.structured.nodes import Diffusion, RegularisedLaplacian
-from ovk.structured.outputs import Candidates, Generated, PerExample
+from ovk.structured.outputs import Generated, PerExample
 from ovk.structured.preimage import GaussianPreimage, LabelThresholds
 
 __all__ = [

@@ -157,7 +157,7 @@ class FeatureSpaceRidge:
         elif self.operator is not None or self.intercept:
             what = "fit_intercept=True" if self.operator is None else "an operator"
             raise ValueError(
-                f"several alphas and {what} cannot be combined with landmarks or alpha_graph > 0: give one alpha"
+                f"several alphas and {what} cannot be combined with landmarks or alpha_graph: pass one alpha"
             )
         else:
             points = self.X if self.landmarks is None else self.landmarks
@@ -168,8 +168,7 @@ class FeatureSpaceRidge:
 
 
 def smoother_path(Phi: Array, P: sparse.csr_array | None, T: Array, alphas: Array) -> Iterator[Array]:
-    """Left-out residuals (n, r) at each alpha, for features Phi (n, m) of all inputs and a penalty P (see
-    `graph_penalty`)."""
+    """Leave-one-out residuals (n, r) at each alpha, for features Phi (n, m) of all inputs and a graph penalty P."""
     labelled = Phi[: len(T)]
     inside = labelled.T @ labelled
     e, U = np.linalg.eigh(inside if P is None else inside + Phi.T @ (P @ Phi))
@@ -192,13 +191,11 @@ def split_kernel(kernel: Any, operator: Any) -> tuple[ScalarKernel, Any]:
     """The scalar kernel, and what is known of the operator (None for the identity)."""
     if isinstance(kernel, Separable):
         if operator is not None:
-            raise ValueError("give the operator in the kernel k * T or as operator=, not both")
+            raise ValueError("operator cannot be combined with a kernel k * T: pass one of them")
         kernel, operator = kernel.scalar, kernel.operator
     elif isinstance(kernel, OperatorKernel):
-        raise ValueError(
-            f"kernel must be a scalar kernel or k * T, got {type(kernel).__name__}: the features of outputs have no "
-            "coordinates that it could be about; use OVKRidge for vectors"
-        )
+        name = type(kernel).__name__
+        raise ValueError(f"kernel must be a scalar kernel or k * T, got {name}: use OVKRidge for vectors")
     if operator is not None and operator != "covariance" and not isinstance(operator, OutputOperator):
         raise ValueError(f"operator must be an operator of ovk.operators or 'covariance', got {operator!r}")
     trivial = isinstance(operator, Identity) and operator.output_dim is None
@@ -235,10 +232,8 @@ def coordinates_for(
     first = distinct_outputs(outputs)[0]
     wanted = len(first) if landmarks is None else min(check_int(landmarks, "output_landmarks"), len(first))
     if wanted > MAX_DISTINCT_OUTPUTS:
-        raise ValueError(
-            f"there are {wanted} distinct outputs, and their kernel matrix would not fit: give output_landmarks=m, a "
-            "few hundred or thousand"
-        )
+        limit = f"at most {MAX_DISTINCT_OUTPUTS} distinct outputs are supported"
+        raise ValueError(f"{limit}, got {wanted}: pass output_landmarks, for example 1000")
     if landmarks is None and not orthonormal:
         return Distinct(kernel, select_outputs(outputs, first))
     chosen = first if wanted == len(first) else np.sort(rng.choice(first, size=wanted, replace=False))
@@ -246,7 +241,6 @@ def coordinates_for(
 
 
 def operator_on(operator: Any, coordinates: Coordinates, outputs: Outputs) -> OutputOperator | None:
-    """The operator on the coordinates, None for the identity."""
     if operator is None:
         return None
     if isinstance(operator, OutputOperator):

@@ -43,12 +43,13 @@ from ovk.structured.feature_ridge import (
 from ovk.structured.outputs import (
     Candidates,
     as_outputs,
+    check_candidates,
     check_lengths,
     checked_blocks,
     concatenate_outputs,
     count_outputs,
     distinct_outputs,
-    same_outputs,
+    hashable_keys,
     select_outputs,
     squared_norms,
 )
@@ -65,12 +66,10 @@ from ovk.structured.preimage import (
 def _can_stream(model: Any) -> bool:
     """Whether `partial_fit` can be called; where this raises, scikit-learn treats the method as absent."""
     if getattr(model, "stream_", model) is None:
-        raise AttributeError("this model was fitted to a batch, which partial_fit cannot continue: make a new model")
+        raise AttributeError("partial_fit cannot continue after fit: create a new model")
     if np.ndim(model.alpha) > 0 or model.fit_intercept or model.alpha_graph or isinstance(model.operator, str):
-        raise AttributeError(
-            "partial_fit supports neither several alphas nor fit_intercept, alpha_graph or operator='covariance': "
-            "leave them out"
-        )
+        excluded = "several alphas, fit_intercept, alpha_graph or operator='covariance'"
+        raise AttributeError(f"partial_fit does not support {excluded}")
     return True
 
 
@@ -284,11 +283,9 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        if not equal(self.output_kernel_, other.output_kernel_) or not same_outputs(self.anchors_, other.anchors_):
-            raise ValueError(
-                "models to be merged must have the same output kernel and the same output_landmarks: give all of them "
-                "the same outputs"
-            )
+        same = hashable_keys(self.anchors_) == hashable_keys(other.anchors_)
+        if not same or not equal(self.output_kernel_, other.output_kernel_):
+            raise ValueError("merged models must have the same output kernel and the same output_landmarks")
         with self._transaction() as work:
             if work.stream_ is not None and other.stream_ is not None:
                 work.stream_.merge(other.stream_)
@@ -297,7 +294,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
                 C, b, _ = work.landmarks_.solve(work.alpha_, intercept=work.fit_intercept)
                 work._keep(work.X_fit_, C, b)
             else:
-                raise ValueError("models can be merged only if both have landmarks, and learned in the same way")
+                raise ValueError("merged models must both have landmarks, and both use fit or both partial_fit")
             work._add_candidates(other.train_outputs_)
         return self
 
@@ -335,10 +332,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         norms = squared_norms(self.output_kernel_, outputs)
         lost = np.flatnonzero((self.coordinates_.squared_norms(targets) < 1e-6 * norms) & (norms > 0))
         if len(lost):
-            raise ValueError(
-                f"output {lost[0]} has nothing in common with the output_landmarks, so it cannot be learned: give "
-                "output_landmarks that cover what is to come"
-            )
+            raise ValueError(f"output {lost[0]} is orthogonal to the output_landmarks: pass landmarks that cover it")
         assert self.stream_ is not None
         self.stream_.partial_fit(dense(X), targets)
         self._add_candidates(y)
@@ -399,9 +393,9 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         if isinstance(candidates, Candidates):
             if candidates.shared:
                 raise ValueError(
-                    "decision_function needs candidates that can be listed: pass a block of them at a time"
+                    "decision_function does not support shared Generated candidates: pass one block at a time"
                 )
-            candidates.check(X.shape[0])
+            check_candidates(candidates, X.shape[0])
             blocks = [checked_blocks(candidates, kernel, row) for row in range(X.shape[0])]
             sets = [concatenate_outputs([outputs for _, outputs in some]) for some in blocks]
             return scores_per_example(kernel, self.anchors_, self._weights(X), sets)
@@ -435,12 +429,12 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         decoder = as_decoder(self.decoder, kernel) if candidates is None else None
         if decoder is not None:
             if k > 1:
-                raise ValueError("return_top_k > 1 needs candidates: the decoder finds the one best output")
+                raise ValueError(f"return_top_k must be 1 without candidates, got {k}")
             parts = [decoder.decode(kernel, anchors, self._weights(X[rows])) for rows in self._row_chunks(X, 1)]
             values = np.concatenate(parts)
             return values[:, 0] if np.ndim(self.train_outputs_) == 1 and values.shape[1] == 1 else values
         if isinstance(candidates, Candidates):
-            candidates.check(X.shape[0])
+            check_candidates(candidates, X.shape[0])
             if candidates.shared:
                 kept = nearest_generated(kernel, anchors, candidates, self._weights(X), k)
             else:
@@ -457,7 +451,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         given = self.candidates_ if candidates is None else candidates
         outputs = as_outputs(given, self.output_kernel_, "candidates")
         if count_outputs(outputs) == 0:
-            raise ValueError("candidates are empty: give at least one, or candidates=None for the training outputs")
+            raise ValueError("candidates are empty: pass at least one, or None for the training outputs")
         return given, outputs
 
     def _row_chunks(self, X: Any, width: int) -> Iterator[slice]:

@@ -125,7 +125,7 @@ class Hierarchy(CountedKernel):
     def _above(self, node: Any) -> list[Hashable]:
         """The nodes on the way from the root down to this one."""
         if node not in self.parents and node not in self.parents.values():
-            raise ValueError(f"the label {node!r} is not in the hierarchy: add it to parents")
+            raise ValueError(f"label {node!r} is not in the hierarchy: add it to parents")
         way = [node]
         while way[-1] in self.parents:
             above = self.parents[way[-1]]
@@ -177,12 +177,12 @@ class Jaccard(ObjectKernel):
 
 def _weights(one: Any) -> Mapping[Hashable, float]:
     if isinstance(one, str):
-        raise ValueError(f"an output of Jaccard() must be a set (or a mapping to weights), got the string {one!r}")
+        raise ValueError(f"an output of Jaccard() must be a set or a mapping to weights, got the string {one!r}")
     if not isinstance(one, Mapping):
         return dict.fromkeys(one, 1.0)
     for part, weight in one.items():
         if not (np.isfinite(weight) and weight >= 0):
-            raise ValueError(f"weights of a set must be finite and >= 0, got {weight!r} for {part!r}")
+            raise ValueError(f"weights of a set must be non-negative and finite, got {weight!r} for {part!r}")
     return one
 
 
@@ -215,7 +215,7 @@ def orders(X: Any) -> Array:
     """The sign of the difference of every pair, scaled to norm one where there are no ties: (n, d (d - 1) / 2)."""
     rows = np.asarray(X, dtype=np.float64)
     if rows.shape[1] < 2:
-        raise ValueError(f"a ranking needs two things to rank or more, got {rows.shape[1]}")
+        raise ValueError(f"a ranking must have at least two entries, got {rows.shape[1]}")
     a, b = np.triu_indices(rows.shape[1], 1)
     return np.asarray(np.sign(rows[:, a] - rows[:, b]) / np.sqrt(len(a)))
 

@@ -22,37 +22,18 @@ from ovk.structured.nodes import node_features
 
 
 def link_aucs(truth: Any, scores: Any, new: Any, curves: Sequence[str] = ("roc", "pr")) -> dict[str, float]:
-    """Areas under the ROC and the precision-recall curve, by kind of pair.
+    """Areas under the ROC and precision-recall curves, by the kind of pair: {"roc new-known": ..., "pr new-new": ...}.
 
-    Parameters
-    ----------
-    truth : (n, n) array or scipy sparse matrix, symmetric; a link is an entry other than 0
-    scores : (n, n) array, larger for likelier links; entries of pairs of known nodes are not looked at
-    new : (n,) booleans
-        Nodes that were not in the training graph.
-    curves : which of "roc" and "pr"
-
-    Returns
-    -------
-    "roc new-known", "pr new-known", "roc new-new", "pr new-new"; nan for a kind of pair that has no link or only links
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.structured import link_aucs
-    >>> A = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]])
-    >>> link_aucs(A, A + 0.1, [False, False, True])
-    {'roc new-known': 1.0, 'pr new-known': 1.0, 'roc new-new': nan, 'pr new-new': nan}
+    `truth` and `scores` are (n, n) and symmetric, an entry of `truth` other than 0 is a link; `new`, (n,) booleans,
+    marks nodes that were not in the training graph. The area is nan for a kind of pair with no link or only links.
     """
     links = np.asarray(truth.toarray() if hasattr(truth, "toarray") else truth) != 0
     values, mask = np.asarray(scores, dtype=np.float64), np.asarray(new)
     if links.shape != values.shape or links.ndim != 2 or links.shape != (len(mask), len(mask)):
-        raise ValueError(
-            "truth, scores and new must be about the same nodes, got shapes "
-            f"{links.shape}, {values.shape}, {mask.shape}"
-        )
+        shapes = f"{links.shape}, {values.shape} and {mask.shape}"
+        raise ValueError(f"truth, scores and new must have shapes (n, n), (n, n) and (n,), got {shapes}")
     if mask.dtype != bool:
-        raise ValueError(f"new must hold a boolean for each node, got dtype {mask.dtype}")
+        raise ValueError(f"new must hold booleans, got dtype {mask.dtype}")
     one, two = np.flatnonzero(~mask), np.flatnonzero(mask)
     upper = np.triu_indices(len(two), 1)
     kinds = {
@@ -305,16 +286,14 @@ class LinkPredictor(Parameters):
         """
         mask = np.asarray(new, dtype=bool)
         if np.count_nonzero(~mask) != len(self.embedding_):
-            raise ValueError(
-                f"new must leave the {len(self.embedding_)} nodes that were learned from, got {np.count_nonzero(~mask)}"
-            )
+            found = np.count_nonzero(~mask)
+            raise ValueError(f"new must be False for the {len(self.embedding_)} training nodes, got {found}")
         scores = self.score_pairs(X)
         scores[np.ix_(mask, ~mask)] = self.score_known(np.asarray(X)[mask] if not sparse.issparse(X) else X[mask])
         return link_aucs(as_adjacency(graph)[0], scores, mask)
 
 
 def _ordered(graph: Any, rows: Indices, others: Indices) -> Any:
-    """A graph of all inputs with the known ones first, None for none."""
     if graph is None:
         return None
     W, _ = as_adjacency(graph)

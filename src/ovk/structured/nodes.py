@@ -58,9 +58,7 @@ class NodeKernel(ObjectKernel, saved=False):
         if sparse.issparse(self.graph) and self.graph.format == "csr":
             return self
         A, names = as_adjacency(self.graph)
-        return type(self)(
-            **{**self.get_params(deep=False), "graph": A, "nodes": self.nodes if names is None else names}
-        )
+        return self.replace(graph=A, nodes=self.nodes if names is None else names)
 
     @cached
     def _parts(self) -> tuple[list[GraphComponent], Indices, Indices]:
@@ -194,8 +192,7 @@ _NAMES: dict[str, type[NodeKernel]] = {"diffusion": Diffusion, "regularised_lapl
 
 
 def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normalised: bool, centre: bool) -> Array:
-    """phi of the nodes of a graph as rows, (n, r), with phi phi' the `graph_kernel` of `LinkPredictor`, centred where
-    asked; A are the links, checked by `as_adjacency`."""
+    """Features (n, r) of the nodes whose inner products are the graph kernel of the adjacency matrix A."""
     if isinstance(graph_kernel, str) and graph_kernel == "adjacency":
         e, V = np.linalg.eigh(A.toarray())
         K = (V * np.maximum(e, 0.0)) @ V.T
@@ -208,8 +205,7 @@ def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normal
         K = np.asarray(graph_kernel, dtype=np.float64)
         if K.shape != A.shape or not np.allclose(K, K.T):
             raise ValueError(
-                f"graph_kernel must be a name or a symmetric ({A.shape[0]}, {A.shape[0]}) matrix over the known "
-                f"nodes, got shape {K.shape}"
+                f"graph_kernel must be a name or a symmetric matrix of shape {A.shape}, got shape {K.shape}"
             )
     if centre:
         mean = K.mean(axis=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +33,7 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
     A one-dimensional array is a column of numbers to a kernel of vectors.
     """
     if outputs is None:
-        raise ValueError(f"requires {name} to be passed, but the target {name} is None: give one output for each input")
+        raise ValueError(f"requires {name} to be passed, but the target {name} is None: pass one output for each input")
     refuse_masked(outputs, name, "every input needs an output")
     if hasattr(outputs, "__array__") and not isinstance(outputs, np.ndarray):
         outputs = np.asarray(outputs)
@@ -44,20 +43,20 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
         # tolist makes Python's numbers of numpy's, which compare and hash alike but can be saved.
         return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else list(outputs)
     if getattr(getattr(outputs, "dtype", None), "kind", "") == "c":
-        raise ValueError(f"{name} must hold real numbers, got complex ones: give their parts as two columns")
+        raise ValueError(f"{name} must hold real numbers, got complex ones: pass their parts as two columns")
     if sparse.issparse(outputs):
         return sparse.csr_array(outputs)
     try:
         rows = np.asarray(outputs, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} must hold numbers for the output kernel {type(kernel).__name__}: for labels use Delta(), for sets "
-            f"Jaccard(), for strings KSpectrum(), for nodes of a graph Diffusion(graph) ({error})"
+            f"{name} must hold numbers for the output kernel {type(kernel).__name__} ({error}): use Delta() for "
+            "labels, Jaccard() for sets, KSpectrum() for strings, Diffusion(graph) for nodes"
         ) from error
     if rows.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got shape {rows.shape}")
     if not np.isfinite(rows).all():
-        raise ValueError(f"{name} must hold finite numbers, got NaN or infinity: leave such rows out")
+        raise ValueError(f"{name} must hold finite numbers, got NaN or infinity: drop such rows")
     return rows[:, None] if rows.ndim == 1 else rows
 
 
@@ -68,9 +67,7 @@ def count_outputs(outputs: Outputs) -> int:
 def check_lengths(X: Any, outputs: Outputs) -> None:
     found = count_outputs(outputs)
     if found != X.shape[0]:
-        raise ValueError(
-            f"X and y have inconsistent numbers of samples: [{X.shape[0]}, {found}]; give one output for each row of X"
-        )
+        raise ValueError(f"X and y have inconsistent numbers of samples: [{X.shape[0]}, {found}]")
 
 
 def select_outputs(outputs: Any, rows: npt.ArrayLike) -> Any:
@@ -123,43 +120,18 @@ def distinct_outputs(*collections: Outputs) -> tuple[Indices, list[Indices]]:
     return np.unique(found[0], return_index=True)[1], found
 
 
-def same_outputs(one: Outputs, two: Outputs) -> bool:
-    return count_outputs(one) == count_outputs(two) and hashable_keys(one) == hashable_keys(two)
-
-
 def squared_norms(kernel: ScalarKernel, outputs: Outputs) -> Array:
     """|phi(y)|^2 = k(y, y) of each output, (n,)."""
     if isinstance(kernel, Precomputed) and kernel.matrix is None:
-        raise ValueError(
-            "output_kernel=Precomputed() knows no outputs but those of fit: use Precomputed(matrix), where an output "
-            "is the number of an object"
-        )
+        raise ValueError("output_kernel=Precomputed() is not supported: use Precomputed(matrix) and indices as outputs")
     return kernel.diag(outputs)
 
 
 # Where predictions are looked for: one list for all inputs, a list for each, or lists too long to hold.
 
 
-class Candidates(ABC):
-    """Candidate outputs for each of a number of inputs, in blocks.
-
-    Implement it for candidates that are neither a list nor come from a generator function.
-    """
-
-    #: Whether every input has the same candidates; `blocks` is then called once for many inputs.
-    shared: bool
-
-    @abstractmethod
-    def blocks(self, row: int) -> Iterable[Any]:
-        """Collections of candidates (arrays or lists) for the input of that number."""
-
-    def check(self, n: int) -> None:
-        """Raise an error when these cannot be the candidates of n inputs."""
-        return
-
-
 @dataclass(eq=False)
-class PerExample(Candidates):
+class PerExample:
     """A collection of candidates for each input.
 
     Parameters
@@ -184,15 +156,9 @@ class PerExample(Candidates):
     def blocks(self, row: int) -> Iterable[Any]:
         return [self.collections[row]]
 
-    def check(self, n: int) -> None:
-        if len(self.collections) != n:
-            raise ValueError(
-                f"candidates must have a collection for each of the {n} inputs, got {len(self.collections)}"
-            )
-
 
 @dataclass(eq=False)
-class Generated(Candidates):
+class Generated:
     """Candidates that are made block by block and forgotten, for more of them than can be listed.
 
     Parameters
@@ -228,6 +194,15 @@ class Generated(Candidates):
         return self.make() if self.shared else self.make(row)
 
 
+Candidates = PerExample | Generated
+
+
+def check_candidates(candidates: Candidates, n: int) -> None:
+    if isinstance(candidates, PerExample) and len(candidates.collections) != n:
+        found = len(candidates.collections)
+        raise ValueError(f"candidates must have a collection for each of the {n} inputs, got {found}")
+
+
 def checked_blocks(candidates: Candidates, kernel: ScalarKernel, row: int) -> Iterator[tuple[Any, Outputs]]:
     """Blocks as they were given, and in the form that the output kernel takes; without empty ones."""
     whom = "candidates" if candidates.shared else f"candidates of input {row}"
@@ -238,4 +213,4 @@ def checked_blocks(candidates: Candidates, kernel: ScalarKernel, row: int) -> It
             found = True
             yield block, outputs
     if not found:
-        raise ValueError(f"{whom} are empty: give at least one, or candidates=None for the training outputs")
+        raise ValueError(f"{whom} are empty: pass at least one, or None for the training outputs")

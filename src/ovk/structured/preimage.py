@@ -48,8 +48,6 @@ def top_k(scores: Array, k: int) -> Indices:
 
 
 class SharedScores:
-    """Scores of the same candidates for any number of predictions."""
-
     def __init__(self, kernel: ScalarKernel, anchors: Outputs, candidates: Outputs) -> None:
         self._kernel, self._anchors, self._candidates = kernel, anchors, candidates
         self._half = 0.5 * squared_norms(kernel, candidates)
@@ -90,21 +88,17 @@ def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candid
 def scores_per_example(kernel: ScalarKernel, anchors: Outputs, W: Array, sets: list[Outputs]) -> list[Array]:
     """Scores of the candidates of each row; kernels are evaluated for many rows at once."""
     result: list[Array] = []
-    sizes = [count_outputs(one) for one in sets]
+    ends = np.concatenate([[0], np.cumsum([count_outputs(one) for one in sets])])
     start = 0
-    limit = max(1, MAX_KERNEL_VALUES // max(W.shape[1], 1))
     while start < len(sets):
-        stop, total = start + 1, sizes[start]
-        while stop < len(sets) and total + sizes[stop] <= limit:
-            total += sizes[stop]
-            stop += 1
+        # As many sets as the limit allows, at least one.
+        limit = ends[start] + MAX_KERNEL_VALUES // max(W.shape[1], 1)
+        stop = max(start + 1, int(np.searchsorted(ends, limit, side="right")) - 1)
         together = concatenate_outputs(sets[start:stop])
         first, (back,) = distinct_outputs(together)
         distinct = select_outputs(together, first)
         values, half = kernel(anchors, distinct), 0.5 * squared_norms(kernel, distinct)
-        edges = np.concatenate([[0], np.cumsum(sizes[start:stop])])
-        for row in range(start, stop):
-            columns = back[edges[row - start] : edges[row - start + 1]]
+        for row, columns in enumerate(np.split(back, ends[start + 1 : stop] - ends[start]), start):
             result.append(W[row] @ values[:, columns] - half[columns])
         start = stop
     return result
@@ -140,12 +134,9 @@ class Decoder(Parameters, ABC, saved=False):
     for_kernel: type[ScalarKernel] = Linear
 
     def check(self, kernel: ScalarKernel) -> None:
-        """Raise an error for an output kernel that this decoder is not for."""
         if not isinstance(kernel, self.for_kernel):
-            raise ValueError(
-                f"decoder {type(self).__name__} is for the output kernel {self.for_kernel.__name__}(), got "
-                f"{type(kernel).__name__}: use decoder='candidates'"
-            )
+            wanted, found = self.for_kernel.__name__, type(kernel).__name__
+            raise ValueError(f"{type(self).__name__} requires output_kernel={wanted}(), got {found}: use 'candidates'")
 
     @abstractmethod
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
@@ -183,10 +174,10 @@ class LabelThresholds(Decoder):
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
         threshold = np.asarray(self.threshold, dtype=np.float64)
         if threshold.ndim > 1 or not np.isfinite(threshold).all():
-            raise ValueError(f"threshold must be a finite number or one for each label, got {self.threshold!r}")
+            raise ValueError(f"threshold must be a finite number or vector, got {self.threshold!r}")
         values = np.asarray(W @ anchors)
         if threshold.ndim == 1 and len(threshold) != values.shape[1]:
-            raise ValueError(f"threshold has {len(threshold)} entries but there are {values.shape[1]} labels")
+            raise ValueError(f"threshold must have {values.shape[1]} entries, one for each label, got {len(threshold)}")
         return np.asarray(values > threshold, dtype=np.int64)
 
 
@@ -253,14 +244,13 @@ _NAMES: dict[str, type[Decoder]] = {
 
 
 def as_decoder(decoder: Any, kernel: ScalarKernel) -> Decoder | None:
-    """The decoder that a user asked for, None for a search among candidates."""
+    """The decoder of that name, None for a search among candidates."""
     if isinstance(decoder, str):
         if decoder == "candidates" or (decoder == "auto" and not isinstance(kernel, Linear)):
             return None
         if decoder != "auto" and decoder not in _NAMES:
-            raise ValueError(
-                f"decoder must be 'auto', 'candidates', one of {sorted(_NAMES)} or a decoder, got {decoder!r}"
-            )
+            allowed = ["auto", "candidates", *sorted(_NAMES)]
+            raise ValueError(f"decoder must be one of {allowed} or a decoder, got {decoder!r}")
         decoder = ClosedForm() if decoder == "auto" else _NAMES[decoder]()
     if not isinstance(decoder, Decoder):
         raise ValueError(f"decoder must be a name or a decoder of ovk.structured, got {decoder!r}")

@@ -17,7 +17,7 @@ def test_a_stream_of_classes(ovk, tmp_path):
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert 'id="drift"' in page
     assert "balanced accuracy" in page
-    for word in ("accuracy", "kappa", "log loss", "AUC", "no change", "majority", "recall", "1 of which came later"):
+    for word in ("accuracy", "kappa", "log loss", "AUC", "no change", "majority", "recall", "1 of them added later"):
         assert word in out
     code, out, _ = ovk("stream", path, "--resume", model, "--json")
     found = json.loads(out)
@@ -68,7 +68,7 @@ def test_where_the_kind_of_a_target_is_unclear(ovk, tmp_path):
 def test_lags_of_labels_are_refused(ovk, tmp_path, option):
     code, _, err = ovk("stream", table(tmp_path / "t.csv"), "--targets", "y", "--classify", *option)
     assert code != 0
-    assert "looks at the last label by itself" in err
+    assert "uses the last label" in err
 
 
 @pytest.mark.parametrize("command", ["fit", "stream"])

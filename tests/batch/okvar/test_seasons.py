@@ -69,9 +69,9 @@ def test_seasons_survive_a_file(hours, tmp_path):
 
 def test_periods_that_the_series_cannot_show_are_refused(hours):
     for bad in ([1.0], [np.nan], [[24.0]], [-24.0]):
-        with pytest.raises(ValueError, match="periods must be numbers of at least two steps"):
+        with pytest.raises(ValueError, match="periods must be at least two steps"):
             OKVAR(periods=bad).fit(hours)
-    with pytest.raises(ValueError, match="takes no periods"):
+    with pytest.raises(ValueError, match="periods are not supported"):
         OKVAR(target="integral", periods=[24]).fit(hours)
 
 

@@ -225,7 +225,7 @@ def test_what_makes_no_sense_is_refused_and_the_model_stays_as_it_was(wrong, mat
         model.set_params(**wrong).fit(X, bent(A, T))
     model.set_params(**params)
     np.testing.assert_array_equal(model.predict(X[:2]), before)
-    with pytest.raises(ValueError, match="H must have a change"):
+    with pytest.raises(ValueError, match="H must have the shape of X"):
         model.derivative(X[:2], X[:3])
 
 
@@ -260,7 +260,7 @@ def test_what_is_not_positive_definite_has_no_factor_in_single_precision_either(
         diag = staticmethod(lambda Z: np.ones(len(Z)))
         __call__ = staticmethod(lambda Z, W: -Gaussian(1.5)(Z, W))
 
-    with pytest.raises(SingularSystem, match="or give dtype='float64'"):
+    with pytest.raises(SingularSystem, match="or set dtype='float64'"):
         SinglePrecisionSystem(Negative(), X, np.ones(len(X)), 1.0, 1e-4)
 
 
@@ -268,7 +268,7 @@ def test_outputs_that_are_mostly_missing_are_warned_of():
     rng = np.random.default_rng(0)
     Y = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 40))
     hidden = rng.uniform(size=Y.shape)
-    with pytest.warns(UserWarning, match="7[0-9]% of the output values are missing, and filling them can be slow"):
+    with pytest.warns(UserWarning, match="7[0-9]% of the output values are missing; filling them can be slow"):
         fill_gaps(np.where(hidden < 0.75, np.nan, Y))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

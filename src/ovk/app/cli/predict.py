@@ -103,7 +103,7 @@ def command(
         records.live = True
         rows = FilePredictions(learned, records, level, max_bad, split_names(keep))
         found: Iterable[tuple[Any, ...]] = rows
-        if records.part_read() is not None:
+        if records.fraction_read() is not None:
             # Reject an unreadable file before a line is written. A pipe may not have sent any row yet.
             rest = iter(found)
             found = chain(list(islice(rest, 1)), rest)

@@ -41,7 +41,7 @@ from ovk.app.sessions.summary import (
 from ovk.app.tables import STDIN, Batch, BrokerError, Preparation, Prepared, Records, concatenate, open_records
 from ovk.base import Array, Label, Registered, State, one_blas_thread, quoted
 from ovk.evaluation import (
-    ALIKE,
+    EQUAL_TOLERANCE,
     Chunk,
     Evaluator,
     LastValue,
@@ -100,7 +100,7 @@ class LearnedTable(ABC):
             (label,) = self.preparation.outputs_
             assert isinstance(label, Label)
             labels = label.levels[: label.first]
-        timed = self.preparation.clock() is not None
+        timed = self.preparation.time_column() is not None
         return PredictionColumns(self.settings.targets, labels, timed=timed, outcomes=outcomes, keep=keep)
 
     def _described(self, found: Summary, n_rows: int, *, table: bool) -> Summary:
@@ -427,7 +427,7 @@ class Session(LearnedTable, State, Registered):
     def _conclusion(self, result: ProgressiveResult) -> str:
         """The comparison with the best baseline, and a remedy if the model is worse."""
         compared, said = result.against_best_baseline(), result.conclusion()
-        if compared is None or compared[1] <= 1 - ALIKE:
+        if compared is None or compared[1] <= 1 - EQUAL_TOLERANCE:
             return said
         cure = "the inputs carry little information about the outputs, or their relation drifts"
         if compared[0] == LastValue.name and not self.settings.lags:

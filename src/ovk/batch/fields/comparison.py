@@ -1,8 +1,8 @@
-"""Kernels of fields compared: weights, widths and noise of each, and which of them suits the data best.
+"""Comparison of kernels for vector fields: weights, length scales and noise of each, and the best of them.
 
 Kernels are compared on a few rows, half of them drawn at random and the others their nearest neighbours, since
-roughness and noise show between near rows. Within a family each search starts where that of the smoother profile ended.
-The best two are then looked at on all rows, and the better one goes on from there.
+roughness and noise show between near rows. Within a family, each search starts at the result for the smoother profile.
+The best two are then compared on all rows, and the search continues with the better one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from scipy.spatial import cKDTree
 
 from ovk.base import Array, Indices, SingularSystem, Targets
 from ovk.batch.ridge.ridge_system import merge_same_inputs, same_inputs
-from ovk.batch.tuning.criterion import TuningCriterion
-from ovk.batch.tuning.tune import Search
+from ovk.batch.tuning.tune import Search, TuningCriterion, TuningInfo
 from ovk.features import OperatorNystromMap
 from ovk.kernels import Gaussian, Matern, Stationary
 from ovk.operators import Identity
@@ -26,34 +25,32 @@ from ovk.solvers import cholesky_factor
 
 #: From the smoothest to the roughest.
 PROFILES = (Gaussian("median"), Matern(2.5, "median"), Matern(1.5, "median"), Matern(0.5, "median"))
-KINDS = ("helmholtz", "curl-free", "div-free", "apart")
-#: Widths of the first, second, ... start in units of the given ones, and steps of each search.
-WIDTHS, MAX_ITER = (1.0, 0.3, 3.0, 0.1), 60
+KINDS = ("helmholtz", "curl-free", "div-free", "independent")
+#: Length scales of the starting points, as multiples of the given ones, and steps of each search.
+START_SCALES, MAX_SEARCH_STEPS = (1.0, 0.3, 3.0, 0.1), 60
 #: Rows on which kernels are compared, and steps on all rows after that.
 COMPARISON_ROWS, FINAL_STEPS = 160, 6
-#: A search ends where a step gains less than this for each observed number.
+#: A search ends when a step gains less than this per observed number.
 SEARCH_TOL = 2e-5
-#: What components apart have to be ahead by, in nats or as a part of left-out errors: with the split a field can be
-#: taken apart, so in doubt it is kept.
-LEAD = {"evidence": 2.0, "loo": 0.01}
+#: Required advantage of independent components, in nats or relative to the leave-one-out error: only the split kernels
+#: give the parts of the field, so they are preferred in doubt.
+MIN_ADVANTAGE = {"evidence": 2.0, "loo": 0.01}
 
 
 class ChosenKernel(NamedTuple):
     kernel: OperatorKernel
     noise: float
     values: Array  # the criterion for each observed number at the end of each search
-    compared: dict[str, float]  # that of every kernel on the rows on which they were compared
+    compared: dict[str, float]  # that of every kernel, on the rows of the comparison
 
 
 def profiles(profile: Any) -> list[Stationary]:
-    """The profiles that a user means: one, several, or "auto"."""
     if isinstance(profile, str) and profile == "auto":
         return list(PROFILES)
     given = list(profile) if isinstance(profile, (list, tuple)) else [profile]
     if not given or not all(isinstance(one, Stationary) for one in given):
         raise ValueError(
-            "profile must be 'auto', or a Gaussian, Matern or RationalQuadratic kernel or a list of them, got "
-            f"{profile!r}"
+            f"profile must be 'auto', a stationary kernel or a list of stationary kernels, got {profile!r}"
         )
     return given
 
@@ -61,26 +58,25 @@ def profiles(profile: Any) -> list[Stationary]:
 def field_kernels(kind: str | None, profile: Any, p: int, d: int) -> dict[str, OperatorKernel]:
     """Kernels by name: of one kind, or with and without the split into curl-free and divergence-free parts.
 
-    Profiles whose fields have no second derivative, Matern with nu <= 1, are only for components apart.
+    Profiles whose fields have no second derivative, Matern with nu <= 1, are only for independent components.
     """
     splits = p == d and p >= 2
-    kinds = ["helmholtz", "apart"] if kind is None and splits else ["apart" if kind is None else kind]
-    found: dict[str, OperatorKernel] = {}
-    for one in kinds:
-        for scalar in profiles(profile):
-            if one == "apart":
-                found[f"apart, {scalar!r}"] = Separable(scalar, Identity())
-            elif not (isinstance(scalar, Matern) and scalar.nu <= 1):
-                found[f"{one}, {scalar!r}"] = _split(one, scalar)
+    kinds = ["helmholtz", "independent"] if kind is None and splits else ["independent" if kind is None else kind]
+    makers: dict[str, Callable[[Stationary], OperatorKernel]] = {
+        "helmholtz": lambda scalar: CurlFree(scalar) + DivFree(scalar),
+        "curl-free": CurlFree,
+        "div-free": DivFree,
+        "independent": lambda scalar: Separable(scalar, Identity()),
+    }
+    found = {
+        f"{one}, {scalar!r}": makers[one](scalar)
+        for one in kinds
+        for scalar in profiles(profile)
+        if one == "independent" or not (isinstance(scalar, Matern) and scalar.nu <= 1)
+    }
     if not found:
-        raise ValueError(f"kernel={kind!r} needs a profile that is smooth, such as Matern(1.5), got {profile!r}")
+        raise ValueError(f"profile must be smooth with kernel={kind!r}, for example Matern(1.5), got {profile!r}")
     return found
-
-
-def _split(kind: str, scalar: Stationary) -> OperatorKernel:
-    curl_free, div_free = CurlFree(scalar), DivFree(scalar)
-    both: OperatorKernel = curl_free + div_free
-    return {"helmholtz": both, "curl-free": curl_free, "div-free": div_free}[kind]
 
 
 def choose_kernel(
@@ -95,59 +91,55 @@ def choose_kernel(
     restarts: int,
     rng: Any,
 ) -> ChosenKernel:
-    """The best of several resolved kernels with its weights and widths, and the noise unless `alpha` is given."""
+    """The best of several resolved kernels, tuned, and the noise variance unless `alpha` is given."""
 
     def made(kernel: OperatorKernel, rows: Any) -> Search:
         own = None if groups is None else groups[rows]
         return field_search(kernel, X[rows], targets.rows(rows), own, alpha, criterion, intercept=intercept)
 
-    every, few = slice(None), near_rows(X, COMPARISON_ROWS, rng)
-    found: list[tuple[float, str, Search, Array, Array]] = []
+    few = near_rows(X, COMPARISON_ROWS, rng)
+    found: dict[str, tuple[Search, Array, TuningInfo]] = {}
     singular: SingularSystem | None = None
     for name, kernel in kernels.items():
         search = made(kernel, few)
-        before = [end for _, _, other, end, _ in found if other.tuned == search.tuned]
-        starts = before[-1:] or search.starts_of_widths(WIDTHS[:restarts])
-        scale = _units(search)
+        before = [end for other, end, _ in found.values() if other.tuned == search.tuned]
+        starts = before[-1:] or search.starts_of_widths(START_SCALES[:restarts])
         try:
-            end, info = search.run(starts, MAX_ITER, scale=scale, tol=SEARCH_TOL)
+            found[name] = (search, *search.run(starts, MAX_SEARCH_STEPS, scale=_units(search), tol=SEARCH_TOL))
         except SingularSystem as error:
-            # Rough kernels of fields are lost to rounding where rows nearly coincide.
+            # The system of a rough kernel is singular to rounding where rows nearly coincide.
             singular = error
-            continue
-        found.append((_with_lead(info.value, name, criterion), name, search, end, np.array(info.restarts) / scale))
     if singular is not None and not found:
         raise singular
-    compared = {name: float(values.min()) for _, name, _, _, values in found}
-    found.sort(key=lambda one: one[0])
+    compared = {name: min(info.restarts) / _units(search) for name, (search, _, info) in found.items()}
+    best = sorted(found, key=lambda name: _handicapped(found[name][2].value, name, criterion))
     if X.shape[0] == len(few):
-        _, _, search, end, values = found[0]
+        search, end, info = found[best[0]]
     else:
         again = []
-        for _, name, _, end, _ in found[:2]:
-            search = made(kernels[name], every)
-            start = search.inside(end)
+        for name in best[:2]:
+            search = made(kernels[name], slice(None))
+            start = search.inside(found[name][1])
             value = search.objective(start)[0] if len(found) > 1 else 0.0
-            again.append((_with_lead(value, name, criterion), name, search, start))
-        _, _, search, start = min(again, key=lambda one: one[0])
+            again.append((_handicapped(value, name, criterion), search, start))
+        _, search, start = min(again, key=lambda one: one[0])
         end, info = search.run([start], FINAL_STEPS, scale=_units(search), tol=SEARCH_TOL)
-        values = np.array(info.restarts) / _units(search)
     kernel, noise = search.at(end)
-    return ChosenKernel(kernel, float(noise[0]), values, compared)
+    return ChosenKernel(kernel, float(noise[0]), np.array(info.restarts) / _units(search), compared)
 
 
 def _units(search: Search) -> float:
     return len(search.criterion.pairs) if search.criterion.name == "evidence" else 1.0
 
 
-def _with_lead(value: float, name: str, criterion: str) -> float:
-    if not name.startswith("apart"):
+def _handicapped(value: float, name: str, criterion: str) -> float:
+    if not name.startswith("independent"):
         return value
-    return value + LEAD["evidence"] if criterion == "evidence" else value * (1.0 + LEAD["loo"])
+    return value + MIN_ADVANTAGE["evidence"] if criterion == "evidence" else value * (1.0 + MIN_ADVANTAGE["loo"])
 
 
 def near_rows(X: Any, count: int, rng: Any) -> Indices:
-    """Numbers of `count` rows, half of them drawn at random and the others their nearest neighbours; all if few."""
+    """Indices of at most `count` rows, half drawn at random and the others their nearest neighbours."""
     n = X.shape[0]
     if n <= count:
         return np.arange(n)
@@ -168,9 +160,9 @@ def field_search(
     *,
     intercept: bool,
 ) -> Search:
-    """The search for weights and widths of a sum of kernels and, unless `alpha` is given, for the noise.
+    """The search for weights and length scales of a sum of kernels and, unless `alpha` is given, the noise.
 
-    Complete rows with the same inputs, and of the same group, are taken together as one row of their total weight.
+    Complete rows with the same inputs and the same group are merged into one row with their total weight.
     """
     repeats, within = 0.0, np.zeros(targets.d)
     if targets.complete:
@@ -188,7 +180,7 @@ def field_search(
         start: OperatorKernel = Separable(power * separable.kernel, separable.operator)
     else:
         weights = np.array([weight for weight, _ in kernel.summands()])
-        # A term without weight could not come back: what is searched for are logarithms.
+        # The search is over logarithms, so a weight of zero would stay zero.
         shares = np.maximum(weights, 1e-3 * weights.max())
         start = WeightedSum([term for _, term in kernel.summands()], (power * shares / shares.sum()).tolist())
     return Search(suits, start, 0.1 * power if alpha is None else alpha, shared=True, fixed=alpha is not None)
@@ -196,25 +188,22 @@ def field_search(
 
 # Vector field consensus: which observations follow a field, and which are outliers (Ma et al. 2013).
 #
-# An observation is an inlier with probability g, and then v ~ N(f(x), s^2 I), or an outlier spread evenly over a volume
-# a:
+# An observation is an inlier with probability g, v ~ N(f(x), s^2 I), or an outlier, uniform over a volume a:
 #
 #     p_i = g exp(-|v_i - f(x_i)|^2 / 2 s^2) / (g exp(-|v_i - f(x_i)|^2 / 2 s^2) + (1 - g) (2 pi s^2)^(d/2) / a)
 #     f = ridge regression with weights p and alpha = s^2,   s^2 = sum p |v - f|^2 / (d sum p),   g = sum p / n
 #
-# in turn (expectation, maximisation). The noise starts at the spread of all observations, so that first nearly all of
-# them have a say, and shrinks as the field comes out.
+# in turn (expectation, maximisation). The noise starts at the variance of all observations, so that nearly all of them
+# count at first, and decreases as the field is learned.
 
-#: Rounds end when no probability moves by more than this, and at the latest after so many.
-TOLERANCE, MAX_ROUNDS = 1e-4, 200
+#: Rounds end when no probability changes by more than this, or after the maximum number.
+PROBABILITY_TOL, MAX_ROUNDS = 1e-4, 200
 
 
 class OutlierEstimate(NamedTuple):
-    """The result: inlier probabilities (n,), noise variance, share of inliers, rounds taken."""
-
-    probability: Array
-    variance: float
-    share: float
+    probability: Array  # (n,) of being an inlier
+    variance: float  # of the noise
+    share: float  # of inliers
     rounds: int
 
 
@@ -225,11 +214,10 @@ def estimate_outliers(
     *,
     start: OutlierEstimate | None = None,
 ) -> OutlierEstimate:
-    """Run until no probability moves by more than `TOLERANCE`."""
     n, d = V.shape
     w = np.ones(n) if weight is None else weight
     extent = np.ptp(V, axis=0)
-    # A component that never varies leaves the outliers no room in it: they have that of the others.
+    # A constant component has no extent: outliers get that of the others.
     extent = np.where(extent > 0, extent, max(float(extent.max()), 1e-300))
     volume = float(np.sum(np.log(extent)))
     centre = w @ V / w.sum()
@@ -246,11 +234,11 @@ def estimate_outliers(
         inlier = np.log(share) - 0.5 * squares / variance - 0.5 * d * np.log(2 * np.pi * variance)
         outlier = np.log1p(-share) - volume
         new = 1.0 / (1.0 + np.exp(np.clip(outlier - inlier, -700, 700)))
-        # At least as many inliers as a field needs to be seen at all.
+        # Bounds that keep both classes from vanishing.
         share = float(np.clip(w @ new / w.sum(), 0.01, 0.999))
         moved = float(np.abs(new - p).max())
         p = np.maximum(new, 1e-12)
-        if moved <= TOLERANCE:
+        if moved <= PROBABILITY_TOL:
             break
     return OutlierEstimate(p, variance, share, rounds)
 

@@ -1,4 +1,4 @@
-"""Regression of vector fields, with their parts, derivatives and outliers."""
+"""Regression of vector fields: parts, derivatives and outliers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ CRITERIA = ("evidence", "loo", None)
 
 
 class FieldParts(NamedTuple):
-    """Values of the parts of a field, each (n, d): they add up to the prediction.
+    """Values of the parts of a field, each (n, d); their sum is the prediction.
 
-    `curl_free` is a gradient, `div_free` has no sources, `rest` is what kernels of neither kind and the constant gave.
+    `curl_free` is a gradient, `div_free` has no sources, `rest` comes from all other kernels and the constant.
     """
 
     curl_free: Array
@@ -39,49 +39,52 @@ class FieldParts(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class VectorField(OVKRegressor):
-    """A vector field from observations at scattered points, with its curl-free and divergence-free parts.
+    """Regression of vector fields, with their curl-free and divergence-free parts.
 
-    Ridge regression (Gaussian process regression) with kernels of gradient fields and of fields without sources. Their
-    weights and widths and the noise are chosen by the evidence or by leave-one-out, with exact gradients.
+    Ridge regression (Gaussian process regression) from observations at scattered points. The weights and length scales
+    of the kernels and the noise variance are chosen by the evidence or by leave-one-out, with exact gradients.
 
     Parameters
     ----------
-    kernel : "helmholtz", "curl-free", "div-free", "apart", or an operator-valued kernel; default None
-        "helmholtz" is the sum of the next two, "apart" learns each component by itself. None compares "helmholtz" with
-        "apart" by the criterion where a field has as many components as coordinates, and is "apart" where it has not. A
-        field without the split has all of it in `rest` of `decompose`: ask for "helmholtz" where the parts matter.
-        Weights and length scales of a kernel that is given are where the search starts.
-    profile : "auto", scalar kernel, or list of them
-        Profiles of the named kernels, compared by the criterion: how rough the field is. "auto" are Gaussian, Matern
-        5/2 and 3/2, and for components apart 1/2. Without a criterion it is the first of them.
+    kernel : "helmholtz", "curl-free", "div-free", "independent", or an operator-valued kernel; default None
+        "helmholtz" is the sum of the next two; "independent" learns each component separately. None compares
+        "helmholtz" and "independent" by the criterion if there are as many components as coordinates, and is
+        "independent" otherwise. Only "helmholtz" splits the field into parts. For an operator-valued kernel, its
+        weights and length scales are the starting point of the search.
     alpha : float > 0, optional
-        Variance of the noise; chosen when not given. With `robust`, where its search starts.
+        Noise variance; chosen by default. With `robust`, the starting point of its search.
+    profile : "auto", scalar kernel, or list of them
+        Profiles of the named kernels, compared by the criterion. "auto" compares Gaussian, Matern 5/2 and 3/2 and, for
+        independent components, Matern 1/2. Without a criterion the first one is used.
     criterion : "evidence", "loo" or None
-        What the weights and widths of the kernel are chosen by: the evidence of the data (marginal likelihood), the
-        squared error of leaving out each row (or each of the `groups` given to `fit`), or None to take them as they
-        are.
+        How weights and length scales are chosen: by the evidence (marginal likelihood) or by the squared leave-one-out
+        error (leave-one-group-out with the `groups` of `fit`). None keeps the given ones.
     robust : bool
-        Tell outliers from observations of the field (vector field consensus): each observation gets a probability
-        of being an inlier, and the field follows these.
+        Detect outliers (vector field consensus): each observation gets an inlier probability, which weights it.
     fit_intercept : bool
-        Add a constant vector that is not penalised. It has neither curl nor divergence, and is counted in `rest`.
+        Add an unpenalised constant vector. It has neither curl nor divergence, and counts as `rest`.
     landmarks : int or (m, p) array, optional
-        Sparse approximation with that many of the points (or with these points), for many observations.
+        Sparse approximation with that many points, or with these points, for many observations.
     tuning_size : int
-        The choice of weights and widths looks at no more rows than this, drawn at random. Kernels are compared on 160
-        of them, near neighbours among these.
-    restarts : 1 to 4
-        Starts of the search, from different widths.
-    solver, chunk_size, random_state : as in `OVKRidge`
+        Largest number of rows, drawn at random, that choose weights and length scales. Kernels are compared on 160 of
+        them, half of which are nearest neighbours of the others.
+    restarts : int from 1 to 4
+        Number of starting points of the search.
+    solver, chunk_size, random_state
+        As in `OVKRidge`.
 
     Attributes
     ----------
-    kernel_, alpha_ : kernel and noise variance, as chosen
-    criterion_values_ : values per observed number at the end of each search with the chosen kernel; smallest is best
-    compared_ : the criterion of every kernel that was compared, per observed number, by name; None without a criterion
+    kernel_, alpha_ : chosen kernel and noise variance
+    criterion_values_ : criterion per observed number at the end of each search with the chosen kernel; lower is better
+    compared_ : dict from kernel names to their criterion per observed number; None without a criterion
     inlier_probability_ : (n,) with `robust`, else None
-    inliers_ : (n,) probability above one half, or None
+    inliers_ : (n,) booleans, probability above one half, or None
     and those of `OVKRidge`
+
+    See Also
+    --------
+    OVKRidge, tune, ovk.ovkernels.CurlFree, ovk.ovkernels.DivFree
 
     Examples
     --------
@@ -92,8 +95,8 @@ class VectorField(OVKRegressor):
     >>> model = VectorField().fit(sample.data, sample.target)
     >>> x = np.array([[0.1, -0.2], [0.4, 0.3]])
     >>> parts = model.decompose(x)
-    >>> bool(np.abs(parts.curl_free - sample.field.curl_free(x)).max() < 0.2)
-    True
+    >>> print(f"{np.abs(parts.curl_free - sample.field.curl_free(x)).max():.1f}")
+    0.1
     >>> np.allclose(sum(parts), model.predict(x)), model.curl(x).shape, model.divergence(x).shape
     (True, (2,), (2,))
     """
@@ -119,17 +122,61 @@ class VectorField(OVKRegressor):
 
         Parameters
         ----------
-        X : (n, p) points
-        y : (n, d) vectors, nan where a component was not observed
-        sample_weight : (n,), optional
-            How often each row counts; divide weights that are only relative by their mean.
+        X : (n, p) array
+            Points.
+        y : (n, d) array
+            Vectors, nan where a component is missing.
+        sample_weight : (n,) array, optional
+            How often each row counts; divide relative weights by their mean.
         task : (n,) integers, optional
-            Long form: row i is one observation, of component task_i.
-        groups : (n,), optional
+            Long form: row i is one observation of component task_i.
+        groups : (n,) array, optional
             With criterion "loo", rows of the same group are left out together: near repeats, or blocks of a map.
+
+        Returns
+        -------
+        VectorField
+            The fitted model.
         """
         with self._fitting(X, y):
-            self._fit_field(X, y, sample_weight, task, groups)
+            if self.criterion not in CRITERIA:
+                raise ValueError(f"criterion must be 'evidence', 'loo' or None, got {self.criterion!r}")
+            if not 1 <= check_int(self.restarts, "restarts") <= 4:
+                raise ValueError(f"restarts must be between 1 and 4, got {self.restarts!r}")
+            alpha = None if self.alpha is None else positive(self.alpha, "alpha")
+            if alpha is None and self.criterion is None and not self.robust:
+                raise ValueError("alpha must be given with criterion=None, got None: pass the noise variance")
+            X, targets = self._check_rows(X, y, sample_weight, task)
+            n, keep = X.shape[0], targets.informative_rows()
+            labels = None if groups is None else check_groups(groups, n)[keep]
+            X, targets = X[keep], targets.rows(keep)
+            self.learned_rows_ = None if keep.all() else keep
+            rng = as_generator(self.random_state)
+            named = self._kernels_of(X.shape[1], targets.d)
+            kernels = {name: one.resolve(X, targets.d) for name, one in named.items()}
+            kernel = next(iter(kernels.values()))
+            self.criterion_values_: Any = None
+            self.compared_: Any = None
+            self.inlier_probability_: Any = None
+            self.inliers_: Any = None
+            if self.robust:
+                kernel, alpha, probability = self._inliers(kernels, X, targets, alpha, rng)
+                self.inlier_probability_ = np.zeros(n)
+                self.inlier_probability_[keep] = probability
+                self.inliers_ = self.inlier_probability_ > 0.5
+                weight = probability if targets.weight is None else probability * targets.weight
+                used = replace(targets, weight=np.where(probability > 1e-8, weight, 0.0))
+                self.learned_rows_ = keep.copy()
+                self.learned_rows_[keep] = used.informative_rows()
+                X, targets = drop_unobserved_rows(X, used)
+            elif self.criterion is not None:
+                kernel, alpha = self._tune(kernels, X, targets, labels, alpha, rng)
+            assert alpha is not None
+            if self.landmarks is None:
+                self._solve(kernel, alpha, X, targets, self.solver)
+            else:
+                points = choose_landmarks(self.landmarks, X, self.random_state, lambda rows: kernel)
+                self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
         return self
 
     def _default_kernel(self) -> OperatorKernel:
@@ -144,55 +191,11 @@ class VectorField(OVKRegressor):
         if self._is_named():
             return {name: clone(one) for name, one in field_kernels(self.kernel, self.profile, p, d).items()}
         if not (isinstance(self.profile, str) and self.profile == "auto"):
-            raise ValueError(f"profile is for the named kernels {', '.join(KINDS)}: give it to the kernel itself")
+            raise ValueError(f"profile is only for the kernels {', '.join(KINDS)}: pass it to the kernel instead")
         return {"given": clone(self._default_kernel())}
-
-    def _fit_field(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any) -> None:
-        if self.criterion not in CRITERIA:
-            raise ValueError(f"criterion must be 'evidence', 'loo' or None, got {self.criterion!r}")
-        if not 1 <= check_int(self.restarts, "restarts") <= 4:
-            raise ValueError(f"restarts must be between 1 and 4, got {self.restarts!r}")
-        alpha = None if self.alpha is None else positive(self.alpha, "alpha")
-        if alpha is None and self.criterion is None and not self.robust:
-            raise ValueError("alpha must be given when nothing is chosen (criterion=None): the variance of the noise")
-        full, all_targets = self._check_rows(X, y, sample_weight, task)
-        n, keep = full.shape[0], all_targets.informative_rows()
-        labels = None if groups is None else check_groups(groups, n)[keep]
-        full, all_targets = full[keep], all_targets.rows(keep)
-        self.learned_rows_ = None if keep.all() else keep
-        rng = as_generator(self.random_state)
-        named = self._kernels_of(full.shape[1], all_targets.d)
-        kernels = {name: one.resolve(full, all_targets.d) for name, one in named.items()}
-        kernel = next(iter(kernels.values()))
-        self.criterion_values_: Any = None
-        self.compared_: Any = None
-        self.inlier_probability_: Any = None
-        self.inliers_: Any = None
-        if self.robust:
-            kernel, alpha, probability = self._inliers(kernels, full, all_targets, alpha, rng)
-            everyone = np.zeros(n)
-            everyone[keep] = probability
-            weight = probability if all_targets.weight is None else probability * all_targets.weight
-            used = replace(all_targets, weight=np.where(probability > 1e-8, weight, 0.0))
-            self.learned_rows_ = keep.copy()
-            self.learned_rows_[keep] = used.informative_rows()
-            self._final(kernel, alpha, *drop_unobserved_rows(full, used))
-            self.inlier_probability_, self.inliers_ = everyone, everyone > 0.5
-            return
-        if self.criterion is not None:
-            kernel, alpha = self._tune(kernels, full, all_targets, labels, alpha, rng)
-        assert alpha is not None
-        self._final(kernel, alpha, full, all_targets)
 
     def _output_dim(self) -> int | None:
         return None if self.kernel is None else super()._output_dim()
-
-    def _final(self, kernel: OperatorKernel, alpha: float, X: Any, targets: Targets) -> None:
-        if self.landmarks is None:
-            self._solve(kernel, alpha, X, targets, self.solver)
-        else:
-            points = choose_landmarks(self.landmarks, X, self.random_state, lambda rows: kernel)
-            self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
 
     def _tune(
         self,
@@ -216,9 +219,9 @@ class VectorField(OVKRegressor):
     def _inliers(
         self, kernels: dict[str, OperatorKernel], X: Any, targets: Targets, alpha: float | None, rng: Any
     ) -> tuple[OperatorKernel, float, Array]:
-        """Kernel, noise variance and inlier probabilities by consensus; widths are chosen among the inliers."""
+        """Kernel, noise variance and inlier probabilities; the kernel is tuned on the inliers."""
         if not targets.complete:
-            raise ValueError("robust=True needs every component of every vector: leave rows with nan out")
+            raise ValueError("robust=True requires complete vectors, got missing components: drop rows with nan")
         V, weight, kernel = targets.Y, targets.weight, next(iter(kernels.values()))
         given = self.landmarks
         landmarks = None if given is None else choose_landmarks(given, X, self.random_state, lambda rows: kernel)
@@ -241,31 +244,30 @@ class VectorField(OVKRegressor):
                 smooth = smoother(kernel, X, V, landmarks, intercept=self.fit_intercept)
                 found = estimate_outliers(smooth, V, weight, start=again)
         if found.variance == 0:
-            # All vectors are the same: any noise will do.
+            # All vectors are equal.
             return kernel, 1e-8 * max(float((V**2).mean()), 1e-8), found.probability
         return kernel, found.variance, found.probability
 
     def part(self, name: str) -> Expansion | None:
-        """One part of the field as a function: "curl-free", "div-free" or "rest"; None where there is none."""
+        """One part of the field as a function: "curl-free", "div-free" or "rest"; None if it is zero."""
         check_is_fitted(self)
-        kinds: dict[str, list[tuple[float, OperatorKernel]]] = {"curl-free": [], "div-free": [], "rest": []}
-        if name not in kinds:
-            raise ValueError(f"a part is one of {', '.join(map(repr, kinds))}, got {name!r}")
-        for weight, term in self.kernel_.summands():
-            kind = "curl-free" if isinstance(term, CurlFree) else "div-free" if isinstance(term, DivFree) else "rest"
-            kinds[kind].append((weight, term))
-        whole_field = self.expansion_
-        offset = whole_field.offset if name == "rest" else None
-        chosen = kinds[name]
-        if not chosen:
-            if offset is None:
-                return None
-            chosen = [(0.0, self.kernel_.summands()[0][1])]
+        if name not in ("curl-free", "div-free", "rest"):
+            raise ValueError(f"name must be 'curl-free', 'div-free' or 'rest', got {name!r}")
+
+        def kind(term: OperatorKernel) -> str:
+            return "curl-free" if isinstance(term, CurlFree) else "div-free" if isinstance(term, DivFree) else "rest"
+
+        field, summands = self.expansion_, self.kernel_.summands()
+        chosen = [(weight, term) for weight, term in summands if kind(term) == name]
+        offset = field.offset if name == "rest" else None
+        if not chosen and offset is None:
+            return None
+        chosen = chosen or [(0.0, summands[0][1])]
         kernel = WeightedSum([term for _, term in chosen], [weight for weight, _ in chosen])
-        return Expansion(kernel, whole_field.support, whole_field.C, offset)
+        return Expansion(kernel, field.support, field.C, offset)
 
     def decompose(self, X: Any) -> FieldParts:
-        """The parts of the field at each row of X; they add up to `predict(X)`."""
+        """The parts of the field at each row of X; their sum is `predict(X)`."""
         check_is_fitted(self)
         X = self._check_inputs(X, reset=False)
         parts = [self.part(name) for name in ("curl-free", "div-free", "rest")]
@@ -283,14 +285,12 @@ class VectorField(OVKRegressor):
         if J.shape[1] == 2:
             return np.asarray(J[:, 1, 0] - J[:, 0, 1])
         if J.shape[1] != 3:
-            raise ValueError(f"curl is for fields in 2 or 3 dimensions, this one has {J.shape[1]}")
+            raise ValueError(f"curl requires a field in 2 or 3 dimensions, got {J.shape[1]}")
         return np.stack([J[:, 2, 1] - J[:, 1, 2], J[:, 0, 2] - J[:, 2, 0], J[:, 1, 0] - J[:, 0, 1]], axis=1)
 
     def _square_jacobian(self, X: Any, what: str) -> Array:
         check_is_fitted(self)
         if self.n_outputs_ != self.n_features_in_:
-            raise ValueError(
-                f"{what} needs a field with as many components as coordinates, this one has {self.n_outputs_} and "
-                f"{self.n_features_in_}"
-            )
+            shape = f"{self.n_outputs_} components and {self.n_features_in_} coordinates"
+            raise ValueError(f"{what} requires as many components as coordinates, got {shape}")
         return self.jacobian(X)

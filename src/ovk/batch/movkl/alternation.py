@@ -1,7 +1,7 @@
-"""The alternation of multiple kernel learning: solve for the function, then for the weights.
+"""Alternating minimisation of multiple kernel learning: solve for the function, then for the weights.
 
-Many kernels on one sample have grams that are combined with any weights. Separable kernels share scalar grams and
-operators (`KernelTerms`); others are added up as matrices (`BlockTerms`).
+The grams of separable kernels share scalar grams and operators (`KernelTerms`); those of other kernels are summed as
+matrices (`BlockTerms`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from ovk.ovkernels import (
     distinct,
 )
 from ovk.solvers import (
-    DENSE_LIMIT,
-    MANY_EIGENVALUES,
+    MAX_DENSE_UNKNOWNS,
+    MAX_FACTORISATIONS,
     Cholesky,
     CholeskyState,
     ConjugateGradient,
-    GradientState,
     PairwisePath,
     SeparablePath,
     Solution,
@@ -47,14 +46,14 @@ from ovk.solvers import (
     solve_with_intercept,
 )
 
-#: Iterations above which a preconditioner made for other weights is made anew.
-MAX_QUICK_ITERATIONS = 4
-#: Relative residual of a solution.
+#: Solver iterations above which the preconditioner of earlier weights is replaced.
+MAX_STALE_ITERATIONS = 4
+#: Relative residual of the final solution.
 FINAL_TOL = 1e-11
 
 
 class KernelTerms:
-    """Resolved kernels k_s T_o on n points, each scalar gram and each operator once.
+    """Resolved kernels k_s T_o on n points; each distinct scalar gram and operator is stored once.
 
     `rows`, (n,) square roots of sample weights, scale the grams on both sides.
     """
@@ -66,14 +65,14 @@ class KernelTerms:
         if rows is not None:
             self.grams = [rows[:, None] * G * rows for G in self.grams]
         self._common: dict[tuple[int, ...], Any] = {}
-        self._guide: tuple[float, Any] | None = None
+        self._preconditioner: tuple[float, Any] | None = None
 
     def restricted(self, rows: Indices) -> KernelTerms:
-        """The same kernels on some of the points (of grams that are not centred)."""
+        """The same kernels on a subset of the points; the grams must not be centred."""
         return self._with_grams([G[np.ix_(rows, rows)] for G in self.grams])
 
     def centred(self, u: Array) -> KernelTerms:
-        """The same with grams projected on what is orthogonal to u, the column of an intercept that is not penalised.
+        """The same kernels with grams projected on the complement of u, the column of an unpenalised intercept.
 
         With P = I - u u' / u'u the system (K + alpha I) C + u b' = Y, u'C = 0 is (P K P + alpha I) C = P Y.
         """
@@ -81,11 +80,10 @@ class KernelTerms:
 
     def _with_grams(self, grams: list[Array]) -> KernelTerms:
         part = copy(self)
-        part.grams, part._guide = grams, None
+        part.grams, part._preconditioner = grams, None
         return part
 
-    def used(self, weights: Array) -> list[int]:
-        """Operators that have weight."""
+    def used_operators(self, weights: Array) -> list[int]:
         return [o for o in range(len(self.operators)) if weights[self.operator_of == o].any()] or [0]
 
     def gram(self, weights: Array) -> Gram:
@@ -104,42 +102,35 @@ class KernelTerms:
         return np.asarray(np.maximum(inner[self.operator_of, self.scalar_of], 0.0))
 
     def solve(
-        self,
-        weights: Array,
-        Y: Array,
-        alpha: float,
-        solver: Any,
-        start: Array | None = None,
-        *,
-        tol: float = FINAL_TOL,
+        self, weights: Array, Y: Array, alpha: float, solver: Any, start: Array | None = None, *, tol: float = FINAL_TOL
     ) -> Solution:
         """Coefficients of complete outputs: by a common rotation where there is one, else by the solver.
 
-        `tol` is the relative residual at which an iteration stops that the caller has not set up himself.
+        `tol` is the relative residual at which an iterative solver stops that the user has not set up.
         """
         if solver == "auto":
             rotated = self.rotated(weights)
             if rotated is not None:
                 return Cholesky().solve(CholeskyState(rotated), Y, alpha)
-            if len(self.used(weights)) > 1:
-                return self._guided(weights, Y, alpha, start, tol)
+            if len(self.used_operators(weights)) > 1:
+                return self._conjugate_gradients(weights, Y, alpha, start, tol)
         gram = self.gram(weights)
         chosen = solver_within(tol, solver, gram)
         return chosen.solve(chosen.factor(gram), Y, alpha, start)
 
-    def _guided(self, weights: Array, Y: Array, alpha: float, start: Array | None, tol: float) -> Solution:
-        """Conjugate gradients; the preconditioner of earlier weights serves for as long as it leads to quick solves."""
+    def _conjugate_gradients(self, weights: Array, Y: Array, alpha: float, start: Array | None, tol: float) -> Solution:
+        """Conjugate gradients; the preconditioner of earlier weights is kept as long as few iterations suffice."""
         gram = self.gram(weights)
-        if self._guide is None or self._guide[0] != alpha:
-            self._guide = alpha, preconditioner(gram, ConjugateGradient().rank)
-        found = ConjugateGradient(tol=tol).solve(GradientState(gram, self._guide[1]), Y, alpha, start)
-        if found.info.iterations > MAX_QUICK_ITERATIONS:
-            self._guide = None
+        if self._preconditioner is None or self._preconditioner[0] != alpha:
+            self._preconditioner = alpha, preconditioner(gram, ConjugateGradient().rank)
+        found = ConjugateGradient(tol=tol).solve((gram, self._preconditioner[1]), Y, alpha, start)
+        if found.info.iterations > MAX_STALE_ITERATIONS:
+            self._preconditioner = None
         return found
 
     def rotated(self, weights: Array, *, always: bool = False) -> Rotated | None:
-        """The combination as scalar problems, when the operators commute and that is the fast way (or `always`)."""
-        used = tuple(self.used(weights))
+        """The combination as scalar problems, if the operators commute and this is the fastest way (or `always`)."""
+        used = tuple(self.used_operators(weights))
         if used not in self._common:
             self._common[used] = common_eigenvectors([self.operators[o].dense() for o in used])
         if self._common[used] is None:
@@ -147,20 +138,20 @@ class KernelTerms:
         values, vectors, groups = self._common[used]
         different = sum(len(self.operators[o].eigh().groups) > 1 for o in used)
         # One operator with many eigenvalues: one decomposition of its gram serves them all.
-        if not always and different <= 1 and len(groups) > MANY_EIGENVALUES:
+        if not always and different <= 1 and len(groups) > MAX_FACTORISATIONS:
             return None
         mixing = values[:, [group.start for group in groups]].T @ self._shares(weights)[list(used)]
         return Rotated(self.grams, mixing, vectors, groups)
 
     def _shares(self, weights: Array) -> Array:
-        """Weights by operator and scalar kernel."""
+        """Weights by operator and scalar kernel, (operators, scalars)."""
         shares = np.zeros((len(self.operators), len(self.grams)))
         np.add.at(shares, (self.operator_of, self.scalar_of), weights)
         return shares
 
 
 class BlockTerms(KernelTerms):
-    """Resolved kernels that are not all of the form k T: their grams have no common structure."""
+    """Resolved kernels of which some are not separable: dense grams."""
 
     def __init__(self, kernels: Sequence[OperatorKernel], X: Any, rows: Array | None = None) -> None:
         found = [kernel.gram(X) for kernel in kernels]
@@ -178,7 +169,7 @@ class BlockTerms(KernelTerms):
 
 
 def solver_within(tol: float, solver: Any, gram: Gram) -> Solver:
-    """As `as_solver`, but an iteration that the caller has not set up stops at `tol`, or at its own if that is less."""
+    """As `as_solver`, but a solver chosen by name stops at `tol` if its own tolerance is larger."""
     chosen = as_solver(solver, gram)
     own = chosen.get_params().get("tol", 0.0)
     return chosen.set_params(tol=tol) if isinstance(solver, str) and own > tol else chosen
@@ -191,21 +182,20 @@ def _centred(G: Array, u: Array) -> Array:
 
 
 def combination_weights(norms: Array, r: float) -> Array:
-    """d_k = |f_k|^(2 / (r + 1)) / (sum_j |f_j|^(2 r / (r + 1)))^(1 / r): the best weights with sum_k d_k^r = 1."""
+    """The optimal weights with sum_k d_k^r = 1: d_k = |f_k|^(2 / (r + 1)) / (sum_j |f_j|^(2 r / (r + 1)))^(1 / r)."""
     if r == np.inf:
         return np.ones(len(norms))
-    # In units of the largest norm nothing overflows.
+    # Relative to the largest norm, to avoid overflow.
     shares = (norms / norms.max()) ** (2.0 / (r + 1.0))
     return np.asarray(shares / (shares**r).sum() ** (1.0 / r))
 
 
 class System:
-    """Kernels, inputs and outputs, ready to be solved with any weights and alpha.
+    """Kernels, inputs and outputs; solves for any weights and alpha.
 
-    Sample weights scale rows by their roots; an intercept projects a complete system on what is orthogonal to it.
-    Coefficients here are those of the scaled system: (n, d) where it is `complete`, about points with all their
-    outputs; (N, 1) for N observed pairs otherwise, also for kernels that are not all of the form k T, whose grams have
-    no structure to keep.
+    Square roots of sample weights scale the rows; with an intercept, a complete system is projected on its complement.
+    Coefficients are those of the scaled system: (n, d) if it is `complete`; otherwise (N, 1) for N observed pairs, also
+    for kernels that are not separable, whose grams are dense.
     """
 
     def __init__(
@@ -216,23 +206,23 @@ class System:
         self.u = np.ones(len(targets.Y)) if self.rows is None else self.rows
         separable = [part for part in (kernel.as_separable() for kernel in self.kernels) if part is not None]
         plain = len(separable) == len(self.kernels)
-        self.alone = KernelTerms(separable, X, self.rows) if plain else BlockTerms(self.kernels, X, self.rows)
+        self.uncentred = KernelTerms(separable, X, self.rows) if plain else BlockTerms(self.kernels, X, self.rows)
         self.complete = plain and targets.complete
         self.Y = targets.Y if self.rows is None else targets.Y * self.rows[:, None]
         if self.complete:
-            self.terms = self.alone.centred(self.u) if intercept else self.alone
+            self.terms = self.uncentred.centred(self.u) if intercept else self.uncentred
             self.right = self.Y - np.outer(self.u, self.u @ self.Y / (self.u @ self.u)) if intercept else self.Y
         else:
-            self.terms = self.alone
+            self.terms = self.uncentred
             self.observed = targets.pairs()
             self.right = self.observed.scaled_values()[:, None]
 
     def columns(self) -> Array | None:
-        """The intercept's columns on the observed pairs, (N, d)."""
+        """Columns of the intercept on the observed pairs, (N, d), or None."""
         return self.observed.columns() if self.intercept else None
 
     def solve(self, weights: Array, alpha: float, start: Array | None, tol: float) -> tuple[Solution, Array | None]:
-        """Coefficients, and the intercept where the outputs have holes (else see `expansion`)."""
+        """Coefficients, and the intercept if outputs are missing (otherwise see `expansion`)."""
         if self.complete:
             return self.terms.solve(weights, self.right, alpha, self.solver, start, tol=tol), None
         gram = Observed(self.terms.gram(weights), self.observed.points, self.observed.outputs)
@@ -252,7 +242,7 @@ class System:
         return float(((self.right - values) ** 2).sum()) + alpha * float(weights @ quadratic_forms)
 
     def expansion(self, kernel: OperatorKernel, C: Array, b: Array | None) -> tuple[Array, Array | None]:
-        """Coefficients and intercept of the function itself."""
+        """Coefficients and intercept of the unscaled function."""
         full = self.spread(C) if self.rows is None else self.spread(C) * self.rows[:, None]
         if not self.intercept or b is not None:
             return full, b
@@ -272,32 +262,32 @@ class LearnedWeights:
     log: Any = None  # (iterations, 3) objective, relative change, iterations of the solver; None on the way
 
 
-#: Relative residual of the systems on the way, at most, and as a part of `tol`: the objective feels its square, but
-#: where the weights stand still is felt in full.
-INTERMEDIATE_TOL, SHARE_OF_TOL = 1e-7, 1e-2
-#: No residual is asked to be smaller.
+#: Relative residual of intermediate systems: at most, and relative to `tol`. The objective depends on its square, but
+#: the stationarity of the weights on the residual itself.
+INTERMEDIATE_TOL, RELATIVE_INTERMEDIATE_TOL = 1e-7, 1e-2
+#: Smallest relative residual that is requested.
 MIN_TOL = 1e-14
-#: Longest step, in multiples of the plain one, and how fast steps grow.
+#: Longest step, in multiples of the plain update, and growth factor of steps.
 MAX_STEP, STEP_GROWTH = 32.0, 1.6
-#: With r = 1, weights below this are zero.
+#: With r = 1, weights below this part of the largest are set to zero.
 MIN_WEIGHT = 1e-10
 
 
 def alternate(
     system: System, alpha: float, r: float, tol: float, max_iter: int, start: LearnedWeights | None = None
 ) -> LearnedWeights:
-    """Learn weights and coefficients, from even weights or from what was learned with another alpha.
+    """Learn weights and coefficients, starting from equal weights or from the result for another alpha.
 
-    Small weights die out slowly under the plain update d -> d+. So steps are lengthened, log d + s (log d+ - log d) and
-    back to sum d^r = 1, for as long as the objective falls; when it does not, the step is taken back and s is 1 again,
-    for which the fall is guaranteed. With r = 1 weights that have died out become zero; at the end each of them must
-    pass the test of optimality, e_k <= max_j e_j with e_k = <c, K_k c>, or is brought back.
+    Small weights decay slowly under the plain update d -> d+. Therefore steps are lengthened, log d + s (log d+ - log
+    d) and back to sum d^r = 1, while the objective decreases; otherwise the step is repeated with s = 1, for which the
+    decrease is guaranteed. With r = 1, negligible weights become zero; at the end each of them must satisfy the
+    optimality condition e_k <= max_j e_j with e_k = <c, K_k c>, or it is restored.
     """
-    precise = min(INTERMEDIATE_TOL, max(SHARE_OF_TOL * tol, MIN_TOL))
+    precise = min(INTERMEDIATE_TOL, max(RELATIVE_INTERMEDIATE_TOL * tol, MIN_TOL))
     if start is None:
-        at = _solved(system, combination_weights(np.ones(len(system.kernels)), r), alpha, None, precise)
+        at = _evaluate(system, combination_weights(np.ones(len(system.kernels)), r), alpha, None, precise)
     else:
-        at = _solved(system, start.weights, alpha, start.C, precise)
+        at = _evaluate(system, start.weights, alpha, start.C, precise)
     log: list[tuple[float, float, float]] = []
     step, change = 1.0, 1.0
     with ProgressBar("learning kernels") as bar:
@@ -307,28 +297,28 @@ def alternate(
             done = r == np.inf or not at.norms.any()
             new = None
             if change <= tol and len(log) > 1 and not done:
-                new = _revived(system, at, alpha, precise) if r == 1.0 else None
+                new = _with_dead_kernel(system, at, alpha, precise) if r == 1.0 else None
                 done = new is None
             if done or len(log) >= max_iter:
                 break
             if new is None:
-                new = _solved(system, _stepped(at, r, step), alpha, at.C, precise)
+                new = _evaluate(system, _next_weights(at, r, step), alpha, at.C, precise)
                 if new.objective > at.objective and step > 1.0:
                     step = 1.0
-                    new = _solved(system, _stepped(at, r, step), alpha, at.C, precise)
+                    new = _evaluate(system, _next_weights(at, r, step), alpha, at.C, precise)
             change = float(np.linalg.norm(new.C - at.C) / max(float(np.linalg.norm(new.C)), 1e-300))
             at, step = new, min(STEP_GROWTH * step, MAX_STEP)
     if not done:
         warnings.warn(
-            f"learning kernels stopped after max_iter={max_iter} iterations, the last of which changed the "
-            f"coefficients by {change:.1e} instead of tol={tol:.0e}: raise max_iter or tol",
+            f"kernel learning stopped after max_iter={max_iter} iterations; the last relative change, {change:.1e}, is "
+            f"above tol={tol:.0e}: increase max_iter or tol",
             ConvergenceWarning,
             stacklevel=4,
         )
-    return replace(_solved(system, at.weights, alpha, at.C, min(FINAL_TOL, precise)), log=np.array(log))
+    return replace(_evaluate(system, at.weights, alpha, at.C, min(FINAL_TOL, precise)), log=np.array(log))
 
 
-def _solved(system: System, d: Array, alpha: float, start: Array | None, tol: float) -> LearnedWeights:
+def _evaluate(system: System, d: Array, alpha: float, start: Array | None, tol: float) -> LearnedWeights:
     (C, info), b = system.solve(d, alpha, start, tol)
     quadratic_forms = system.terms.quadratic_forms(system.spread(C))
     return LearnedWeights(
@@ -336,7 +326,7 @@ def _solved(system: System, d: Array, alpha: float, start: Array | None, tol: fl
     )
 
 
-def _stepped(at: LearnedWeights, r: float, step: float) -> Array:
+def _next_weights(at: LearnedWeights, r: float, step: float) -> Array:
     plain = combination_weights(at.norms, r)
     d = plain
     if step > 1.0:
@@ -348,8 +338,8 @@ def _stepped(at: LearnedWeights, r: float, step: float) -> Array:
     return np.asarray(d / (d**r).sum() ** (1.0 / r))
 
 
-def _revived(system: System, at: LearnedWeights, alpha: float, tol: float) -> LearnedWeights | None:
-    """With some weight for the dead kernel that deserves it most; None when none does."""
+def _with_dead_kernel(system: System, at: LearnedWeights, alpha: float, tol: float) -> LearnedWeights | None:
+    """The solution with some weight for the zero-weight kernel with the largest e_k; None if all satisfy optimality."""
     dead = at.weights == 0
     if not dead.any() or at.quadratic_forms[dead].max() <= (1.0 + 1e-6) * at.quadratic_forms[~dead].max():
         return None
@@ -358,7 +348,7 @@ def _revived(system: System, at: LearnedWeights, alpha: float, tol: float) -> Le
     while share > MIN_WEIGHT:
         d = (1.0 - share) * at.weights
         d[k] = share
-        new = _solved(system, d, alpha, at.C, tol)
+        new = _evaluate(system, d, alpha, at.C, tol)
         if new.objective < at.objective:
             return new
         share *= 0.1
@@ -366,21 +356,20 @@ def _revived(system: System, at: LearnedWeights, alpha: float, tol: float) -> Le
 
 
 def left_out_residuals(system: System, learned: LearnedWeights, alpha: float, folds: Indices | None = None) -> Array:
-    """Residuals of every curve predicted from the others, (n, d), times the root of its weight; nan where unseen.
+    """Leave-one-out residuals of every curve, (n, d), times the root of its weight; nan where missing.
 
-    Closed form when the operators have common eigenvectors (one operator always has), also for curves that are left out
-    together, for which `folds` has the same number. Otherwise the system is solved again without them, beginning at the
-    whole solution.
+    Closed form if the operators have common eigenvectors, also for curves that are left out together, which have the
+    same number in `folds`. Otherwise the system is solved again without them, starting at the full solution.
     """
     if not system.complete:
-        return _with_holes(system, learned.weights, alpha, folds)
+        return _leave_out_pairs(system, learned.weights, alpha, folds)
     u = system.u if system.intercept else None
-    if len(system.alone.operators) == 1:
-        [(G, T)] = system.alone.gram(learned.weights).terms() or []
+    if len(system.uncentred.operators) == 1:
+        [(G, T)] = system.uncentred.gram(learned.weights).terms() or []
         return SeparablePath(eigenpairs(G), system.Y, u, folds).residuals(T.eigh(), alpha)
-    rotated = system.alone.rotated(learned.weights, always=True)
+    rotated = system.uncentred.rotated(learned.weights, always=True)
     if rotated is None:
-        return _by_solving(system, learned, alpha, np.arange(len(system.Y)) if folds is None else folds)
+        return _leave_out_by_solving(system, learned, alpha, np.arange(len(system.Y)) if folds is None else folds)
     parts = [
         factored_leave_one_out(partial(rotated.matrix, q), alpha, part, u, folds)[0]
         for q, part in enumerate(rotated.split(system.Y))
@@ -388,12 +377,12 @@ def left_out_residuals(system: System, learned: LearnedWeights, alpha: float, fo
     return rotated.join(parts)
 
 
-def _by_solving(system: System, learned: LearnedWeights, alpha: float, folds: Indices) -> Array:
+def _leave_out_by_solving(system: System, learned: LearnedWeights, alpha: float, folds: Indices) -> Array:
     residuals = np.empty_like(system.Y)
-    whole = system.alone.gram(learned.weights).terms() or []
+    whole = system.uncentred.gram(learned.weights).terms() or []
     for fold in track(np.unique(folds), "leaving out curves"):
         out, kept = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        rest, right, u = system.alone.restricted(kept), system.Y[kept], system.u[kept]
+        rest, right, u = system.uncentred.restricted(kept), system.Y[kept], system.u[kept]
         if system.intercept:
             rest, right = rest.centred(u), right - np.outer(u, u @ right / (u @ u))
         C = rest.solve(learned.weights, right, alpha, system.solver, learned.C[kept]).C
@@ -408,13 +397,13 @@ def _by_solving(system: System, learned: LearnedWeights, alpha: float, folds: In
     return residuals
 
 
-def _with_holes(system: System, weights: Array, alpha: float, folds: Indices | None) -> Array:
+def _leave_out_pairs(system: System, weights: Array, alpha: float, folds: Indices | None) -> Array:
     observed = system.observed
-    gram = Observed(system.alone.gram(weights), observed.points, observed.outputs)
-    if gram.shape[0] > DENSE_LIMIT:
+    gram = Observed(system.uncentred.gram(weights), observed.points, observed.outputs)
+    if gram.shape[0] > MAX_DENSE_UNKNOWNS:
         raise ValueError(
-            f"leaving out curves with gaps takes a matrix of all {gram.shape[0]} observed values, more than "
-            f"{DENSE_LIMIT}: choose alpha on fewer curves"
+            f"leave-one-out with gaps supports at most {MAX_DENSE_UNKNOWNS} observed values, got {gram.shape[0]}: "
+            "choose alpha on fewer curves"
         )
     together = observed.points if folds is None else folds[observed.points]
     left = PairwisePath(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)

@@ -71,9 +71,6 @@ class FactoredRidge:
         return np.maximum(found + self.alpha, 0.0)
 
 
-# Ridge regression without its matrix: conjugate gradient in tiles, with a randomly pivoted Cholesky preconditioner.
-
-
 @dataclass(frozen=True)
 class TiledRidge:
     """(K + alpha I) C + 1 b' = T, 1'C = 0, for a kernel matrix that is evaluated in tiles and never held.

@@ -309,7 +309,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         """The change (n, d) of predicted functions along changes H (n, p) of the inputs: the Frechet derivative."""
         X, H = self._checked(X), np.asarray(H, dtype=np.float64)
         if H.shape != X.shape:
-            raise ValueError(f"H must have a change for each input function, shape {X.shape}, got {H.shape}")
+            raise ValueError(f"H must have the shape of X, {X.shape}, got {H.shape}")
         moved = np.einsum("nrj,nj->nr", self._slopes(X), H @ self._inner(), optimize=True)
         return np.asarray(moved @ self.outputs_.values().T)
 

@@ -35,9 +35,7 @@ MAX_FACTORED_RIDGES = 3
 
 @dataclass(frozen=True)
 class KernelCandidate:
-    """A kernel of stretched coordinates, and the decay that stretches them."""
-
-    kernel: ScalarKernel
+    kernel: ScalarKernel  # of stretched coordinates
     decay: float
 
 
@@ -59,8 +57,7 @@ def stretch(scales: Array, decay: float) -> Array:
 
 
 def default_kernels() -> list[ScalarKernel]:
-    """Gaussian, Matern, rational quadratic and polynomial kernels of points with norms about 1, each also beside a
-    linear one."""
+    """Kernels for points with norms about 1, each alone and with a linear one added."""
     kernels: list[ScalarKernel] = [Gaussian(w) for w in (0.7, 1.5, 3.0, 6.0, 12.0)]
     kernels += [Matern(2.5, w) for w in (1.5, 6.0)]
     kernels += [RationalQuadratic(1.0, w) for w in (1.5, 6.0)]
@@ -188,23 +185,22 @@ PATIENCE = 3
 MIN_SHARE_OBSERVED = 0.5
 
 
-def fill_gaps(Y: Array, seed: int = 0) -> Array:
-    """Functions (n, d) with every nan replaced: y_ij = mean_j + u_i' v_j with a few factors, fitted to what was seen.
+def fill_gaps(Y: Array) -> Array:
+    """Functions (n, d) with every nan replaced by mean_j + u_i' v_j, with factors fitted to the observed values.
 
     The number of factors is the one that predicts held-out values best.
     """
     seen = ~np.isnan(Y)
     if seen.mean() < MIN_SHARE_OBSERVED:
         warnings.warn(
-            f"{1.0 - seen.mean():.0%} of the output values are missing, and filling them can be slow and inaccurate: "
-            "put the functions on fewer points, as ovk.curves.common_grid does, or use FunctionalRidgeCV, which fills "
-            "nothing",
+            f"{1.0 - seen.mean():.0%} of the output values are missing; filling them can be slow and inaccurate: use "
+            "fewer grid points (ovk.curves.common_grid) or FunctionalRidgeCV, which does not fill gaps",
             UserWarning,
             stacklevel=3,
         )
     mean = np.nanmean(Y, axis=0)
     centred = np.where(seen, Y - mean, 0.0)
-    part = seen & (np.random.default_rng(seed).uniform(size=Y.shape) > HELD_OUT)
+    part = seen & (np.random.default_rng(0).uniform(size=Y.shape) > HELD_OUT)
     out = seen & ~part
     best, rank, worse = float(np.sum(centred[out] ** 2)), 0, 0
     for q in [q for q in RANKS if q <= min(Y.shape) // 2]:

@@ -1,11 +1,10 @@
 """Experts: ridge regressions that share inputs, kernel values and features.
 
-The columns of a row are [last labels | 1 | inputs | features of the kernel], and every expert works on a contiguous
-part of them. The features of the kernel are psi = L^-1 k_D(u) with K_DD = L L' for the points D of a dictionary. They
-are nested: the first m of them belong to the first m points.
+The columns of a row are [last labels | 1 | inputs | features of the kernel], and each expert uses a contiguous range of
+them. The features of the kernel are psi = L^-1 k_D(u) with K_DD = L L' for the points D of a dictionary. They are
+nested: the first m features belong to the first m points.
 
-Outputs that are observed in the same rows share all this. Others have experts of their own, so that a row teaches, and
-ages, only what was observed in it.
+Outputs observed in different rows have separate expert sets, so that a row updates only the outputs observed in it.
 """
 
 from __future__ import annotations
@@ -25,35 +24,33 @@ from ovk.online.experts.logistic import OnlineLogistic
 from ovk.online.second_order.decaying_ridge import CompactState, DecayingRidge, append_row
 from ovk.online.shared.rows import MAX_DEVIATIONS, MAX_OUTLIER_SHARE, Scale
 
-# What a refit chooses: width, ridge, last label or not, and a metric of the inputs.
+# A refit selects the width, the ridge parameters, whether to use the last label, and a metric of the inputs.
 #
 # Candidates are compared by their progressive errors on the last rows, in closed form: with K + alpha I = C C', row i
 # predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i.
 
-#: Numbers of rows after which choices are made anew.
+#: Numbers of rows after which a refit happens.
 REFIT_ROWS = (20, 60, 200, 600, 2_000, 6_000, 20_000, 60_000)
-#: Rows kept for the next refit, and those among them that candidates are compared on.
+#: Rows stored for the next refit, and the last of them, on which candidates are compared.
 MAX_ROWS_KEPT, ROWS_COMPARED = 10_000, 600
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-#: Residuals count as at most this, in deviations of the outputs.
+#: Residuals are clipped to this many standard deviations of the outputs.
 MAX_RESIDUAL = 5.0
-#: Rows that a metric is learned on.
-METRIC_ROWS = (300, 600, 1200)
-#: Fits that a metric is learned by, each with the metric of the one before.
-METRIC_STEPS = 5
+#: Rows on which a metric is learned, and the number of fits, each with the metric of the previous one.
+METRIC_ROWS, METRIC_STEPS = (300, 600, 1200), 5
 #: A metric must lower the score by this share.
 MIN_METRIC_GAIN = 0.02
-#: Rows of a band in which kernel values of a triangle are computed.
+#: Kernel values of a triangle are computed in bands of this many rows.
 BAND_ROWS = 100
-#: Kernel values are at least exp(-MAX_EXPONENT), which is nothing beside 1: exponentials that underflow are slow.
+#: Kernel values are at least exp(-MAX_EXPONENT), which is negligible: exponentials that underflow are slow.
 MAX_EXPONENT = 100.0
 
 
 @dataclass
 class Choice(State):
-    """What a refit has chosen: whether the last label is an input of the kernel, the width for inputs times the metric,
-    (p,) or (p + d,), and ridges of the kernel and of the linear experts.
+    """The result of a refit: whether the last label is an input of the kernel, the width for inputs times the metric,
+    (p,) or (p + d,), and the ridge parameters of the kernel and linear experts.
     """
 
     lag: bool
@@ -66,7 +63,7 @@ class Choice(State):
         return np.hstack([X, last]) if self.lag else X
 
     def scaled(self, U: Array) -> tuple[Array, Array]:
-        """Inputs in units in which the Gaussian is exp(-|u - v|^2), and their squared lengths."""
+        """Inputs in units in which the Gaussian is exp(-|u - v|^2), and their squared norms."""
         U = U * (self.metric / (np.sqrt(2.0) * self.width))
         return U, np.einsum("ij,ij->i", U, U)
 
@@ -75,7 +72,7 @@ class Choice(State):
 
 
 def gaussian(U: Array, lengths: Array, V: Array, others: Array) -> Array:
-    """(n, m) values exp(-|u - v|^2) for rows with these squared lengths."""
+    """(n, m) values exp(-|u - v|^2) of rows with the given squared norms."""
     D = U @ V.T
     D *= -2.0
     D += lengths[:, None]
@@ -84,7 +81,7 @@ def gaussian(U: Array, lengths: Array, V: Array, others: Array) -> Array:
 
 
 def _exponentials(D: Array, factor: float) -> Array:
-    """exp(factor D), for a negative factor, in place of the squared distances D."""
+    """exp(factor D) for a negative factor, overwriting the squared distances D."""
     D *= factor
     np.minimum(D, 0.0, out=D)
     np.maximum(D, -MAX_EXPONENT, out=D)
@@ -103,12 +100,11 @@ def choose(
     widths: tuple[float, ...] = WIDTHS,
     shares: Array | None = None,
 ) -> Choice:
-    """The best candidate for the last rows.
+    """The best candidate on the last `rows` rows.
 
-    X, `last` and Y are (n, p), (n, d) and (n, d) inputs, last labels and labels in standard units, nan where missing;
-    classes are 0 and 1. `weights` (n,) multiply the losses of the rows. `previous` are further candidates, compared on
-    so many `rows`; `widths` are in median distances of the inputs. `shares` (d,) is what a label of each output
-    counts, by default 1.
+    X, `last` and Y are (n, p), (n, d) and (n, d) standardised inputs, last labels and labels, nan where missing;
+    classes are 0 and 1. `weights` (n,) multiply the losses. `previous` are further candidates; `widths` are relative to
+    the median distance of the inputs. `shares` (d,) are the weights of the outputs, by default 1.
     """
     compared = _Compared(X, last, Y, weights, rows, shares, classes=classes)
     linear_alpha = min(ALPHAS[::2], key=compared.linear_score)
@@ -129,17 +125,17 @@ def choose(
 
 
 class _Compared:
-    """Scores of candidates on the last rows: means over the labels that were observed.
+    """Scores of candidates on the last rows: means over the observed labels.
 
-    Outputs that were observed in the same rows share a system. With k systems each has 1 / k^(1/3) of the rows, so they
-    all take as long as one.
+    Outputs observed in the same rows share a linear system. With k systems each has 1 / k^(1/3) of the rows, so that
+    together they take as long as one.
     """
 
     def __init__(
         self, X: Array, last: Array, Y: Array, weights: Array | None, rows: int, shares: Array | None, *, classes: bool
     ) -> None:
         shares = np.ones(Y.shape[1]) if shares is None else shares
-        # Outputs in one system count alike.
+        # Outputs in one system have equal weights.
         patterns, which = np.unique(np.vstack([shares, np.isfinite(Y)]), axis=1, return_inverse=True)
         some = np.flatnonzero((patterns[0] > 0.0) & patterns[1:].any(axis=0))
         self._fewer, self._parts, counts = len(some) ** (-1 / 3), list[_Part](), []
@@ -164,16 +160,17 @@ class _Compared:
         return min(((self.score(candidate), candidate) for candidate in candidates), key=lambda pair: pair[0])
 
     def best_with_metric(self, choice: Choice) -> tuple[float, Choice]:
-        """The metric from gradients of fits of rows whose errors do not count, and the best width with it; its score.
+        """The best metric and width, and their score.
 
-        It is learned on few rows, in case that the stream has changed, or on more.
+        Metrics come from gradients of fits to rows that are not scored: few rows, in case the stream has changed, and
+        more.
         """
         found = []
         for number in METRIC_ROWS:
             fits = [part.fit(choice, round(number * self._fewer)) for part in self._parts]
             tried, size = choice, _median_distance(np.vstack([fit.U for fit in fits]) * choice.metric)
             for _ in range(METRIC_STEPS):
-                # Root mean squared gradient of the fit along each input; the largest is 1.
+                # Root mean squared gradient of the fit along each input, divided by the largest.
                 slopes, before = np.sqrt(self._shares @ [fit.gradients(tried) for fit in fits]), size
                 metric = np.maximum(slopes / slopes.max(), 1e-3) if slopes.max() > 0.0 else tried.metric
                 size = _median_distance(np.vstack([fit.U for fit in fits]) * metric)
@@ -184,16 +181,15 @@ class _Compared:
 
 
 class _Part:
-    """Scores of candidates for outputs that are observed in all of these rows.
+    """Scores of candidates for outputs observed in all of these rows.
 
-    Candidates that come one after the other share distances, if their metric is the same, and kernel values, if their
-    width is too.
+    Consecutive candidates with the same metric share distances, and kernel values if their width is the same too.
     """
 
     def __init__(self, X: Array, last: Array, Y: Array, weights: Array | None, rows: int, *, classes: bool) -> None:
         recent = slice(max(0, len(X) - rows), None)
         self._rows, self._columns = (X, last, Y, weights), X.shape[1] + last.shape[1]
-        #: Rows before those whose errors count.
+        #: Index of the first scored row.
         self._stop = len(X) - min(len(X), rows) // 2
         x, lags = X[recent], last[recent]
         self.inputs = {False: x, True: np.hstack([x, lags])}
@@ -215,7 +211,7 @@ class _Part:
             self._metric, self._width = choice.metric, np.nan
         if choice.width != self._width:
             self._K, rows = np.empty_like(self._distances), len(self._distances)
-            # Bands of the upper triangle, which is all that `score` reads.
+            # `score` reads the upper triangle only.
             for start in range(0, rows, BAND_ROWS):
                 band = (slice(start, start + BAND_ROWS), slice(start, rows))
                 K = self._K[band]
@@ -226,7 +222,7 @@ class _Part:
         return score(self._K, self._y, choice.alpha, self._weights, classes=self._classes)
 
     def fit(self, choice: Choice, number: int) -> _Fit:
-        """The last rows whose errors do not count."""
+        """The last rows before the scored ones."""
         some = slice(max(0, self._stop - number), self._stop)
         X, last, Y, weights = self._rows
         U = choice.select(X[some], last[some])
@@ -234,11 +230,11 @@ class _Part:
 
 
 def score(K: Array, Y: Array, alpha: float, weights: Array | None = None, *, classes: bool) -> float:
-    """Mean of the squared progressive residuals over the second half of the rows, with their weights.
+    """Weighted mean of the squared progressive residuals of the second half of the rows.
 
-    A row of weight v has alpha / v on the diagonal, which its own residual does not depend on.
+    A row of weight v has alpha / v on the diagonal; its own residual does not depend on v.
     """
-    A = K.T.copy(order="F")  # the same matrix, in the order of LAPACK
+    A = K.T.copy(order="F")
     A.flat[:: len(A) + 1] += alpha if weights is None else alpha / weights
     C, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
     if info:
@@ -258,7 +254,7 @@ class _Fit(NamedTuple):
     linear: Array
 
     def gradients(self, choice: Choice) -> Array:
-        """Sum over the outputs of the mean squared gradient of the fit along each input; 0 where it fails."""
+        """(p,) sums over the outputs of the mean squared gradient along each input; 0 if the fit fails."""
         U, weights = self.U, self.weights
         K, total = choice.kernel(U, U), np.zeros(U.shape[1])
         A = (K + self.linear).T
@@ -290,30 +286,27 @@ def _median_distance(U: Array) -> float:
     return float(np.median(positive)) if len(positive) else 1.0
 
 
-#: Points of the dictionary at most.
-MAX_POINTS = 600
-#: Points that the kernel expert from before a refit goes on with.
-PREVIOUS_POINTS = 300
-#: Windows of the kernel experts, with the points that each uses; None never forgets.
+#: Maximum size of the dictionary, and of that of the kernel expert kept from before a refit.
+MAX_POINTS, PREVIOUS_POINTS = 600, 300
+#: Windows of the kernel experts and the points that each uses; None never forgets.
 KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, MAX_POINTS), (4096, 400), (1024, 250), (256, 100))
 LINEAR_WINDOWS: tuple[int | None, ...] = (None, 1024, 256)
 MEAN_WINDOWS: tuple[int | None, ...] = (None, 256)
-#: The mean of late, among the experts.
+#: Index of the mean over the shorter window among the experts.
 RECENT_MEAN = 1
 LOGISTIC_WINDOWS: tuple[int | None, ...] = (None, 1024)
 LOGISTIC_ALPHA = 0.01
-#: The kernel expert that stays on after a refit.
+#: Index of the kernel expert that is kept after a refit.
 KERNEL_EXPERT = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
-#: The transitions from the last label: which expert, and its window.
-TRANSITIONS = len(MEAN_WINDOWS)
-TRANSITION_WINDOW = 2048
-#: Residuals larger than this many times the largest of late count as that.
+#: Index and window of the expert that predicts from the last label alone.
+TRANSITIONS, TRANSITION_WINDOW = len(MEAN_WINDOWS), 2048
+#: Residuals are clipped to this multiple of the largest recent one.
 RESIDUAL_FACTOR = 2.0
-#: Outputs learn together if no more than this share of their rows has only one of them; and groups of them at most.
+#: Outputs share experts if at most this share of their rows has only one of them; maximum number of groups.
 MAX_SHARE_APART, MAX_GROUPS = 0.1, 8
-#: Labels with which other outputs count half in the choice of a refit; if they count less than this they are left out.
+#: Number of labels at which other outputs have weight 1/2 in a refit, and the weight below which they are ignored.
 HALF_SHARE_LABELS, MIN_SHARE = 60, 0.25
-#: Added to the diagonal of the dictionary's gram, whose points may lie close to each other.
+#: Added to the diagonal of the dictionary's gram, whose points may be close to each other.
 JITTER = 1e-6
 
 
@@ -326,12 +319,12 @@ def experts_and_windows(*, classes: bool) -> list[tuple[str, int | None]]:
 
 
 def discount_for(window: int | None) -> float:
-    """The discount whose weights have the effective number of rows `window`: (sum g^t)^2 / sum g^2t."""
+    """The discount g with the effective number of rows (sum g^t)^2 / sum g^2t = window."""
     return 1.0 if window is None else 1.0 - 2.0 / (window + 1.0)
 
 
 def observed_together(Y: Array) -> list[list[int]]:
-    """Groups of outputs that were observed in the same rows, but for a few."""
+    """Groups of outputs observed in nearly the same rows."""
     known, groups = np.isfinite(Y), list[list[int]]()
     for j, own in enumerate(known.T):
         firsts = known[:, [group[0] for group in groups]].T
@@ -344,11 +337,10 @@ def observed_together(Y: Array) -> list[list[int]]:
 
 
 class ExpertSet(CompactState):
-    """Experts that begin with the rows kept so far and go on learning.
+    """Experts fitted to the stored rows, which continue to learn.
 
-    X, `last` and Y are (n, p), (n, d) and (n, d) inputs, last labels and labels of these rows, nan where missing;
-    units and points count rows alike, whatever their weights (n,). `previous` are choices of other refits, which are
-    candidates; `outputs` those that are learned, of which a row has labels or not, None for all.
+    X, `last` and Y are (n, p), (n, d) and (n, d) inputs, last labels and labels, nan where missing; units and points
+    ignore the weights (n,). `previous` choices are further candidates; `outputs` are learned, None for all.
     """
 
     _saved_state = (
@@ -356,7 +348,6 @@ class ExpertSet(CompactState):
         *("outputs", "count"),
     )
     _triangles = ("whitening",)
-    #: Rows that candidates are compared on, and candidates for the width.
     _rows_compared, _widths = ROWS_COMPARED, WIDTHS
     _state_classes = {
         "inputs": Scale,
@@ -381,11 +372,10 @@ class ExpertSet(CompactState):
         self.outputs = outputs
         x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
         known = ~np.isnan(y).all(axis=1)
-        #: Rows that these outputs were observed in.
         self.count = int(known.sum())
         shares = None
         if outputs is not None:
-            # As long as there are few labels those of other outputs say what matters as well.
+            # As long as labels are few, those of other outputs help to choose.
             shares = np.full(d, HALF_SHARE_LABELS / (HALF_SHARE_LABELS + self.count))
             shares[shares < MIN_SHARE] = 0.0
             shares[outputs] = 1.0
@@ -427,7 +417,7 @@ class ExpertSet(CompactState):
         for (start, stop), expert in zip(self.spans, self._experts(), strict=True):
             expert.replay(R[:, start:stop], y, weights)
 
-    #: The points in the units of the kernel, with their squared lengths; None until they are needed.
+    #: The points in the units of the kernel and their squared norms, computed on first use.
     _scaled_points: tuple[Array, Array] | None = None
 
     @property
@@ -438,7 +428,7 @@ class ExpertSet(CompactState):
         return [*self.ridges, *self.logistic]
 
     def only_kernel(self) -> ExpertSet:
-        """The kernel expert that never forgets, alone, with the first points of the dictionary."""
+        """Only the kernel expert that never forgets, with the first points of the dictionary."""
         copy = self._replace(_scaled_points=None)
         start, stop = self.spans[KERNEL_EXPERT]
         cut = max(0, len(self.points) - PREVIOUS_POINTS)
@@ -449,14 +439,14 @@ class ExpertSet(CompactState):
         return copy
 
     def predict_and_update(self, X: Array, last: Array, Y: Array, weights: Array | None = None) -> Array:
-        """(n, k, d) predictions of the experts, each made before the row is learned."""
+        """(n, k, d) predictions of the experts, each made before its row is learned."""
         x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
         known = ~np.isnan(y).all(axis=1)
         self.count += int(known.sum())
         if known.all():
             R = self._columns(x, lags)
         else:
-            # On their own, so that rows without labels do not change so much as the rounding of the others.
+            # Separately, so that rows without labels do not change the rounding of the others.
             R = np.empty((len(x), self._width()))
             for some in (known, ~known):
                 R[some] = self._columns(x[some], lags[some])
@@ -493,7 +483,7 @@ class ExpertSet(CompactState):
         return F if self.classes else units.predictions(F)
 
     def left_out(self, X: Array, last: Array, Y: Array, weights: Array | None) -> Array:
-        """(n, d) what the kernel expert that never forgets says of each row that the experts began with, without it."""
+        """(n, d) leave-one-out predictions of the rows of the fit, by the kernel expert that never forgets."""
         start, stop = self.spans[KERNEL_EXPERT]
         R = self._columns(self.inputs.inputs(X), self.labels.inputs(last))[:, start:stop]
         ridge, y = self.ridges[KERNEL_EXPERT], self._targets(Y)
@@ -519,20 +509,21 @@ class ExpertSet(CompactState):
         return R
 
 
-# Outputs corrected by what is predicted of the others, so that those that have something in common share labels.
-#
-# With the predictions f of all outputs, made from the labels of each, output j is predicted by
-#
-#     f_j + b_j' (1, f),        b_j a ridge regression of the residuals y_j - f_j,
-#
-# which is no more than f_j where the others say nothing about it. It matters where outputs are observed in different
-# rows: their predictions then have errors of their own, which average out.
-
-#: Ridge parameter, in units in which labels have a deviation of 1.
+#: Ridge parameter, in units in which labels have a standard deviation of 1.
 OTHER_OUTPUTS_ALPHA = 0.1
 
 
 class OtherOutputs(State):
+    """Corrections of each output by the predictions of the others, so that related outputs share labels.
+
+    With the predictions f of all outputs, each from its own labels, output j is predicted by
+
+        f_j + b_j' (1, f),        b_j a ridge regression of the residuals y_j - f_j.
+
+    This helps where outputs are observed in different rows: the errors of their predictions then differ, and average
+    out.
+    """
+
     _saved_state = ("units", "groups", "ridges")
     _state_classes = {"units": Scale, "ridges": DecayingRidge}
 

@@ -1,12 +1,4 @@
-"""Logistic regression, one row at a time, by Newton steps on the rows seen so far.
-
-Each output (the indicator of a class) has weights w. With p = 1 / (1 + exp(-w'x)) and h = p (1 - p), the inverse P of
-the ridge plus the discounted sum of h x x' is kept, and a row changes
-
-    P <- (P - h P x x'P / (1 + h x'P x)) / g,        w <- w + P x (y - p).
-
-A row of weight v has v h in place of h and v (y - p) in place of y - p.
-"""
+"""Online logistic regression by Newton steps, and stacking of classifiers with it."""
 
 from __future__ import annotations
 
@@ -24,8 +16,14 @@ NEWTON_STEPS = 12
 
 
 class OnlineLogistic(State):
-    """Probabilities of outputs that are 0 or 1, each output on its own; the ridge alpha pulls towards the (m, d)
-    weights at the start.
+    """Logistic regression of each output (the indicator of a class); alpha |w - w_0|^2 penalises the weights (m, d).
+
+    With p = 1 / (1 + exp(-w'x)), h = p (1 - p) and P the inverse of the ridge plus the discounted sum of h x x', a row
+    of weight v = 1 changes
+
+        P <- (P - h P x x'P / (1 + h x'P x)) / g,        w <- w + P x (y - p);
+
+    in general v h replaces h, and v (y - p) replaces y - p.
     """
 
     _saved_state = ("alpha", "discount", "weights", "inverse")
@@ -39,11 +37,11 @@ class OnlineLogistic(State):
         return sigmoid(X @ self.weights)
 
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
-        """(n, d) probabilities, each before its own (d,) labels are learned; a label that is nan is not learned."""
+        """(n, d) probabilities, each before its (d,) labels, nan where missing, are learned."""
         Z = np.empty(Y.shape)
         most = X.shape[1] / self.alpha
         losses = [1.0] * len(X) if weights is None else weights.tolist()
-        # Copies, as forks share these arrays.
+        # Copies, as snapshots share these arrays.
         self.weights, self.inverse = self.weights.copy(), self.inverse.copy()
         grown, part = 1.0 / self.discount, np.empty(self.inverse.shape[1:])
         for j in range(Y.shape[1]):
@@ -60,7 +58,7 @@ class OnlineLogistic(State):
                 P -= np.multiply.outer((h / shrunk) * Px, Px, out=part)
                 trace -= h / shrunk * float(Px.dot(Px))
                 w += (v * (y - p) / shrunk) * Px
-                # Without rows that say something, forgetting would let P grow without bound.
+                # Without informative rows, forgetting would let P grow without bound.
                 if self.discount < 1.0 and trace < most:
                     P *= grown
                     trace *= grown
@@ -68,7 +66,7 @@ class OnlineLogistic(State):
         return Z
 
     def replay(self, X: Array, Y: Array, weights: Array | None = None) -> None:
-        """Fit all rows at once, with the discount and weight of each; what was learned before is forgotten."""
+        """Fit all rows at once, discounted and weighted, starting from the present weights."""
         ages = self.discount ** np.arange(len(X) - 1.0, -1.0, -1.0)
         if weights is not None:
             ages *= weights
@@ -89,7 +87,6 @@ class OnlineLogistic(State):
 
 
 def sigmoid(logits: Array) -> Array:
-    """1 / (1 + exp(-logit)) of logits within `MAX_LOGIT`."""
     return 1.0 / (1.0 + np.exp(-np.clip(logits, -MAX_LOGIT, MAX_LOGIT)))
 
 
@@ -98,15 +95,12 @@ def logit(p: Array) -> Array:
     return np.log(p / (1.0 - p))
 
 
-# Stacking of classifiers: logistic regression on the logits of the experts and of their mixture.
-#
-# A mixture of probabilities is never more certain than its experts. A logistic regression on their logits can be, and
-# can weigh them against each other; it starts as the mixture itself. `MLPoly` decides which of the two is better, so
-# stacking costs little where it does not help.
-
-
 class LogisticStacking(State):
-    """Probabilities of each output; the ridge alpha pulls towards the mixture of the experts."""
+    """Logistic regression on the logits of the experts and of their mixture, from which it starts.
+
+    A mixture of probabilities is never more certain than its experts; a logistic regression on their logits can be.
+    `MLPoly` mixes the two, so stacking costs little where it does not help.
+    """
 
     _saved_state = ("vote", "stacked")
     _state_classes = {"stacked": OnlineLogistic}
@@ -118,7 +112,7 @@ class LogisticStacking(State):
         self.stacked = [OnlineLogistic(weights, alpha, discount=discount) for _ in range(outputs)]
 
     def predict(self, F: Array, mixed: Array) -> Array:
-        """(n, d) probabilities from the (n, k, d) of the experts, nan where one abstains, and the (n, d) mixture."""
+        """(n, d) probabilities from those of the experts, (n, k, d), nan where one abstains, and the mixture (n, d)."""
         logits = _logits(F, mixed)
         stacked = [model.predict(logits[..., j])[:, 0] for j, model in enumerate(self.stacked)]
         return self.vote.predict(np.stack([mixed, np.stack(stacked, axis=1)], axis=1))
@@ -133,6 +127,6 @@ class LogisticStacking(State):
 
 
 def _logits(F: Array, mixed: Array) -> Array:
-    """(n, k + 1, d) logits of the mixture and of the experts; one who abstains says what the mixture does."""
+    """(n, k + 1, d) logits of the mixture and of the experts, those of the mixture where an expert abstains."""
     known = np.where(np.isfinite(F), F, mixed[:, None])
     return logit(np.concatenate([mixed[:, None], known], axis=1))

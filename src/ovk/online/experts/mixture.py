@@ -1,4 +1,4 @@
-"""A mixture of experts over rows of numbers, and a second one that starts after an alarm."""
+"""The mixture of experts of `AutoStream`, and a second one that starts after an alarm."""
 
 from __future__ import annotations
 
@@ -26,48 +26,45 @@ from ovk.online.experts.logistic import LogisticStacking
 from ovk.online.second_order.decaying_ridge import next_limit
 from ovk.online.shared.rows import MAX_DEVIATIONS, LearnedRows, RowBuffer, clip_outliers
 
-# When to start another learner beside the present one, and which of the two to believe.
+# When to start a second learner, and how to weight the two.
 #
-# A row of squared error l, where those of late have the mean m, has the log-likelihood ratio
+# A row of squared error l, where recent ones have the mean m, has the log-likelihood ratio
 #
 #     r = ((1 - 1 / c) l / m - ln c) / 2,        c = VARIANCE_GROWTH,
 #
-# of Gaussian errors whose variance has grown c-fold. Where the function has become simpler errors need not grow; but
-# the mean of the labels, of squared errors k with the mean v, then does better than it used to:
+# of Gaussian errors whose variance has grown c-fold. If the function has become simpler, errors need not grow, but the
+# mean of the labels, with squared errors k of mean v, then predicts better than before:
 #
 #     r = (l / m - k / v - ln(v / m)) / 2.
 #
-# l / m and k / v count as at most `MAX_RATIO`. S <- max(0, S + r) raises an alarm when it exceeds `ALARM_LIMIT`. With
+# l / m and k / v are clipped to `MAX_RATIO`. S <- max(0, S + r) raises an alarm when it exceeds `ALARM_LIMIT`. With
 # Gaussian errors that do not change, alarms are at least e^ALARM_LIMIT rows apart on average (Page 1954, Lorden 1971).
 #
-# The change is somewhere after the last row at which S was 0. It is dated to the last row where the fit of two
-# variances, v for the n errors before and w for the m after, has n ln v + m ln w within `DATE_SLACK` of its minimum:
-# rows from before the change harm a new learner more than missing rows. Where errors have not grown, the date is that
-# last row at which S was 0.
+# The change happened after the last row at which S was 0. It is dated to the last row where the fit of two variances, v
+# for the n errors before and w for the m after, has n ln v + m ln w within `DATE_SLACK` of its minimum: rows from
+# before the change harm a new learner more than missing rows. If errors have not grown, the date is the last row at
+# which S was 0.
 #
-# Two learners with the discounted sums a and b of squared errors over n rows have likelihoods of a^(-n/2) and b^(-n/2),
-# with the variances that are most likely. The second one, which has to prove itself, has the weight
+# Two learners with discounted sums a and b of squared errors over n rows have maximum likelihoods a^(-n/2) and
+# b^(-n/2). The second one has the weight
 #
 #     w = 1 / (1 + ODDS_AGAINST_NEW (b / a)^(n/2)).
 #
-# The old learner's usual error is added to each: tiny errors of an output that is mostly quiet do not say who is right.
+# The old learner's usual error is added to each, so that tiny errors of a mostly constant output do not decide.
 
-#: Growth of the variance that the alarm waits for, and the number of means that an error counts as at most.
+#: Growth of the variance that the alarm detects, and the maximum ratio of an error to the mean error.
 VARIANCE_GROWTH, MAX_RATIO = 4.0, 9.0
 ALARM_LIMIT = 10.0
-#: Errors count by this factor less with every row, in their mean, in the comparison of two learners, and in usual ones.
+#: Discount per row of errors in their recent mean, in the comparison of two learners, and in the usual error.
 LEVEL_DISCOUNT, CONTEST_DISCOUNT, USUAL_DISCOUNT = 0.99, 0.99, 0.999
 #: Discounted number of rows before errors have a mean.
 MIN_LABELS = 30.0
-#: Outputs for which Python's own numbers are quicker than arrays.
+#: Up to this number of outputs, Python numbers are faster than arrays.
 MAX_OUTPUTS_IN_LISTS = 8
-#: Rows kept for a learner that starts where the change was.
-MAX_REPLAYED_ROWS = 256
-#: Rows before those since the alarm began to rise, which a change is dated with.
-ROWS_BEFORE = 40
+#: Rows stored for a learner that starts at the change, and rows before the alarm began to rise that help to date it.
+MAX_REPLAYED_ROWS, ROWS_BEFORE = 256, 40
 #: Difference of -2 log-likelihood within which a date is as good as the best.
 DATE_SLACK = 4.0
-#: Odds against a new learner.
 ODDS_AGAINST_NEW = 10.0
 
 
@@ -80,21 +77,20 @@ class ErrorAlarm(State):
         #: The last rows: inputs, last labels, labels, labels as they were learned, predictions and weights.
         columns = (inputs, outputs, outputs, outputs, outputs)
         self.rows = RowBuffer((*(np.empty((0, count)) for count in columns), np.empty(0)))
-        #: Sums of errors over a long time, which alarms leave as they are, and numbers of labels.
+        #: Long-term sums of errors and numbers of labels, which an alarm does not reset.
         self.usual_sums = np.zeros((2, watched))
         self.restart(watched)
 
     def restart(self, watched: int) -> None:
-        #: Of the errors and of those of the mean, side by side.
+        #: Of the errors, followed by those of the mean.
         self.level, self.labels, self.sums = (np.zeros(2 * watched) for _ in range(3))
         #: Rows since each sum was 0.
         self.since = np.zeros(2 * watched, dtype=np.int64)
 
     def look(self, losses: Array, means: Array, floor: Array) -> tuple[int, int]:
-        """Go through (n, d) squared errors, and those of the mean, nan where unknown, up to the first alarm.
+        """Process (n, d) squared errors, and those of the mean, nan where unknown, up to the first alarm.
 
-        Returns the rows gone through, and rows since the last at which a sum that is now beyond its limit was 0; 0
-        without an alarm.
+        Returns the number of rows processed, and the rows since an excessive sum was last 0; 0 without an alarm.
         """
         both, d = np.hstack([losses, means]), losses.shape[1]
         if len(both) == 1 and d <= MAX_OUTPUTS_IN_LISTS:
@@ -139,7 +135,7 @@ class ErrorAlarm(State):
         self.labels = np.array([g * labels[j] + 1.0 if known[j] else labels[j] for j in pairs])
 
     def date(self, losses: Array, since: int) -> int:
-        """Rows after the change, of the last so many, by the squared errors of the rows kept."""
+        """The number of rows after the change, at most `since`, from the squared errors of the stored rows."""
         grown = self.sums[: losses.shape[1]] > ALARM_LIMIT
         if not grown.any():
             return since
@@ -154,7 +150,7 @@ class ErrorAlarm(State):
         return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + DATE_SLACK)[-1])
 
     def keep(self, losses: Array, *rows: Array) -> None:
-        """Keep rows for a learner that may have to start with them, and count their (n, d) errors as usual ones."""
+        """Store rows for a new learner, and add their (n, d) errors to the usual ones."""
         pair = losses, np.where(np.isfinite(losses), 1.0, np.nan)
         sums = (running_sums(*both, USUAL_DISCOUNT)[-1] for both in zip(self.usual_sums, pair, strict=True))
         self.usual_sums = np.stack(list(sums))
@@ -163,7 +159,7 @@ class ErrorAlarm(State):
 
 
 def running_sums(first: Array, values: Array, discount: float) -> Array:
-    """(n + 1, d) discounted sums before and after each of (n, d) values; where one is nan the sum stays."""
+    """(n + 1, d) discounted sums before and after each of (n, d) values, which ignore nan."""
     known = np.isfinite(values)
     fading = discount ** np.cumsum(known, axis=0)
     found = np.empty((len(values) + 1, len(first)))
@@ -173,9 +169,7 @@ def running_sums(first: Array, values: Array, discount: float) -> Array:
 
 
 class Contest(State):
-    """Weights of a new learner beside an old one, from (n, d) squared errors of rows that both predict; `usual` (d,)
-    is added to each.
-    """
+    """Weights of a new learner and an old one, from (n, d) squared errors of both; `usual` (d,) is added to each."""
 
     _saved_state = ("old", "new", "labels", "usual")
 
@@ -188,7 +182,7 @@ class Contest(State):
         return _weight(self.old, self.new, self.labels)
 
     def weights(self, old: Array, new: Array) -> Array:
-        """(n, d) weights of the new learner in rows, each before the errors of the row itself."""
+        """(n, d) weights of the new learner before the errors of each row."""
         return _weight(*self._sums(old, new))[:-1]
 
     def learn(self, old: Array, new: Array) -> None:
@@ -207,29 +201,28 @@ def _weight(old: Array, new: Array, labels: Array) -> Array:
     return found
 
 
-#: Rows that are learned at once, and rows with and without labels that are worked on at once.
+#: Rows with labels, and rows with or without labels, that are processed at once.
 MAX_LEARNED_ROWS, MAX_ROWS = 128, 4096
-#: Losses of the experts count by this factor less with every row.
+#: Discount per row of the experts' losses.
 DISCOUNT = 0.999
-#: Rows after which a mixture that has started beside another is compared with it.
+#: Rows after which a second mixture is compared with the first.
 COMPARISON_ROWS = (200, 600, 2_000)
-#: Ratios of squared errors with which it takes the place of the other, before the last comparison and there, and the
-#: weight below which it is given up before.
+#: Ratios of squared errors below which it replaces the first, before the last comparison and there, and the weight
+#: below which it is dropped before the last comparison.
 CLEAR_RATIO, BETTER_RATIO, HOPELESS_WEIGHT = 0.5, 0.9, 0.01
-#: Squared errors below this, in deviations of the outputs, are as good as none.
+#: Smaller squared errors, in variances of the outputs, are negligible.
 MIN_LOSS = 1e-10
-#: Predictions stay within what was seen, and this share of it to either side.
+#: Predictions exceed the range of the labels by at most this share of it.
 MARGIN = 0.1
 
 
 class ExpertMixture(State):
-    """Predicts every row from the rows before it: the mixture of all experts.
+    """The mixture of all experts.
 
-    The slots of the aggregation: running mean (until the first fit) or the correction by other outputs, last label,
-    the experts, and the kernel expert from before the last refit. Of classes, indicators 0 or 1, the last label and
-    the transitions from it abstain as long as the last fit has found the last label to be of no use as an input. A
-    mixture that is `watched` starts another one beside it when errors grow; that one has the weight that it earns, and
-    takes its place when it has won.
+    It aggregates, in this order: the running mean (until the first fit) or the correction by other outputs, the last
+    label, the experts, and the kernel expert from before the last refit. With `classes`, whose labels are 0 or 1, the
+    last label and the transitions from it abstain while the last fit does not use the last label. If it is `watched`,
+    a second mixture starts when errors grow.
     """
 
     _saved_state = (
@@ -246,20 +239,19 @@ class ExpertMixture(State):
         "contest": Contest,
     }
 
-    #: Numbers of rows after which experts are refitted, and after which one mixture is compared with another.
     _refit_rows, _comparison_rows = REFIT_ROWS, COMPARISON_ROWS
 
     def __init__(
         self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True, watched: bool = True
     ) -> None:
         self.classes, self.lag, self.count = classes, lag, 0
-        #: Rows before the first one that refits count.
+        #: Number of rows before the first that counts towards a refit.
         self.since = 0
         self.total, self.seen, self.last = np.zeros(outputs), np.zeros(outputs), np.zeros(outputs)
         self.low, self.high = np.full(outputs, np.inf), np.full(outputs, -np.inf)
-        #: Inputs, last labels and labels of the last rows.
+        #: Inputs, last labels and labels.
         self.recent = LearnedRows.empty(inputs, outputs, outputs)
-        #: Experts of each group of outputs that are observed together, and kernel experts from before the last refit.
+        #: Experts of each group of outputs, and the kernel experts from before the last refit.
         self.experts: list[ExpertSet] = []
         self.previous: list[ExpertSet] = []
         self.others: OtherOutputs | None = None
@@ -273,13 +265,12 @@ class ExpertMixture(State):
         self.contest: Contest | None = None
 
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None, last: Array | None = None) -> Array:
-        """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned.
+        """(n, d) predictions of (n, p) rows, each made before its (d,) labels, nan where missing, are learned.
 
-        A row without any label, or of weight 0, is predicted and is gone: it is neither counted nor kept, nothing
-        ages, and the last label stays the one before it. `last` are the (n, d) last labels as they were when each row
-        was predicted, for labels that came late; nan where there was none, and by default those of the row before.
+        A row without labels, or of weight 0, is predicted and has no other effect. `last` are the (n, d) last labels
+        when each row was predicted, for delayed labels; nan where there was none.
         """
-        # Matrices have at most 600 rows, and there are many of them.
+        # There are many matrices, of at most 600 rows.
         with one_blas_thread():
             return self._predict_and_update(X, Y, weights, last)
 
@@ -327,10 +318,10 @@ class ExpertMixture(State):
         alone: Array,
         beside: Array | None,
     ) -> Array:
-        """Predictions together with those of the candidate, which starts at an alarm; the better of the two goes on.
+        """Combine the predictions with those of the candidate, which starts at an alarm and may replace this mixture.
 
-        Both learn by themselves, so it does not matter that they have gone through all rows already. `kept` are the
-        labels as learned, with outliers clipped, and `means` predictions of the mean.
+        The two learn independently, and both have already learned all rows. `kept` are the labels as learned, with
+        outliers clipped, and `means` predictions of the mean.
         """
         assert self.alarm is not None
         Z, start, learned = np.empty(Y.shape), 0, np.asarray(np.isfinite(Y).any(axis=1))
@@ -391,8 +382,8 @@ class ExpertMixture(State):
         return new
 
     def _beaten(self, age: int) -> bool:
-        """Whether the candidate takes over now; at an alarm, whose age is 0, the one that leads stays. A candidate
-        that has not won in time is given up.
+        """Whether the candidate replaces this mixture; at an alarm, `age` 0, the one with more weight stays. A
+        candidate that has not won in time is dropped.
         """
         assert self.contest is not None
         weight = self.contest.weight()
@@ -412,7 +403,6 @@ class ExpertMixture(State):
         return won
 
     def _until_refit(self, counted: int) -> int:
-        """Rows up to the next refit after so many; more than there will ever be after the last."""
         return next((rows for rows in self._refit_rows if rows > counted), sys.maxsize) - counted
 
     def predict(self, X: Array) -> Array:
@@ -439,13 +429,13 @@ class ExpertMixture(State):
         return mixed if self.stacking is None else self.stacking.predict(F, mixed)
 
     def weights(self) -> dict[str, Array]:
-        """(d,) weights of the experts for the next row, by their names."""
+        """(d,) weights of the experts for the next row, by name."""
         own = [name if window is None else f"{name}, window {window}" for name, window in self._experts()]
         beside = np.zeros(len(self.last)) if self.contest is None else self.contest.weight() + np.zeros(len(self.last))
         return {**dict(zip(own, (1.0 - beside) * self._shares(), strict=True)), "learner since the last alarm": beside}
 
     def effective_window(self) -> Array:
-        """(d,) mean of the experts' windows with their weights; one that never forgets has the rows seen."""
+        """(d,) weighted mean of the experts' windows; that of experts that never forget is the number of rows."""
         rows = np.array([max(self.count, 1) if window is None else window for _, window in self._experts()])
         found: Array = np.minimum(rows, max(self.count, 1)) @ self._shares()
         if self.candidate is not None and self.contest is not None:
@@ -453,10 +443,10 @@ class ExpertMixture(State):
         return found
 
     def _shares(self) -> Array:
-        """(k, d) weights of the experts in the next prediction; those who abstain have none."""
+        """(k, d) weights of the experts in the next prediction, 0 for those that abstain."""
         awake = self._awake()[:, None]
         given = np.where(awake, self.regrets.weights_, 0.0)
-        # If the weights of those who do not abstain are all 0, these count alike.
+        # If the remaining weights are all 0, they become equal.
         given = np.where(given.sum(axis=0) > 0.0, given, awake)
         found: Array = given / given.sum(axis=0)
         return found
@@ -475,7 +465,7 @@ class ExpertMixture(State):
         return [first, last, *within, ("kernel before the last refit", None)]
 
     def recode(self, M: Array, constant: Array) -> ExpertMixture:
-        """A learner whose labels are y M + c, begun with the rows kept; the weights of the experts start anew."""
+        """A mixture for the labels y M + c, fitted to the stored rows, with equal weights of the experts."""
         X, last, Y, weights = self.recent.with_weights()
         new = ExpertMixture(X.shape[1], M.shape[1], classes=self.classes, lag=self.lag)
         new.count, new.since, new.last = self.count, self.since, self.last @ M + constant
@@ -488,8 +478,9 @@ class ExpertMixture(State):
         return new
 
     def with_inputs(self, count: int) -> ExpertMixture:
-        """The learner with further inputs, which were 0 so far: experts begin anew with the rows kept, and refits are
-        counted anew, as nothing is known of the units of these inputs.
+        """A mixture with additional inputs, which were 0 so far.
+
+        Experts are fitted to the stored rows. Refits count rows from here, as the units of these inputs are unknown.
         """
         new = self._snapshot()
         new.recent.add_columns(count)
@@ -499,14 +490,14 @@ class ExpertMixture(State):
             new.since = self.count
             with one_blas_thread():
                 new._refit()
-            # Its inputs were others.
+            # They have fewer inputs.
             new.previous = []
         return new
 
     def _append(
         self, X: Array, Y: Array, weights: Array | None, known_last: Array | None
     ) -> tuple[Array, Array, Array, Array]:
-        """Rows up to the next refit at most: predictions, labels as they are learned, last labels, and recent means."""
+        """Learn rows up to the next refit: predictions, labels as learned, last labels and recent means."""
         Y = self._clip_labels(Y)
         known = np.isfinite(Y)
         every = bool(known.all())
@@ -549,9 +540,7 @@ class ExpertMixture(State):
         return Z, kept, before, F[:, 2 + RECENT_MEAN]
 
     def _mix_with_limits(self, F: Array, Y: Array, weights: Array | None, scale: Array) -> tuple[Array, Array]:
-        """Mixtures of the experts, and labels whose residuals stay within their limits: the experts are weighed by
-        these, and the next refit uses them.
-        """
+        """Mixtures of the experts, and labels with clipped residuals, used for the regrets and the next refit."""
         Z, kept = np.empty(Y.shape), np.full(Y.shape, np.nan)
         rows, missing = self.regrets.rows(F, Y), np.asarray(np.isnan(Y).all(axis=1))
         for i, (f, y) in enumerate(zip(rows.F, Y, strict=True)):
@@ -561,7 +550,7 @@ class ExpertMixture(State):
             residual = (y - z) / scale
             clipped = np.minimum(np.maximum(residual, -self.reach), self.reach)
             kept[i] = z + scale * clipped
-            # 2 (z - label) (z - f) in units of the labels.
+            # 2 (z - label) (z - f), standardised.
             factor = -2.0 if weights is None else -2.0 * weights[i]
             rows.update((factor * clipped / scale) * (z - f))
             self.reach = next_limit(self.reach, residual, RESIDUAL_FACTOR)
@@ -572,14 +561,14 @@ class ExpertMixture(State):
         X, last, Y, weights = self.recent.with_weights()
         before = self.experts
         if before:
-            # An output without labels until then had no units of its own.
+            # Outputs without labels before this fit had no units.
             self.regrets.restart(before[0].labels.unknown())
             self.previous = [one.only_kernel() for one in before]
         elif not self.classes:
             Y = clip_outliers(Y)
             self.low, self.high = np.fmin.reduce(Y, initial=np.inf), np.fmax.reduce(Y, initial=-np.inf)
             self.recent.replace(2, Y)
-            # The regrets so far are in other units, and an outlier may be among them.
+            # The regrets so far are in other units and may include outliers.
             self.regrets.start(*self.regrets.weights_.shape)
         groups, choices = observed_together(Y), [one.choice for one in before]
         self.experts = [
@@ -589,19 +578,19 @@ class ExpertMixture(State):
         self._begin(self.experts)
 
     def _refit_group(self, experts: ExpertSet) -> None:
-        """The same for outputs that have had the labels of a refit by themselves."""
+        """Refit the experts of one group of outputs."""
         X, last, Y, weights = self.recent.with_weights()
         new = ExpertSet(X, last, Y, weights, self.classes, [experts.choice], experts.outputs)
         new.count = experts.count
         own = set(experts.outputs or ())
-        # Predictions of those behind replace those of the same outputs before.
+        # Later entries replace earlier ones of the same outputs.
         older = [one for one in self.previous if one.outputs is None or not own.issuperset(one.outputs)]
         self.previous = [*older, experts.only_kernel()]
         self.experts = [new if one is experts else one for one in self.experts]
         self._begin([new])
 
     def _begin(self, new: list[ExpertSet]) -> None:
-        """Limits of the outputs of new experts, and the corrections by other outputs, which begin anew."""
+        """Update the limits of the outputs of new experts, and restart the corrections by other outputs."""
         self.reach, self.others = self.reach.copy(), None
         for experts in new:
             least = np.min([ridge.reach for ridge in experts.ridges], axis=0)
@@ -615,9 +604,9 @@ class ExpertMixture(State):
             self.others = OtherOutputs(F, Y, weights, self.experts[0].labels, groups, RESIDUAL_FACTOR)
 
     def _clip_labels(self, Y: Array) -> Array:
-        """Labels that widen the range of those seen by no more than its width, or `MAX_DEVIATIONS`, a row.
+        """Clip labels so that each row widens their range by at most its width or `MAX_DEVIATIONS`.
 
-        One outlier spoils nothing, and a new level is reached in a few rows.
+        The effect of one outlier is limited, and a new level is reached in a few rows.
         """
         if not self.experts or self.classes:
             return Y
@@ -632,7 +621,7 @@ class ExpertMixture(State):
         return clipped
 
     def _slots(self, means: Array, last: Array) -> Array:
-        """(n, k, d) predictions of the mean and of the last label; nan for the others."""
+        """(n, k, d) predictions of the mean and of the last label, nan for the other experts."""
         F = np.full((len(last), *self.regrets.weights_.shape), np.nan)
         F[:, 0], F[:, 1] = means, last
         return F
@@ -653,19 +642,19 @@ class ExpertMixture(State):
         return np.minimum(F, np.where(seen, high + margin, np.inf))
 
 
-# A mixture may hold another, which its own definition cannot name.
+# The class body cannot refer to the class.
 ExpertMixture._state_classes = {**ExpertMixture._state_classes, "candidate": ExpertMixture}
 
 
 def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
-    """The range of labels, widened by its width or `least` to either side; infinite for outputs not yet seen."""
+    """The range of labels, widened on either side by its width or `least`; infinite for outputs without labels."""
     seen = low <= high
     reach = np.maximum(least, np.where(seen, high, 0.0) - np.where(seen, low, 0.0))
     return np.where(seen, low - reach, -np.inf), np.where(seen, high + reach, np.inf)
 
 
 def _row_of(mask: Mask, number: int) -> int:
-    # Rows up to the one of that number in the mask; one more than all if there is none.
+    """Number of rows up to the `number`-th True in the mask; one more than its length if there are fewer."""
     return int(np.searchsorted(np.cumsum(mask), number)) + 1
 
 

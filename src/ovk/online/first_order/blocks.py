@@ -335,14 +335,17 @@ def take_steps(
     window holds the step size. Where the schedule is scaled, its step sizes are divided by `scale` (b,). The losses of
     the rows are multiplied by `weights` (b,), and so are their gradients.
     """
+    threshold = _Threshold(loss, Y, weights, progress)
     if isinstance(schedule, DistanceOverGradients):
-        return _adaptive(loss, schedule, alpha, discount, task, Y, clock / np.maximum(times, 1), weights, progress)
+        held = clock / np.maximum(times, 1)
+        taken, eta, rho, norm2 = _adaptive(threshold, schedule, alpha, discount, task, held, progress)
+        _move_bias(taken, progress)
+        return Steps(taken, eta if weights is None else weights * eta, rho, *threshold.known(), norm2)
     eta = np.where(task.steps, schedule.rate(np.maximum(clock, 1)) / (scale if schedule.scaled else 1.0), 0.0)
     rho = np.where(task.steps, discount * (1.0 - eta * alpha), 1.0)
     # A gradient that is w times as large is a step of w eta, but for the decay.
     steps = eta if weights is None else weights * eta
     block = None
-    threshold = _Threshold(loss, Y, weights, progress)
     if isinstance(loss, Squared) and task.bias is None:
         missing = np.isnan(Y)
         if not missing.any():
@@ -422,37 +425,34 @@ def _square(value: Any) -> Any:
 
 
 def _adaptive(
-    loss: Loss,
+    threshold: _Threshold,
     schedule: DistanceOverGradients,
     alpha: float,
     discount: float,
     task: BlockInputs,
-    Y: Array,
     held: Array,
-    weights: Array | None,
     progress: Progress,
-) -> Steps:
-    """Steps whose size depends on the gradients before them.
+) -> tuple[Block, Array, Array, Array]:
+    """The block, (b,) step sizes and decays, and |f|^2 before each row, for step sizes that depend on past gradients.
 
-    Where a window holds the step size, the part `held` < 1 of the gradients counts, as many as the window has steps,
-    and the distance is the one travelled before.
+    Where a window holds the step size, only the share `held` < 1 of the gradients counts, as many as the window has
+    steps, and the distance does not grow.
     """
-    own = task.gram.diagonal_blocks()
-    eta, rho, norm2 = np.zeros(len(Y)), np.ones(len(Y)), np.empty(len(Y))
-    threshold = _Threshold(loss, Y, weights, progress)
-    bias: Array = np.zeros(Y.shape[1]) if task.bias is None else task.bias.copy()
+    own, (b, d) = task.gram.diagonal_blocks(), task.base.shape
+    eta, rho, norm2 = np.zeros(b), np.ones(b), np.empty(b)
+    bias: Array = np.zeros(d) if task.bias is None else task.bias.copy()
 
     def step(j: int, z: Array, g: Array) -> tuple[float, float]:
         norm2[j] = progress.norm2
         size = float(g @ own[j] @ g)
         total = size + threshold.slope(j, z) ** 2 + (0.0 if task.bias is None else float(g @ g))
         if total > 0 and isfinite(total):
-            # A gradient too large to be squared is not followed.
+            # Gradients whose squares overflow are ignored.
             progress.gradients += total
             progress.scale = max(progress.scale, threshold.loss(j, z) / sqrt(total))
             eta[j] = schedule.step(progress.distance, progress.gradients * float(held[j]), progress.scale)
             if alpha > 0:
-                # A step chosen from the data cannot be refused for eta alpha >= 1: it is shortened.
+                # Steps chosen from the data are shortened where eta alpha would reach 1.
                 eta[j] = min(eta[j], 0.5 / alpha)
         rho[j] = decay = discount * (1.0 - float(eta[j]) * alpha)
         taken = float(eta[j])
@@ -466,9 +466,8 @@ def _adaptive(
         return taken, decay
 
     block = any_loss(task, threshold.gradient, step)
-    _move_bias(block, progress)
     norm2[~task.steps] = 0.0
-    return Steps(block, eta if weights is None else weights * eta, rho, *threshold.known(), norm2)
+    return block, eta, rho, norm2
 
 
 #: How many times |f| may be as large as steps of a fitting size can make it.

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import (
-    Array,
-    Diverged,
-    NamedOutputs,
-    Parameters,
-    Transactional,
-    check_finite_predictions,
-    check_inputs,
-    check_targets,
-    positive,
-    reads_snapshot,
-)
+from ovk.base import Array, Diverged, check_finite_predictions, check_inputs, positive, reads_snapshot
 from ovk.batch import bind_grid, has_curve_operator, kernel_grid
 from ovk.curves import Grid, as_grid
 from ovk.online.first_order.olok import OLOK
+from ovk.online.shared.learner import StreamRegressor
+from ovk.online.shared.rows import Rows
 from ovk.operators import Identity
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
 
@@ -33,7 +24,7 @@ MAX_OUTPUT_NORM = 1e145
 
 
 @dataclass(eq=False, repr=False)
-class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters):
+class OnlineMovKL(StreamRegressor):
     """A learner for each kernel, and one for their even sum; a forecaster weighs them by what they got right so far.
 
     Every learner predicts each row before it learns it. The prediction is the mean under the weights
@@ -69,6 +60,8 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         Outputs are curves on this grid.
     against : "learners" or "combinations"
         Whom the forecaster competes with: the best learner, or the best fixed combination of them.
+    on_invalid : "raise" or "skip"
+        What to do with rows that hold nan or inf in X or inf in y.
 
     Attributes
     ----------
@@ -77,6 +70,7 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
     slopes_ : (m,) sums of the gradients that ``against="combinations"`` follows
     learners_ : the learners
     t_ : rows seen
+    n_skipped_ : rows skipped by ``on_invalid="skip"``
 
     Examples
     --------
@@ -99,56 +93,31 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
     bound: float | None = None
     grid: Any = None
     against: str = "learners"
+    on_invalid: str = "raise"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = True
         tags.regressor_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything and learn from the rows in their order, once."""
-        with self._transaction() as work:
-            for name in [name for name in vars(work) if name.endswith("_") and not name.startswith("_")]:
-                delattr(work, name)
-            work._learn(X, y, whole=True)
-        return self
+    def _refuse_weights(self) -> None:
+        raise ValueError("OnlineMovKL cannot take sample_weight: AutoStream, OLOK, KAWV and PKAWV can")
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Go on learning."""
-        self.predict_then_learn(X, y)
-        return self
-
-    def predict_then_learn(self, X: Any, y: Any) -> Array:
-        """Predict each row before learning from it: (n, d), or (n,) if y was one-dimensional."""
-        with self._transaction() as work:
-            return work._named(work._learn(X, y, whole=False), X)
-
-    def _learn(self, X: Any, y: Any, *, whole: bool) -> Array:
-        """`whole`: these are all the data there will be, so every output must be seen in them."""
-        first = not hasattr(self, "learners_")
-        X = check_inputs(self, X, reset=first, dtype=np.float64)
-        targets = check_targets(y, len(X), None, None, X, part=not whole)
-        Y, single = targets.Y, targets.single
-        if first:
-            self._learn_names(y, targets.d)
-            self._begin(X, Y, single)
-        elif Y.shape[1] != self.n_outputs_:
-            raise ValueError(f"y has {Y.shape[1]} outputs but the model has learned {self.n_outputs_}")
-        else:
-            self._check_names(y)
-        Y = Y if self.grid_ is None else Y * self.grid_.roots()
-        each = np.stack([learner.predict_then_learn(X, Y) for learner in self.learners_])
-        result = self._forecast(each.reshape(len(each), *Y.shape), Y)
-        result = result if self.grid_ is None else result / self.grid_.roots()
-        return result[:, 0] if self.single_output_ else result
-
-    def _begin(self, X: Array, Y: Array, single: bool) -> None:
+    def _check_parameters(self) -> None:
         if self.bound is not None:
             positive(self.bound, "bound")
         if self.against not in ("learners", "combinations"):
             raise ValueError(f"against must be 'learners' or 'combinations', got {self.against!r}")
-        d = Y.shape[1]
+        super()._check_parameters()
+
+    def _learn(self, rows: Rows) -> Array:
+        Y = rows.Y if self.grid_ is None else rows.Y * self.grid_.roots()
+        each = np.stack([learner.predict_then_learn(rows.X, Y) for learner in self.learners_])
+        result = self._forecast(each.reshape(len(each), *Y.shape), Y)
+        return result if self.grid_ is None else result / self.grid_.roots()
+
+    def _start(self, rows: Rows) -> None:
+        X, d = rows.X, rows.Y.shape[1]
         kernels = self._given()
         curves = self.grid is not None or any(has_curve_operator(kernel) for kernel in kernels)
         self.grid_ = None if not curves else Grid.regular(d) if self.grid is None else as_grid(self.grid)
@@ -163,9 +132,7 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         pattern = OLOK(alpha=1e-3, schedule="auto", warm_up=0) if self.learner is None else self.learner
         self.learners_ = [clone(pattern).set_params(kernel=kernel) for kernel in resolved]
         self.losses_, self.slopes_ = np.zeros(len(resolved)), np.zeros(len(resolved))
-        self.largest_ = 0.0
-        self.t_ = 0
-        self.n_outputs_, self.single_output_ = d, single
+        self.largest_, self.t_ = 0.0, 0
 
     def _given(self) -> list[OperatorKernel]:
         if self.kernels is None:

@@ -212,10 +212,9 @@ class OLOK(StreamRegressor):
 
     def _start(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
-        X, d = rows.X[rows.valid], rows.Y.shape[1]
+        X, d = rows.X, rows.Y.shape[1]
         self.kernel_ = kernel.resolve(X, d)
         refuse_overflow(self, self.kernel_, X)
-        self.single_output_ = rows.single
         self.t_ = 0
         self.cumulative_loss_ = self.cumulative_risk_ = 0.0
         self.truncation_error_ = 0.0
@@ -269,7 +268,7 @@ class OLOK(StreamRegressor):
     @reads_snapshot
     def predict(self, X: Any) -> Array:
         """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
-        if self._gate is not None and self._gate.accepts(self, X):
+        if self._fast_path is not None and self._fast_path.accepts(self, X):
             with thread_for_row():
                 z = self._outputs_of_user(self._row_prediction(self._inputs(X)))
             return z if self.single_output_ else z[None]
@@ -279,12 +278,6 @@ class OLOK(StreamRegressor):
         with threads_for(isqrt(inputs.shape[0] * len(expansion.support))):
             values = self._outputs_of_user(expansion(inputs))
         return values[:, 0] if self.single_output_ else self._named(values, X)
-
-    @property
-    def n_outputs_(self) -> int:  # type: ignore[override]
-        """Number of outputs."""
-        check_is_fitted(self, "support_")
-        return int(self.support_.A.shape[2])
 
     @property
     @reads_snapshot
@@ -322,18 +315,15 @@ class OLOK(StreamRegressor):
     # Learning ---------------------------------------------------------------------------------------------------------
 
     def _learn(self, rows: Rows) -> Array:
-        Z = np.full(rows.Y.shape, np.nan)
-        valid = np.flatnonzero(rows.valid)
-        self._check_memory(len(valid))
-        self._check_rates(len(valid))
-        self.n_skipped_ += len(rows.X) - len(valid)
-        start = 0
+        Z, start = np.empty(rows.Y.shape), 0
+        self._check_memory(len(Z))
+        self._check_rates(len(Z))
         with one_blas_thread():
-            while start < len(valid):
+            while start < len(Z):
                 # Blocks end at multiples of their size in the whole stream: where chunks end makes no difference.
                 stop = start + self.block_size_ - self._rows % self.block_size_
                 assert stop > start
-                some = valid[start:stop]
+                some = slice(start, stop)
                 weights = None if rows.weights is None else rows.weights[some]
                 Z[some] = self._learn_block(rows.X[some], rows.Y[some], weights)
                 start = stop
@@ -481,6 +471,10 @@ class OLOK(StreamRegressor):
         loss.check(rows.Y)
         return rows
 
+    def _add_inputs(self, count: int) -> None:
+        self._widen(count)
+        self.support_.add_columns(count)
+
     @reads_snapshot
     def memory_needed(self, n_rows: int) -> int:
         """Bytes that the support points will take after `n_rows` rows if none is dropped."""
@@ -604,8 +598,8 @@ class OLOK(StreamRegressor):
         return f if bias is None else f + bias
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
-        assert self._gate is not None
-        plan: RowPlan = self._gate.plan
+        assert self._fast_path is not None
+        plan: RowPlan = self._fast_path.plan
         loss, truncation = plan.loss, plan.truncation
         loss.check(y[None])
         X, y = self._row_in_units(X, y)
@@ -724,5 +718,5 @@ class OLOKClassifier(CodedClassifier):
         margin = isinstance(as_loss(self.learner_.loss), MarginLoss)
         return 2.0 * np.eye(classes) - 1.0 if margin else simplex_code(classes)
 
-    def _learner(self, classes: int) -> OLOK:
+    def _learner(self) -> OLOK:
         return OLOK(**{**self.get_params(deep=False), "loss": "hinge" if self.loss is None else self.loss})

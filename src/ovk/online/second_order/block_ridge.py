@@ -32,7 +32,7 @@ from ovk.online.second_order.growing_cholesky import GrowingCholesky, RidgeForec
 
 #: Blocks that are added up before they join the large sum: small numbers are not lost beside it.
 RECENT_BLOCKS = 64
-#: Parts of a window that are forgotten one after the other.
+#: Segments of a window, which is forgotten one segment at a time.
 WINDOW_SEGMENTS = 8
 
 
@@ -185,57 +185,33 @@ class DecayingSums(StreamSums, kind="decaying"):
 
 @dataclass
 class WindowSums(StreamSums, kind="window"):
-    """Sums over a window that moves in steps: rows that leave it are never subtracted, so nothing drifts.
+    """Sums over at most the last `window` points, in segments: seven or eight eighths of the window once it is full.
 
-    The window's segments form a queue of two stacks: `front` holds sums from each segment to the last of the front, so
-    its top is the sum of all of them; when it is empty, the segments of `back` are turned over into it.
+    Rows that leave the window are never subtracted, so rounding errors do not accumulate. The last segment is `filled`
+    with the newest points.
     """
 
-    _state_classes = {"now": FeatureSums, "front": FeatureSums, "back": FeatureSums}
+    _state_classes = {"segments": FeatureSums}
 
-    step: int
-    segments: int
-    now: FeatureSums
+    window: int
+    segments: list[FeatureSums]
     filled: int = 0
-    front: list[FeatureSums] = field(default_factory=list)
-    back: list[FeatureSums] = field(default_factory=list)
-
-    @classmethod
-    def empty(cls, window: int, sums: FeatureSums) -> WindowSums:
-        """Sums over at most the last `window` points, and at least seven eighths of them once there are as many."""
-        segments = min(WINDOW_SEGMENTS, window)
-        return cls(window // segments, segments, sums)
 
     def total(self) -> FeatureSums:
-        total = self.now
-        for part in [*self.back, *self.front[-1:]]:
-            total = total + part
-        return total * 1.0 if total is self.now else total
+        return sum(self.segments[1:], start=self.segments[0] * 1.0)
 
     def points_left(self) -> int | None:
-        return self.step - self.filled
+        return self.window // min(WINDOW_SEGMENTS, self.window) - self.filled
 
     def add(self, Phi: Array, Y: Array, points: int) -> None:
-        self.now = self.now.with_rows(Phi, Y)
-        self.filled += points
-        if self.filled == self.step:
-            self.back.append(self.now)
-            self.now, self.filled = self.now.zeros(*self.now.B.shape), 0
-            if len(self.front) + len(self.back) == self.segments:
-                self._forget()
-
-    def _forget(self) -> None:
-        if not self.front:
-            total: FeatureSums | None = None
-            for part in reversed(self.back):
-                total = part if total is None else part + total
-                self.front.append(total)
-            self.back = []
-        self.front.pop()
+        last, left = self.segments[-1], self.points_left()
+        self.segments, self.filled = [*self.segments[:-1], last.with_rows(Phi, Y)], self.filled + points
+        if points == left:
+            self.segments.append(last.zeros(*last.B.shape))
+            self.segments, self.filled = self.segments[-min(WINDOW_SEGMENTS, self.window) :], 0
 
     def transform(self, change: Callable[[FeatureSums], FeatureSums]) -> None:
-        self.now = change(self.now)
-        self.front, self.back = [change(part) for part in self.front], [change(part) for part in self.back]
+        self.segments = [change(segment) for segment in self.segments]
 
 
 #: Points of a block of `BlockRidge`.

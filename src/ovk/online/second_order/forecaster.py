@@ -56,7 +56,7 @@ def predict(model: Any, X: Any, return_std: bool = False, return_cov: bool = Fal
     -------
     (n, d), or (n,) if y was one-dimensional; with `return_std` or `return_cov`, a tuple with that behind it
     """
-    if model._gate is not None and not return_std and not return_cov and model._gate.accepts(model, X):
+    if model._fast_path is not None and not return_std and not return_cov and model._fast_path.accepts(model, X):
         with thread_for_row():
             z = model._outputs_of_user(row_forecast(model, *model._predict_row(model._inputs(X))))
         return z if model.single_output_ else z[None]
@@ -121,28 +121,24 @@ def clipped(model: Any, values: Array) -> Array:
 
 def start(model: Any, rows: Rows) -> None:
     kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if model.kernel is None else model.kernel))
-    X, d = rows.X[rows.valid], rows.Y.shape[1]
+    X, d = rows.X, rows.Y.shape[1]
     resolved = kernel.resolve(X, d)
     # A sum of kernels times one operator is the product with their sum, which costs a factorisation of m, not m d.
     model.kernel_ = resolved.as_separable() or resolved
     refuse_overflow(model, model.kernel_, X)
-    model.n_outputs_, model.single_output_ = d, rows.single
     model.t_, model.cumulative_loss_ = 0, 0.0
     model._start_state(X, d)
 
 
 def learn(model: Any, rows: Rows) -> Array:
-    Z = np.full(rows.Y.shape, np.nan)
-    X, Y, _, _, weights, _ = rows if rows.valid.all() else rows.chosen(np.flatnonzero(rows.valid))
+    X, Y, weights = rows.X, rows.Y, rows.weights
     model._check_capacity(Y)
     refuse_overflow(model, model.kernel_, X)
-    model.n_skipped_ += len(rows.X) - len(X)
     # Outputs of 1e300 square to infinity in the sum of losses; predictions do not.
     with np.errstate(over="ignore", invalid="ignore"), threads_for(model._width()):
-        found = clipped(model, model._predict_and_update(X, Y, weights))
+        found: Array = clipped(model, model._predict_and_update(X, Y, weights))
         refuse_not_finite(model, model.t_, found, X, Y)
         losses = (Y - found) ** 2
         model.cumulative_loss_ += float(np.nansum(losses if weights is None else weights[:, None] * losses))
     model.t_ += int((~np.isnan(Y)).any(axis=1).sum())
-    Z[rows.valid] = found
-    return Z
+    return found

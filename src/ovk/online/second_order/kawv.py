@@ -144,6 +144,10 @@ class KAWV(StreamRegressor):
         else:
             self._stack()
 
+    def _add_inputs(self, count: int) -> None:
+        self._widen(count)
+        self.rows_.add_columns(count)
+
     def _stack(self) -> None:
         """Let all outputs share one factor from here on, and put the rows so far into it."""
         X, Y, roots = self.rows_.with_weights()
@@ -256,11 +260,11 @@ class KAWV(StreamRegressor):
         return parts.vectors, list(zip(parts.groups, eigenvalues, strict=True))
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
-        assert self._gate is not None
+        assert self._fast_path is not None
         if len(self.rows_) >= self.max_rows:
             self._check_capacity(y[None])
         X, y = self._row_in_units(X, y)
-        V, groups = self._gate.plan
+        V, groups = self._fast_path.plan
         cross, own = self._row_gram(X)
         targets, ridge, H = y if len(y) == 1 else y @ V, np.zeros(len(y)), np.zeros(len(y))
         triangles = list(self.triangles_)
@@ -281,8 +285,8 @@ class KAWV(StreamRegressor):
 
     def _predict_row(self, X: Array) -> tuple[Array, Array, Array]:
         """Ridge prediction, leverages and eigenvectors, as `row_forecast` takes them."""
-        assert self._gate is not None
-        V, groups = self._gate.plan
+        assert self._fast_path is not None
+        V, groups = self._fast_path.plan
         cross, own = self._row_gram(X)
         ridge, H = np.zeros(len(V)), np.zeros(len(V))
         for (group, t), triangle in zip(groups, self.triangles_, strict=True):

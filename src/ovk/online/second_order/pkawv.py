@@ -303,11 +303,23 @@ class PKAWV(StreamRegressor):
     def _sums(self, sums: FeatureSums) -> StreamSums:
         if self.discount != 1:
             return DecayingSums(float(self.discount), sums)
-        return AllRowsSums.from_sums(sums) if self.window is None else WindowSums.empty(self.window, sums)
+        return AllRowsSums.from_sums(sums) if self.window is None else WindowSums(int(self.window), [sums])
 
     def _commit(self) -> None:
         for ridge in self.ridges_:
             ridge.commit(self.features_.m)
+
+    def _add_inputs(self, count: int) -> None:
+        features = self.features_
+        if not isinstance(features, Dictionary):
+            raise TypeError(
+                f"{type(self.features).__name__} features do not support inputs that appear after the start: let the "
+                "first example name them all, or use Nystrom features"
+            )
+        self._widen(count)
+        features.points = np.pad(features.points, ((0, 0), (0, count)))
+        if self.past_ is not None:
+            self.past_.add_columns(count)
 
     def _check_capacity(self, Y: Array) -> None:
         pass
@@ -507,7 +519,7 @@ class PKAWV(StreamRegressor):
             learned.ridges_ = snapshot_of(learned.ridges_)
             learned._commit()
             learned._start_block()
-            learned._open_gate()
+            learned._open_fast_path()
         return learned, self._outputs_of_user(z)
 
     def _predict_row(self, X: Array) -> tuple[Array, Array, Array]:
@@ -610,7 +622,7 @@ class PKAWVClassifier(CodedClassifier):
             return np.array([[-1.0], [1.0]])
         return simplex_code(classes) if self.coding == "simplex" else 2.0 * np.eye(classes) - 1.0
 
-    def _learner(self, classes: int) -> PKAWV:
+    def _learner(self) -> PKAWV:
         shared = self.get_params(deep=False)
         del shared["coding"]
         return PKAWV(**shared)

@@ -1,4 +1,4 @@
-"""Class labels as targets of a regression: what the online classifiers share."""
+"""Online classification by regression on codes of the labels."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ from ovk.base import (
 )
 from ovk.kernels import Gaussian
 from ovk.objectives import Calibration, ScoreCounts, two_sided
-from ovk.online.shared.learner import FastPath
+from ovk.online.shared.learner import FastPath, add_features
 
 
 class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=False):
-    """A classifier that learns the codes of labels with an online learner, and decodes its predictions.
+    """A classifier that learns codes of the labels with an online learner and decodes its predictions.
 
-    `counts_` says how often scores, made before their rows were learned, were those of the right class; `calibration_`
-    is the slope and offset that turn the scores of the next rows into probabilities (see
-    `ovk.objectives.calibration`), by the labels up to the last power of two.
+    `counts_` counts how often scores, each made before its row was learned, were those of the right class.
+    `calibration_` is the slope and offset that turn scores into probabilities (see `ovk.objectives.calibration`),
+    estimated from the labels up to the last power of two.
     """
 
     _default_factories = {"kernel": Gaussian}
     _state_classes = {"counts_": ScoreCounts}
 
     classes_: Labels
+    n_features_in_: int
     learner_: Any
     counts_: ScoreCounts
     calibration_: tuple[float, float]
@@ -50,11 +51,11 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         """A row of targets for each class."""
 
     @abstractmethod
-    def _learner(self, classes: int) -> Any:
+    def _learner(self) -> Any:
         """A new learner of the codes."""
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything and learn from the rows in their order, once; a label that is None or nan is missing."""
+        """Discard what was learned and learn from the rows once, in order; a missing label is None or nan."""
         with self._transaction() as work:
             X = check_inputs(work, X, reset=True, dtype=np.float64, ensure_all_finite=False)
             labels, known = checked_labels(y, len(X))
@@ -66,7 +67,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning; parameters as in `predict_then_learn`."""
+        """Learn from further rows; parameters as in `predict_then_learn`."""
         self.predict_then_learn(X, y, classes, sample_weight)
         return self
 
@@ -75,21 +76,20 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 
         Parameters
         ----------
-        X : (n, p)
-        y : (n,) labels; one that is None or nan is not learned
-        classes : all labels there will be, in the first call
+        X : (n, p) inputs
+        y : (n,) labels; None or nan is missing and not learned
+        classes : all labels, required in the first call
         sample_weight : (n,) >= 0, optional
-            What the loss of each row is multiplied by; a row of weight 0 is predicted and not learned. What turns
-            scores into probabilities counts every row that is learned alike.
+            Factors of the losses; a row of weight 0 is predicted and not learned. The calibration of probabilities
+            ignores weights.
 
         Returns
         -------
-        (n,) labels; with ``on_invalid="skip"`` None in rows that were skipped, in an array of objects if there are any
+        (n,) labels; with ``on_invalid="skip"`` None in skipped rows, in an array of objects if there are any
         """
-        if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
-            self._open_gate()
-        plain = classes is None and sample_weight is None
-        number = self._number_of_row(X, y) if plain and self._gate is not None else None
+        if self._fast_path is None and type(X) is np.ndarray and X.shape[:1] == (1,):
+            self._open_fast_path()
+        number = self._class_number(X, y) if classes is None and sample_weight is None else None
         learned = None if number is None else self._learn_one(X, number)
         if learned is not None:
             winner = learned[1]
@@ -100,11 +100,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             return work._decoded(work._predict_then_learn(X, y, classes, sample_weight)[0])
 
     def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Array:
-        """(n, K) probabilities of `classes_`, each made before its row is learned; nan in rows that were skipped.
-
-        Scores become probabilities by the labels before them: those up to the last power of two, so that the size of
-        the chunks makes no difference.
-        """
+        """(n, K) probabilities of `classes_`, each made before its row is learned; nan in skipped rows."""
         with self._transaction() as work:
             return work._predict_then_learn(X, y, classes, sample_weight)[1]
 
@@ -119,48 +115,49 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
-    #: The fast path of single rows; its plan has the numbers of the labels, and the codes.
-    _gate: FastPath | None = None
+    #: Its plan consists of the numbers of the labels and the codes.
+    _fast_path: FastPath | None = None
 
-    def _open_gate(self) -> None:
+    def _open_fast_path(self) -> None:
         if not hasattr(self, "learner_") or "feature_names_in_" in vars(self):
             return
-        if self.learner_._gate is None:
-            self.learner_._open_gate()
-        if self.learner_._gate is not None:
+        if self.learner_._fast_path is None:
+            self.learner_._open_fast_path()
+        if self.learner_._fast_path is not None:
             numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
-            self._gate = FastPath(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
+            self._fast_path = FastPath(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
 
-    def _number_of_row(self, X: Any, y: Any) -> int | None:
-        """The number of the label of a row that the fast path accepts, else None."""
-        assert self._gate is not None
-        if type(y) is not np.ndarray or y.shape != (1,) or not self._gate.accepts(self, X):
+    def _class_number(self, X: Any, y: Any) -> int | None:
+        """The number of the label if the fast path accepts the row, else None."""
+        if self._fast_path is None or type(y) is not np.ndarray or y.shape != (1,):
+            return None
+        if not self._fast_path.accepts(self, X):
             return None
         label = y.item()
-        return self._gate.plan[0].get(label) if type(label) in (bool, int, str) else None
+        return self._fast_path.plan[0].get(label) if type(label) in (bool, int, str) else None
 
     def _learn_one(self, X: Array, number: int) -> tuple[Self, int] | None:
-        """This classifier after one more row, and the class that it predicts; None where more than the counts changes.
+        """The classifier after one more row, and the predicted class; None if the calibration changes.
 
-        The learner of a classifier is its own: its parameters do not change, and its fast path need not ask again.
+        Nobody else changes the parameters of `learner_`, so its fast path need not check them.
         """
-        assert self._gate is not None
-        learner, counts, code = self.learner_, self.counts_, self._gate.plan[1][number]
+        assert self._fast_path is not None
+        learner, counts, code = self.learner_, self.counts_, self._fast_path.plan[1][number]
         seen = int(np.add.reduce(counts.right))
-        if (seen + 1) & seen == 0 or learner._gate is None:
+        if (seen + 1) & seen == 0 or learner._fast_path is None:
             return None
         with thread_for_row():
             learned, z = learner._learn_one(X, code)
         scores = [-z.item(), z.item()] if len(self.classes_) == 2 else self._scores(z[None])[0].tolist()
-        # Of equal scores the first one wins, of two classes too.
+        # The first of equal scores wins.
         return self._replace(learner_=learned, counts_=counts.after_row(scores, number)), scores.index(max(scores))
 
     def _start(self, classes: Labels) -> None:
-        self.classes_, self.learner_ = classes, self._learner(len(classes))
+        self.classes_, self.learner_ = classes, self._learner()
         self.counts_, self.calibration_ = ScoreCounts.empty(), (1.0, 0.0)
 
     def _learn(self, X: Array, labels: Labels, known: Mask, sample_weight: Any = None) -> tuple[Array, Array]:
-        """Scores and probabilities of all rows, each made before its row was learned."""
+        """Scores and probabilities of the rows, each made before its row is learned."""
         numbers = np.zeros(len(labels), dtype=np.intp)
         numbers[known] = _numbers(labels[known], self.classes_)
         codes = self._code(len(self.classes_))[numbers]
@@ -171,7 +168,9 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         return scores, self._calibrated(two_sided(scores) if scores.ndim == 1 else scores, numbers, known)
 
     def _calibrated(self, scores: Array, numbers: Indices, known: Mask) -> Array:
-        """(n, K) probabilities of rows by the calibration before them, which is renewed at powers of two."""
+        """(n, K) probabilities by the calibration before each row, which is updated when the number of labels is a
+        power of two, so that chunk sizes make no difference.
+        """
         counts = replace(self.counts_)
         P, start, seen = np.empty(scores.shape), 0, int(counts.right.sum())
         counted = known & np.isfinite(scores).all(axis=1)
@@ -189,15 +188,17 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         self.counts_ = counts
         return P
 
+    def _add_inputs(self, count: int) -> None:
+        add_features(self.learner_, count)
+        self.n_features_in_ += count
+
     def merge(self, other: Self) -> Self:
-        """Learn what another classifier of the same classes has learned, exactly as from its rows, where the learners
-        can be merged; the other is left as it is.
-        """
+        """Add what another classifier of the same classes has learned, exactly as from its rows; see `PKAWV.merge`."""
         check_is_fitted(self)
         check_is_fitted(other)
         if not np.array_equal(self.classes_, other.classes_):
             raise ValueError(
-                f"classifiers to be merged must know the same classes, got {self.classes_.tolist()} and "
+                f"merged classifiers must have the same classes, got {self.classes_.tolist()} and "
                 f"{other.classes_.tolist()}: name all of them in the first partial_fit(X, y, classes=...)"
             )
         with self._transaction() as work:
@@ -213,7 +214,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             if len(known) < 2:
                 raise ValueError(f"classes must name at least 2 labels, got {known.tolist()}")
             return known
-        # Streams of single rows may name them every time: comparing is cheaper than checking.
+        # Callers may pass the classes with every row: comparing is cheaper than checking.
         same = classes is None or np.array_equal(self.classes_, classes)
         if not same and not np.array_equal(self.classes_, unique_labels(classes)):
             raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}, got {list(classes)}")
@@ -221,19 +222,15 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 
     @reads_snapshot
     def decision_function(self, X: Any) -> Array:
-        """Scores: (n,), positive for the second class, with two classes; else (n, K), the largest is predicted."""
-        if self._gate is None or not self._gate.accepts(self, X):
+        """Scores: (n,) for two classes, positive for the second one; else (n, K), and the largest is predicted."""
+        if self._fast_path is None or not self._fast_path.accepts(self, X):
             check_is_fitted(self)
             X = check_inputs(self, X, reset=False, dtype=np.float64)
         return self._scores(self.learner_.predict(X))
 
     @reads_snapshot
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, (n, K).
-
-        The scores of the rows so far, each made before its row was learned, say how often a score is right: see
-        `ovk.objectives.calibration`.
-        """
+        """Probabilities of the classes, (n, K), calibrated on the scores of the rows so far."""
         scores = self.decision_function(X)
         return self.counts_.calibration().probabilities(two_sided(scores) if scores.ndim == 1 else scores)
 
@@ -247,7 +244,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         if classes == 2:
             return np.asarray(Z).reshape(-1)
         code = self._code(classes)
-        # One against the rest has its scores already; a simplex compares with its corners.
+        # One-vs-rest outputs are scores; otherwise outputs are compared with the corners of the simplex.
         return Z if code.shape[1] == classes else Z @ code.T
 
     def _decoded(self, scores: Array) -> Labels:
@@ -261,7 +258,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 
 
 def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
-    """Class labels, one for each of n rows, and which are known: None and nan are missing, and stand as another one."""
+    """(n,) class labels and a mask of the known ones; missing labels, None or nan, are replaced by another label."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
     refuse_masked(y, "y", "a label that is missing is None or nan")
@@ -276,9 +273,9 @@ def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
         filler = present[0] if len(present) else 0
         labels = np.where(known, labels, filler)
         if labels.dtype.kind == "O" and len({type(label) for label in labels.tolist()}) == 1:
-            # Numbers and None were objects; without None they are numbers.
+            # Without None, an array of numbers and None is numeric.
             labels = np.array(labels.tolist())
-    if labels.dtype.kind != "b" and known.any():  # true and false are always classes: single rows need not ask
+    if labels.dtype.kind != "b" and known.any():  # booleans are always classes; skipping the check saves time
         check_classification_targets(labels[known])
     return labels, known
 

@@ -1,14 +1,4 @@
-"""The public methods of a learner of a stream: fit, partial_fit and predict_then_learn, and its warm-up.
-
-In a warm-up the first rows choose the units in which a learner works. After an eighth, a quarter and a half of them,
-and when they are complete, the learner restarts: the rows held choose centre and scale of inputs and outputs, and the
-width of a kernel, and are then learned in their order. So chunk sizes make no difference, and every row is predicted
-from those before it: in the first eighth by their mean.
-
-Single rows take a fast path. Checks of parameters, types and shapes take ten times as long as learning a row, and their
-result does not change while the parameters are the same objects and rows have the same type and shape: then only the
-numbers are checked. All other rows take the general path, with the same result.
-"""
+"""Base class of the stream regressors, with the warm-up and the fast path for single rows."""
 
 from __future__ import annotations
 
@@ -35,17 +25,21 @@ from ovk.kernels import Stationary
 from ovk.online.shared.rows import LearnedRows, Rows, Scale, checked_rows
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 
-#: Rows of a warm-up by default.
+#: Default number of warm-up rows.
 WARM_UP_ROWS = 200
-#: Shares of the rows after which a learner starts anew.
-RESTART_SHARES = (8, 4, 2, 1)
-#: The type of numbers that arrays share; a row with an equal one of its own goes the general way.
+#: A learner restarts after the warm-up rows divided by each of these.
+RESTART_DIVISORS = (8, 4, 2, 1)
+#: NumPy's own instance, compared by identity: a row with an equal instance takes the general path.
 FLOAT = np.dtype(np.float64)
 
 
 class FastPath:
-    """The fast path of single rows, opened after the general checks have passed. `inputs` and `outputs` are the shapes
-    of X and y with one row; `plan` is what the learner has derived from its parameters.
+    """Checks of a single row, once the general checks have passed.
+
+    Checking parameters, types and shapes takes ten times as long as learning a row. The result does not change while
+    the parameters are the same objects and X and y have the shapes `inputs` and `outputs`, so only the numbers are
+    checked. Other rows take the general path, with the same result. `plan` is what the learner derives from its
+    parameters.
     """
 
     __slots__ = ("_inputs", "_outputs", "_parameters", "plan")
@@ -56,7 +50,7 @@ class FastPath:
         self._inputs, self._outputs = inputs, outputs
 
     def accepts(self, model: Any, X: Any) -> bool:
-        """Whether X is one row of finite numbers, and the parameters are those that were checked."""
+        """Whether X is one row of finite numbers and the parameters are those that were checked."""
         if type(X) is not np.ndarray or X.shape != self._inputs or X.dtype is not FLOAT:
             return False
         known = model.__dict__
@@ -64,7 +58,7 @@ class FastPath:
             if known[name] is not value:
                 return False
         x = X[0]
-        # Not finite for nan, infinity and numbers that are so large that their squares overflow.
+        # Not finite for nan, infinity and numbers whose squares overflow.
         return isfinite(x.dot(x))
 
     def accepts_pair(self, model: Any, X: Any, y: Any) -> bool:
@@ -76,7 +70,7 @@ class FastPath:
 
 @dataclass
 class HeldRows(State):
-    """The rows of a warm-up so far, of `size` that there will be."""
+    """The first rows of a warm-up of `size` rows."""
 
     _state_classes = {"rows": LearnedRows}
 
@@ -84,39 +78,44 @@ class HeldRows(State):
     rows: LearnedRows
 
     def restarts(self) -> list[int]:
-        return sorted({max(1, self.size // share) for share in RESTART_SHARES})
+        return sorted({max(1, self.size // share) for share in RESTART_DIVISORS})
 
     def started(self) -> bool:
         return len(self.rows) >= self.restarts()[0]
 
     def running_means(self, Y: Array) -> Array:
-        """(n, d) mean of each output over the rows before each row of Y, which comes next; 0 before any."""
+        """(n, d) mean of each output over the rows before each row of Y, 0 for the first row."""
         before, mean, count = self.rows.Y, np.zeros(Y.shape[1]), np.zeros(Y.shape[1])
         found = np.empty((len(before) + len(Y), Y.shape[1]))
         for i, y in enumerate(np.vstack([before, Y])):
             found[i] = mean
             known = np.isfinite(y)
             count = count + known
-            # Not a sum over a count, which outputs of 1e300 would make infinite.
+            # A sum divided by a count would overflow for outputs of 1e300.
             mean = np.where(known, mean + (np.nan_to_num(y) - mean) / np.maximum(count, 1.0), mean)
         return found[len(before) :]
 
 
 class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters, ABC, saved=False):
-    """A regressor that predicts every row before it learns from it, in units chosen by its warm-up, if it has one."""
+    """A regressor that predicts each row before learning from it.
+
+    The rows of the warm-up choose the units in which the learner works. After an eighth, a quarter, a half and all of
+    them the learner restarts: these rows determine the centre and scale of inputs and outputs and the width of the
+    kernel, and are then learned in order. Chunk sizes therefore make no difference, and each row is predicted from the
+    rows before it, in the first eighth by their mean.
+    """
 
     single_output_: bool
+    n_outputs_: int
     n_skipped_: int
-    #: Of learners with a kernel of their own.
     kernel_: OperatorKernel
     t_: int
     cumulative_loss_: float
     warm_up: int | None = 0
     on_invalid: str = "missing"
-    #: Units of the inputs and outputs that the learner works with, None for those of the user.
+    #: Units in which the learner works, None for those of the user.
     input_units_: Scale | None = None
     output_units_: Scale | None = None
-    #: Rows of the warm-up, until it ends.
     held_: HeldRows | None = None
     _state_classes: ClassVar[Any] = {"input_units_": Scale, "output_units_": Scale, "held_": HeldRows}
 
@@ -127,31 +126,29 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         return tags
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that make no sense."""
         if self.on_invalid not in ("raise", "skip"):
             raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
         self._warm_up_rows()
 
     @abstractmethod
     def _start(self, rows: Rows) -> None:
-        """Make the state of a learner that knows nothing yet."""
+        """Create the initial state; all rows are valid."""
 
     @abstractmethod
     def _learn(self, rows: Rows) -> Array:
-        """Predictions of all rows, each made before learning from it."""
+        """Predict each row before learning from it; all rows are valid."""
 
     def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False, unsupervised: bool = False) -> Rows:
-        """Checked rows. `whole`: these are all the data there will be, so every output must be seen in them."""
         outputs = None if first else self.n_outputs_
         return checked_rows(
             self, X, y, outputs=outputs, on_invalid=self.on_invalid, whole=whole, unsupervised=unsupervised
         )
 
     def _refuse_weights(self) -> None:
-        """Raise an error where the loss of a row cannot have a weight."""
+        """Raise an error if the learner does not support weights."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything and learn from the rows in their order, once; novelty detection needs no y."""
+        """Discard what was learned and learn from the rows once, in order; novelty detection needs no y."""
         with self._transaction() as work:
             work._check_parameters()
             rows = work._checked(X, y, first=True, whole=True)
@@ -162,7 +159,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning from further rows; parameters as in `predict_then_learn`."""
+        """Learn from further rows; parameters as in `predict_then_learn`."""
         self.predict_then_learn(X, y, sample_weight)
         return self
 
@@ -171,21 +168,21 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
         Parameters
         ----------
-        X : (n, p)
+        X : (n, p) inputs
         y : (n, d), or (n,) for one output; nan where an output was not observed
         sample_weight : (n,) >= 0, optional
-            What the loss of each row is multiplied by. The prediction of a row does not depend on its own weight, which
-            may come from its label. A row of weight 0 is predicted and not learned, like one without a label.
+            Factors of the losses. The prediction of a row does not depend on its own weight. A row of weight 0 is
+            predicted and not learned, like a row without a label.
 
         Returns
         -------
-        (n, d) predictions, (n,) if y was one-dimensional at first; nan in rows that were skipped. Where y was a data
-        frame at first, predictions are frames of the same kind
+        (n, d) predictions, (n,) if y was one-dimensional in the first call; nan in skipped rows. If y was a data frame
+        in the first call, so are the predictions
         """
-        if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
+        if self._fast_path is None and type(X) is np.ndarray and X.shape[:1] == (1,):
             with thread_for_row():
-                self._open_gate()
-        if self._gate is not None and sample_weight is None and self._gate.accepts_pair(self, X, y):
+                self._open_fast_path()
+        if self._fast_path is not None and sample_weight is None and self._fast_path.accepts_pair(self, X, y):
             with thread_for_row():
                 learned, z = self._learn_one(X, y.reshape(-1))
             self.__dict__ = learned.__dict__
@@ -193,7 +190,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         return self._check_then_learn(X, y, sample_weight)
 
     def _check_then_learn(self, X: Any, y: Any, sample_weight: Any, last: Array | None = None) -> Array:
-        """Predictions as `predict_then_learn` gives them, of any rows; `last` as in `Rows`."""
+        """`predict_then_learn` by the general path; `last` as in `Rows`."""
         first = not hasattr(self, "single_output_")
         with self._transaction() as work:
             work._check_parameters()
@@ -208,7 +205,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             if first:
                 work._learn_names(y, rows.Y.shape[1])
             if first and not rows.valid.any():
-                # Nothing to start with yet: the model stays new.
+                # Without a valid row the model stays new.
                 work.n_skipped_ = getattr(work, "n_skipped_", 0) + len(rows.X)
                 Z, single = np.full(rows.Y.shape, np.nan), rows.single
             else:
@@ -216,21 +213,20 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
                     if first:
                         work._begin(rows)
                     Z, single = work._learn_in_units(rows), work.single_output_
-            # Inside: what is interrupted from here on has not happened.
+            # Inside the transaction: an interruption here undoes the update.
             shown: Array = Z[:, 0] if single else work._named(Z, X)
         return shown
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
-    #: The fast path of single rows; None where they all go the general way.
-    _gate: FastPath | None = None
+    #: None if all rows take the general path; neither saved nor copied.
+    _fast_path: FastPath | None = None
 
     def _row_plan(self) -> Any:
         """The plan of the fast path, None if `_learn_one` cannot learn the next row."""
         return None
 
-    def _open_gate(self) -> None:
-        """Open the fast path if the next row can be learned by itself; files and copies have none."""
+    def _open_fast_path(self) -> None:
         named = self.output_frame_ is not None or "feature_names_in_" in vars(self)
         if self.held_ is not None or named or not hasattr(self, "single_output_"):
             return
@@ -238,12 +234,12 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         plan = self._row_plan()
         if plan is not None:
             outputs = (1,) if self.single_output_ else (1, self.n_outputs_)
-            self._gate = FastPath(self, (1, self.n_features_in_), outputs, plan)
+            self._fast_path = FastPath(self, (1, self.n_features_in_), outputs, plan)
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
-        """This learner after one more row, (1, p) and (d,) without gaps, and the prediction of the row, (d,).
+        """The learner after one more row, (1, p) and (d,) without nan, and the prediction of the row, (d,).
 
-        Nothing of this learner changes: arrays are replaced, or written to behind the end that it sees.
+        This learner does not change: arrays are replaced, or written to beyond the end that it sees.
         """
         raise NotImplementedError
 
@@ -256,32 +252,33 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         return WARM_UP_ROWS
 
     def _scales_outputs(self) -> bool:
-        """Whether the warm-up chooses units of the outputs as well."""
+        """Whether the warm-up also chooses the units of the outputs."""
         return True
 
     def _warm_up_rows(self) -> int:
         return self._default_warm_up() if self.warm_up is None else check_int(self.warm_up, "warm_up", least=0)
 
     def _begin(self, rows: Rows, most: int | None = None) -> None:
-        """Start with the first rows, or with a warm-up of at most so many."""
+        """Start with the first rows, or with a warm-up of at most `most` rows."""
         size = self._warm_up_rows() if most is None else min(self._warm_up_rows(), most)
         self.input_units_ = self.output_units_ = self.held_ = None
-        self.single_output_, self.n_skipped_ = rows.single, getattr(self, "n_skipped_", 0)
+        self.single_output_, self.n_outputs_ = rows.single, rows.Y.shape[1]
+        self.n_skipped_ = getattr(self, "n_skipped_", 0)
         if size:
             self.held_ = HeldRows(size, LearnedRows.empty(rows.X.shape[1], rows.Y.shape[1]))
         else:
             labelled = np.flatnonzero(rows.valid & np.isfinite(rows.Y).any(axis=1))
-            self._start(rows.chosen(labelled) if len(labelled) else rows)
+            self._start(rows.chosen(labelled if len(labelled) else np.flatnonzero(rows.valid)))
 
     def _learn_in_units(self, rows: Rows) -> Array:
-        """Predictions of all rows in the units of the user, each made before learning from it."""
-        if self.held_ is None:
+        """Predict each row, in the units of the user, before learning from it."""
+        if self.held_ is None and rows.valid.all():
             return self._outputs_of_user(self._learn(self._rows_in_units(rows)))
         Z = np.full(rows.Y.shape, np.nan)
         valid, start = np.flatnonzero(rows.valid), 0
         while start < len(valid) and self.held_ is not None:
             held = self.held_
-            # Rows without a label are predicted and not held.
+            # Rows without a label are predicted but not held.
             labelled = np.asarray(np.isfinite(rows.Y[valid[start:]]).any(axis=1))
             left = next(restart for restart in held.restarts() if restart > len(held.rows)) - len(held.rows)
             count = int(np.searchsorted(np.cumsum(labelled), left)) + 1
@@ -303,7 +300,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         return Z
 
     def _start_anew(self, lot: Rows) -> None:
-        """Choose the units and learn the rows held; as long as there are none, units are those of the last rows."""
+        """Choose the units and learn the held rows; without any, the last rows determine the units."""
         held = self.held_
         assert held is not None
         X, Y, weights = held.rows.with_weights() if len(held.rows) else (lot.X, lot.Y, None)
@@ -329,9 +326,17 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     def _outputs_of_user(self, Z: Array) -> Array:
         return Z if self.output_units_ is None else self.output_units_.predictions(Z)
 
-    def _add_inputs(self, count: int) -> None:
-        """Take further inputs, which were 0 in all rows so far."""
-        self.n_features_in_: int = self.n_features_in_ + count
+    def _widen(self, count: int) -> None:
+        """Add inputs to the kernel, the units and the held rows."""
+        p = self.n_features_in_
+        try:
+            self.kernel_.gram(np.zeros((1, p + count))).matmat(np.zeros((1, self.n_outputs_)))
+        except ValueError as error:
+            raise ValueError(
+                f"{self.kernel_!r} is made for {p} features and cannot take {p + count}: let the first example name "
+                "them all"
+            ) from error
+        self.n_features_in_: int = p + count
         if self.input_units_ is not None:
             new, old = Scale.identity(count), self.input_units_
             self.input_units_ = Scale(np.append(old.centre, new.centre), np.append(old.scale, new.scale))
@@ -339,8 +344,19 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             self.held_.rows.add_columns(count)
 
 
+def add_features(model: Any, count: int) -> None:
+    """Add features to a learner that has started; they were 0 in all rows so far."""
+    if not hasattr(model, "_add_inputs"):
+        raise TypeError(
+            f"{type(model).__name__} does not support features that appear after its start: let the first example name "
+            "them all"
+        )
+    with model._transaction() as work:
+        work._add_inputs(count)
+
+
 def learns_width(kernel: object) -> bool:
-    """Whether a kernel has nothing but its width to be learned: None, or a stationary one with the width "median"."""
+    """Whether the warm-up learns the width of the kernel: it is None, or stationary with the width "median"."""
     if kernel is None:
         return True
     full = as_operator_kernel(kernel)

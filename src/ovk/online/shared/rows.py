@@ -1,4 +1,4 @@
-"""Rows of a stream: checked, scaled and kept."""
+"""Checked rows of a stream, their scales, and buffers that store them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ovk.base import (
 
 
 class Rows(NamedTuple):
-    """Checked rows: inputs (n, p), outputs (n, d), nan where one was not observed, and which rows are valid (n,).
+    """Checked rows: inputs (n, p), outputs (n, d), nan where one was not observed, and a mask (n,) of valid rows.
 
-    `weights` (n,) above 0 multiply the losses, None for 1; `last` (n, d) are the last labels that were known when each
-    row was predicted, None for those of the row before.
+    Positive `weights` (n,) multiply the losses, None for 1. `last` (n, d) are the last labels known when each row was
+    predicted, None for those of the previous row.
     """
 
     X: Array
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
         return self._replace(X=self.X[some], Y=self.Y[some], valid=self.valid[some], weights=weights, last=last)
 
     def with_weights(self, sample_weight: Any) -> Rows:
-        """The rows with the weights that a user gives, (n,); a row of weight 0 has no labels."""
+        """The rows with the user's weights, (n,); a row of weight 0 has no labels."""
         weight = checked_weights(sample_weight, self.X)
         counts = weight > 0.0
         return self._replace(
@@ -57,10 +57,10 @@ def checked_weights(sample_weight: Any, X: Array) -> Array:
 def checked_rows(
     model: Any, X: Any, y: Any, *, outputs: int | None, on_invalid: str, whole: bool = False, unsupervised: bool = False
 ) -> Rows:
-    """Rows for `model` to learn from, which has learned that many outputs, None for a model that begins.
+    """Checked rows for a model that has learned `outputs` outputs, None for a new model.
 
     `on_invalid`: "raise" refuses rows with nan or inf in X or inf in y, "skip" marks them, and "missing" keeps them,
-    with nan in place of inf in y. `whole`: these are all the data there will be, so every output must be seen in them.
+    with nan in place of inf in y. `whole`: there are no other data, so every output must have a label.
     """
     first, skip = outputs is None, on_invalid == "skip"
     X = check_inputs(model, X, reset=first, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=int(first))
@@ -86,7 +86,7 @@ def checked_rows(
     if not skip and not valid.all():
         raise ValueError(_refusal("X", valid, "NaN or infinity"))
     if whole and not valid.any():
-        raise ValueError("no row is without NaN or infinity: there is nothing to learn from")
+        raise ValueError("every row holds NaN or infinity: there is nothing to learn from")
     targets = check_targets(y, X.shape[0], None, None, X, part=not whole)
     if not first and targets.d != outputs:
         raise ValueError(f"y has {targets.d} outputs but the model has learned {outputs}")
@@ -98,9 +98,9 @@ def _refusal(name: str, fine: Mask, what: str) -> str:
     return f"{name} must hold finite numbers, but row {row} holds {what}: remove it, or use on_invalid='skip'"
 
 
-#: Inputs further than this many deviations from their mean, and larger residuals, are clipped to it.
+#: Inputs and residuals are clipped to this many standard deviations.
 MAX_DEVIATIONS = 6.0
-#: Share of the labels that may be outliers.
+#: A column with a larger share of distant labels has no outliers.
 MAX_OUTLIER_SHARE = 0.002
 
 
@@ -117,20 +117,19 @@ class Scale(State):
 
     @classmethod
     def from_rows(cls, X: Array, outliers: float = 1.0) -> Self:
-        """Mean and deviation of the columns, without values far outside their quartiles; nan is ignored.
+        """Mean and standard deviation of the columns, without nan and without outliers.
 
-        A column in which more than the share `outliers` of the values, and more than one, is that far outside keeps
-        them.
+        Outliers are values far outside the quartiles, unless their share exceeds `outliers` and there are several.
         """
         if not len(X):
             return cls.identity(X.shape[1])
         X = np.where(np.isfinite(X), X, np.nan)
         with np.errstate(all="ignore"):
             low, middle, high = np.nan_to_num(_quantiles(X))
-        # Where most values are the same the quartiles say nothing, and no value is left out.
+        # If the quartiles are equal there are no outliers.
         reach = np.where(high > low, 20.0 * (high - low), np.inf)
         far = np.abs(X - middle) > reach
-        # More than a few are no outliers, but what happens now and then: rain, or a machine that is mostly off.
+        # Many distant values are rare events rather than outliers: rain, or a machine that is mostly off.
         far &= far.sum(axis=0) <= max(1, outliers * len(X))
         kept = np.where(far, np.nan, X)
         known = np.isfinite(kept)
@@ -139,17 +138,17 @@ class Scale(State):
         deviations = np.where(known, kept - centre, 0.0)
         largest = np.maximum(np.abs(deviations).max(axis=0), np.finfo(float).tiny)
         scale = largest * np.sqrt(np.sum((deviations / largest) ** 2, axis=0) / count)
-        # A column that is constant so far keeps the scale of its size.
+        # A constant column is divided by its absolute value.
         tiny = 1e-10 * np.maximum(np.abs(centre), np.finfo(float).tiny)
         return cls(centre, np.where(scale > tiny, scale, np.where(centre == 0.0, 1.0, np.abs(centre))))
 
     def unknown(self) -> Mask:
-        """(p,) columns that hold nothing but 0, or nothing at all."""
+        """(p,) mask of the columns that are 0 or nan throughout."""
         mask: Mask = (self.centre == 0.0) & (self.scale == 1.0)
         return mask
 
     def inputs(self, X: Array) -> Array:
-        """Standardised rows, clipped to `MAX_DEVIATIONS`; a missing value is the mean."""
+        """Standardised rows, clipped to `MAX_DEVIATIONS`, with 0 for missing values."""
         Z: Array = (X - self.centre) / self.scale
         np.minimum(np.maximum(Z, -MAX_DEVIATIONS, out=Z), MAX_DEVIATIONS, out=Z)
         Z[np.isnan(Z)] = 0.0
@@ -163,9 +162,8 @@ class Scale(State):
 
 
 def clip_outliers(Y: Array) -> Array:
-    """(n, d) labels clipped to at most three times the distance of the quartiles outside them; nan stays nan."""
+    """(n, d) labels clipped to three interquartile ranges beyond the quartiles; nan stays nan."""
     low, _, high = _quantiles(Y)
-    # Where most values are the same the quartiles say nothing.
     reach = np.where(high > low, 3.0 * (high - low), np.inf)
     return np.clip(Y, low - reach, high + reach)
 
@@ -177,17 +175,16 @@ def _quantiles(X: Array) -> Array:
     return np.stack([np.quantile(x, [0.25, 0.5, 0.75]) if len(x) else np.zeros(3) for x in columns], axis=1)
 
 
-#: Rows for which there is space at first.
 MIN_BUFFER_ROWS = 256
 
 
 @dataclass
 class RowBuffer(State):
-    """Arrays whose rows belong together, appended at the end and dropped at the front.
+    """Arrays with the same number of rows, which are appended at the end and dropped at the front in O(1) per row.
 
-    The arrays are views of larger ones with spare rows behind. When these run out the rows move into fresh arrays, so
-    both ends cost O(1) a row. Rows that are there are never changed: copies share them, and of several copies one may
-    go on, for it writes where the others see nothing.
+    The arrays are views of larger ones with spare rows at the end. When these run out, the rows move into new arrays.
+    Existing rows never change, so copies share them, and one of several copies may append rows that the others do not
+    see.
     """
 
     arrays: tuple[Array, ...]
@@ -198,7 +195,7 @@ class RowBuffer(State):
         self._move(max(MIN_BUFFER_ROWS, 2 * len(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and pickles of the views would no longer be views.
+        # Pickles of the views would not be views.
         return type(self), (tuple(array.copy() for array in self.arrays),)
 
     def __len__(self) -> int:
@@ -218,7 +215,7 @@ class RowBuffer(State):
         self._view(n + more)
 
     def replace(self, quantity: int, values: Any) -> None:
-        """Give all rows other values of a quantity, in a fresh array."""
+        """Replace one of the arrays; copies keep the old one."""
         space, n = list(self._space), len(self)
         fresh = np.empty_like(space[quantity])
         fresh[self._first : self._first + n] = values
@@ -231,7 +228,7 @@ class RowBuffer(State):
         self._view(len(self) - count)
 
     def add_columns(self, count: int) -> None:
-        """Give the inputs so many more columns of 0."""
+        """Append columns of zeros to the inputs."""
         self.arrays = (np.pad(self.X, ((0, 0), (0, count))), *self.arrays[1:])
         self.__post_init__()
 
@@ -241,7 +238,7 @@ class RowBuffer(State):
             self._move(space if 4 * (n + more) <= 3 * space else 2 * (n + more))
 
     def _move(self, space: int) -> None:
-        """Move the rows to the front of arrays with that many rows."""
+        """Move the rows to the front of new arrays with `space` rows."""
         fresh = [np.empty((space, *array.shape[1:]), dtype=array.dtype) for array in self.arrays]
         for new, old in zip(fresh, self.arrays, strict=True):
             new[: len(old)] = old
@@ -254,7 +251,7 @@ class RowBuffer(State):
 
 
 class LearnedRows(RowBuffer):
-    """Inputs, labels and the like of rows learned from, (n, .) each, and their weights once there are any."""
+    """Inputs, labels and other columns of learned rows, (n, .) each, and their weights if any row had one."""
 
     @classmethod
     def empty(cls, *columns: int) -> Self:
@@ -280,9 +277,9 @@ class LearnedRows(RowBuffer):
 
 
 class SupportPoints(RowBuffer):
-    """Points (m, p) that a first-order learner keeps, coefficients A (m, k, d) and the step at which each came, (m,).
+    """Support points (m, p) of a first-order learner, coefficients A (m, k, d) and the step of each point, (m,).
 
-    k = 1 set of coefficients, or 2 with the running sum of an average.
+    There are k = 2 sets of coefficients with averaging, the second being the running sum, else k = 1.
     """
 
     @classmethod
@@ -298,9 +295,9 @@ class SupportPoints(RowBuffer):
         return self.arrays[2]  # type: ignore[return-value]
 
     def after_step(self, decay: float, leaving: int, X: Array, a: Array, t: int) -> Self:
-        """The points after a step of one row: coefficients have decayed, the oldest have left, the row has joined.
+        """The points after a step on one row, (1, p), with coefficient a (d,), which is not added if it is 0.
 
-        X is (1, p) and a is (d,); a row whose coefficient is 0 does not join.
+        The coefficients decay, and the oldest `leaving` points are dropped.
         """
         other, n = self._replace(), len(self)
         joins = any(a.tolist())

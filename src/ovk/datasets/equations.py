@@ -1,4 +1,4 @@
-"""Pairs of functions that an equation relates: flows on the torus, and Burgers' waves on the circle."""
+"""Solutions of differential equations, for operator learning: Navier-Stokes flows and Burgers' equation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy.fft import irfft, irfft2, rfft, rfft2
 
 from ovk.base import Array, Loaded, RandomState, check_int, positive, track
 from ovk.curves import Grid, ProductGrid
-from ovk.datasets._shared import as_generator, bundle
+from ovk.datasets.generators import as_generator, bundle
 
-#: Fields that are solved for together: few enough for their transforms to stay in the processor's cache.
-_FLOWS_TOGETHER, _CURVES_TOGETHER = 4, 64
-#: Pairs of waves, cosine and sine, in a forcing.
+#: Number of flows and of curves in a batch, small enough for the processor's cache.
+_FLOW_BATCH, _CURVE_BATCH = 4, 64
+#: Number of pairs of waves, cosine and sine, in a forcing.
 _PAIRS = 50
 
 
@@ -30,7 +30,7 @@ def make_navier_stokes(
     random_state: RandomState = None,
     return_X_y: bool = False,
 ) -> Loaded:
-    r"""Draw forcings of a flow on the torus, and solve for the vorticity at a later time.
+    r"""Draw forcings of a two-dimensional flow, and solve for the vorticity at a later time.
 
     .. math:: \partial_t \omega + u \cdot \nabla \omega = \nu \Delta \omega + f, \quad \omega = \nabla \times u,
               \quad \nabla \cdot u = 0 \quad \text{on } [0, 2 \pi]^2
@@ -39,28 +39,34 @@ def make_navier_stokes(
 
     .. math:: f(x) = \sum_k \frac{a_k \cos(k \cdot x) + b_k \sin(k \cdot x)}{\sqrt{2} \pi (9 + |k|^2)^2}
 
-    The initial vorticity is one draw of the same law, the same for all samples. Space is spectral with a third of the
-    waves removed against aliasing; time is of fourth order (Runge-Kutta, viscosity integrated exactly): with 20 steps
-    to time 10 the relative error is about 1e-7.
+    The initial vorticity is one draw from the same distribution, the same for all samples. In space the method is
+    spectral, dealiased by removing a third of the waves; the time steps are Runge-Kutta of fourth order with exact
+    integration of the viscosity. With 20 steps to time 10 the relative error is about 1e-7.
 
     Parameters
     ----------
     n_samples : int
         Number n of forcings. A flow of 64 x 64 points takes about 12 ms.
     size : int, even, at least 24
-        Points of the grid in each direction.
+        Number of grid points in each direction.
     viscosity, time : float > 0
+        Viscosity and final time.
     steps : int
-        Steps in time.
+        Number of time steps.
     initial : (size, size) array, optional
-        The vorticity at the beginning; drawn if absent. Give that of one draw to go on with more samples of its law.
-    noise, random_state, return_X_y : as in `make_burgers`
+        The initial vorticity; default a random draw. Pass that of an earlier call to draw more samples.
+    noise, random_state, return_X_y
+        As in `make_burgers`.
 
     Returns
     -------
     Bunch
-        `data` (n, size^2) forcings, `target` (n, size^2) vorticities, both row after row of their fields; `grid` the
-        `ProductGrid` of the points; `initial` (size, size); `feature_names`, `target_names`, `DESCR`.
+        `data` (n, size^2) forcings and `target` (n, size^2) vorticities, flattened; `grid` the `ProductGrid` of the
+        points; `initial` (size, size); `feature_names`, `target_names`, `DESCR`.
+
+    See Also
+    --------
+    make_burgers, ovk.FunctionalRidge
 
     References
     ----------
@@ -80,7 +86,7 @@ def make_navier_stokes(
     drawn = initial is None
     start = (rng.standard_normal(2 * _PAIRS) @ waves).reshape(N, N) if drawn else np.asarray(initial, dtype=np.float64)
     if start.shape != (N, N) or not np.isfinite(start).all():
-        raise ValueError(f"initial must be ({N}, {N}) finite numbers, got shape {start.shape}")
+        raise ValueError(f"initial must be a finite array ({N}, {N}), got shape {start.shape}")
 
     def solve(forcing: Array) -> Array:
         begin = np.broadcast_to(start, (len(forcing), N, N))
@@ -89,16 +95,16 @@ def make_navier_stokes(
     side = Grid(2.0 * np.pi * np.arange(N) / N, period=2.0 * np.pi)
     return _function_pairs(
         f"{n_samples} forcings of a flow on the torus and its vorticity at time {T:g}, after de Hoop et al. (2022)",
-        n_samples, waves, solve, _FLOWS_TOGETHER, ("forcing", "vorticity"), ProductGrid([side, side]), noise, rng,
+        n_samples, waves, solve, _FLOW_BATCH, ("forcing", "vorticity"), ProductGrid([side, side]), noise, rng,
         return_X_y, initial=start,
     )  # fmt: skip
 
 
 def forcing_waves(size: int) -> Array:
-    """The waves of a forcing with their standard deviations, one a row: (100, size^2)."""
+    """(100, size^2) the waves of a forcing, times their standard deviations."""
     side = np.arange(-10, 11)
     k = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
-    half = k[(k[:, 0] > 0) | ((k[:, 0] == 0) & (k[:, 1] > 0))]  # k and -k are the same pair of waves
+    half = k[(k[:, 0] > 0) | ((k[:, 0] == 0) & (k[:, 1] > 0))]  # k and -k give the same waves
     k = half[np.argsort((half**2).sum(axis=1), kind="stable")][:_PAIRS]
     x = 2.0 * np.pi * np.arange(size) / size
     angle = (k[:, 0, None, None] * x[:, None] + k[:, 1, None, None] * x).reshape(_PAIRS, -1)
@@ -109,7 +115,7 @@ def forcing_waves(size: int) -> Array:
 def vorticity(initial: Array, forcing: Array, viscosity: float, time: float, steps: int) -> Array:
     """The vorticity at `time` of flows (b, N, N) on the torus.
 
-    With w the transform of the vorticity, w' = -nu |k|^2 w - u . grad w + f (see `_in_steps`). u = (d_y, -d_x) psi with
+    With w the transform of the vorticity, w' = -nu |k|^2 w - u . grad w + f (see `_integrate`). u = (d_y, -d_x) psi,
     -Laplace psi = w, and as u has no divergence u . grad w = d_x d_y (v^2 - u^2) + (d_x^2 - d_y^2) (u v).
     """
     N = initial.shape[-1]
@@ -122,11 +128,11 @@ def vorticity(initial: Array, forcing: Array, viscosity: float, time: float, ste
     of_squares, of_product = (np.where(kept, h * factor, 0.0) for factor in (k1 * k2, k1**2 - k2**2))
     f = h * rfft2(forcing) * kept
 
-    def moved(w: Any) -> Any:
+    def nonlinear(w: Any) -> Any:
         u, v = irfft2(to_u * w, s=(N, N)), irfft2(to_v * w, s=(N, N))
         return of_squares * rfft2(v * v - u * u) + of_product * rfft2(u * v) + f
 
-    w = _in_steps(rfft2(initial) * kept, moved, np.exp(-0.5 * h * viscosity * squared), steps)
+    w = _integrate(rfft2(initial) * kept, nonlinear, np.exp(-0.5 * h * viscosity * squared), steps)
     return np.asarray(irfft2(w, s=(N, N)))
 
 
@@ -141,67 +147,72 @@ def make_burgers(
     random_state: RandomState = None,
     return_X_y: bool = False,
 ) -> Loaded:
-    r"""Draw curves on the circle and let Burgers' equation move them.
+    r"""Draw periodic curves, and solve Burgers' equation for them at a later time.
 
     .. math:: \partial_t u + u \, \partial_x u = \nu \, \partial_x^2 u \quad \text{on } [0, 1], \text{ periodic}
 
-    The curves at the beginning are Gaussian with covariance :math:`625 (-\Delta + 25)^{-2}`. Space is spectral, with a
-    third of the waves removed against aliasing; time is of fourth order (Runge-Kutta, viscosity integrated exactly).
-    Numbers that papers report for this equation are of data drawn otherwise: compare methods on the same draw.
+    The initial curves are Gaussian with covariance :math:`625 (-\Delta + 25)^{-2}`. The discretisation is that of
+    `make_navier_stokes`. Papers on this equation use other distributions: compare methods on the same data.
 
     Parameters
     ----------
     n_samples : int
+        Number n of curves.
     size : int, even, at least 16
-        Points of the grid. A steep wave is about `viscosity` wide, and should be a few points.
+        Number of grid points. A steep wave is about `viscosity` wide, and should cover a few points.
     viscosity, time : float > 0
+        Viscosity and final time.
     steps : int
-        Steps in time.
+        Number of time steps.
     noise : float >= 0
-        Standard deviation of noise on every value of the outputs, relative to their root mean square.
+        Standard deviation of the noise on the outputs, relative to their root mean square.
     random_state : int, Generator, RandomState or None
+        Seed or generator.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
     Returns
     -------
     Bunch
-        `data` (n, size) curves at the beginning, `target` (n, size) at `time`; `grid` the periodic `Grid`;
+        `data` (n, size) initial curves, `target` (n, size) curves at `time`; `grid` the periodic `Grid`;
         `feature_names`, `target_names`, `DESCR`.
+
+    See Also
+    --------
+    make_navier_stokes, ovk.FunctionalRidge
 
     Examples
     --------
-    >>> import numpy as np
     >>> from ovk.datasets import make_burgers
     >>> waves = make_burgers(3, size=64, random_state=0)
-    >>> bool(np.allclose(waves.data.mean(axis=1), waves.target.mean(axis=1)))  # nothing is lost on a circle
-    True
+    >>> waves.data.mean(axis=1).round(1), waves.target.mean(axis=1).round(1)  # the mean is conserved
+    (array([0.1, 0.8, 0.6]), array([0.1, 0.8, 0.6]))
     """
     rng = as_generator(random_state)
     d, nu, T, count = _checked(size, 16, viscosity, time, steps)
     grid = Grid(np.arange(d) / d, period=1.0)
-    # Waves that the equation is solved for, with their standard deviations, and a constant of variance 1.
+    # Waves times their standard deviations, and a constant of variance 1.
     k = 2.0 * np.pi * np.arange(1, d // 3 + 1)[:, None]
     angle, deviation = k * grid.checked(), np.sqrt(2.0) / (k**2 + 25.0)
     waves = np.vstack([np.ones((1, d)), 25.0 * (deviation * np.cos(angle)), 25.0 * (deviation * np.sin(angle))])
     return _function_pairs(
         f"{n_samples} solutions of Burgers' equation with viscosity {nu:g} at time {T:g}",
-        n_samples, waves, lambda data: burgers(data, nu, T, count), _CURVES_TOGETHER, ("u0", "u"), grid, noise, rng,
+        n_samples, waves, lambda data: burgers(data, nu, T, count), _CURVE_BATCH, ("u0", "u"), grid, noise, rng,
         return_X_y,
     )  # fmt: skip
 
 
 def burgers(initial: Array, viscosity: float, time: float, steps: int) -> Array:
-    """The curves (n, d) at `time`: with w the transform of u, w' = -nu k^2 w - i k F(u^2) / 2 (see `_in_steps`)."""
+    """The curves (n, d) at `time`: with w the transform of u, w' = -nu k^2 w - i k F(u^2) / 2 (see `_integrate`)."""
     d = initial.shape[-1]
     k = 2.0 * np.pi * np.arange(d // 2 + 1)
     h = time / steps
     multiplier = np.where(np.arange(d // 2 + 1) <= d // 3, -0.5j * h * k, 0.0)
 
-    def moved(w: Any) -> Any:
+    def nonlinear(w: Any) -> Any:
         return multiplier * rfft(irfft(w, n=d) ** 2)
 
-    return np.asarray(irfft(_in_steps(rfft(initial), moved, np.exp(-0.5 * h * viscosity * k**2), steps), n=d))
+    return np.asarray(irfft(_integrate(rfft(initial), nonlinear, np.exp(-0.5 * h * viscosity * k**2), steps), n=d))
 
 
 def _checked(size: int, least: int, viscosity: float, time: float, steps: int) -> tuple[int, float, float, int]:
@@ -211,25 +222,25 @@ def _checked(size: int, least: int, viscosity: float, time: float, steps: int) -
     return points, positive(viscosity, "viscosity"), positive(time, "time"), check_int(steps, "steps")
 
 
-def _in_steps(w: Any, moved: Callable[[Any], Any], damping: Array, steps: int) -> Any:
+def _integrate(w: Any, nonlinear: Callable[[Any], Any], damping: Array, steps: int) -> Any:
     """w after `steps` steps of w' = -L w + N(w), by the Runge-Kutta method of fourth order, L integrated exactly.
 
-    With `moved` = h N and `damping` q = exp(-h L / 2) a step is
+    With `nonlinear` = h N and `damping` q = exp(-h L / 2) a step is
 
         a = h N(w),  b = h N(q (w + a / 2)),  c = h N(q w + b / 2),  e = h N(q^2 w + q c),
         w <- q^2 w + (q^2 a + 2 q (b + c) + e) / 6.
     """
     q = damping
-    # Steps that are too long lead to numbers that are not finite; the error is raised once, below.
+    # Steps that are too long diverge; the error is raised below.
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(steps):
-            a = moved(w)
-            b = moved(q * (w + 0.5 * a))
-            c = moved(q * w + 0.5 * b)
-            e = moved(q * (q * w + c))
+            a = nonlinear(w)
+            b = nonlinear(q * (w + 0.5 * a))
+            c = nonlinear(q * w + 0.5 * b)
+            e = nonlinear(q * (q * w + c))
             w = q * q * w + (q * q * a + 2.0 * q * (b + c) + e) / 6.0
     if not np.isfinite(w).all():
-        raise ValueError(f"the solution diverged with steps={steps}: take more steps, or a shorter time")
+        raise ValueError(f"the solution diverged with steps={steps}: use more steps or a shorter time")
     return w
 
 
@@ -238,7 +249,7 @@ def _function_pairs(
     n_samples: int,
     waves: Array,
     solve: Callable[[Array], Array],
-    together: int,
+    batch: int,
     names: tuple[str, str],
     grid: Grid,
     noise: float,
@@ -246,11 +257,11 @@ def _function_pairs(
     return_X_y: bool,
     **fields: Any,
 ) -> Loaded:
-    """Random sums of waves (k, d) and what `solve` makes of them, `together` at a time, with noise on the outputs."""
+    """Random sums of waves (k, d), and their solutions in batches, with noise."""
     n, level = check_int(n_samples, "n_samples"), positive(noise, "noise", zero=True)
     data = rng.standard_normal((n, len(waves))) @ waves
-    groups = track(range(0, n, together), f"solving for {names[1]}")
-    target = np.concatenate([solve(data[i : i + together]) for i in groups])
+    starts = track(range(0, n, batch), f"solving for {names[1]}")
+    target = np.concatenate([solve(data[i : i + batch]) for i in starts])
     if level > 0:
         target = target + level * np.sqrt(np.mean(target**2)) * rng.standard_normal(target.shape)
     if len(grid.shape) == 1:

@@ -1,17 +1,116 @@
-"""Random smooth vector fields whose curl-free and divergence-free parts are known exactly."""
+"""Random data: a stream with drift, and vector fields with known curl-free and divergence-free parts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import Bunch
 
 from ovk.base import Array, Loaded, RandomState, check_int, in_interval, positive
-from ovk.datasets._shared import as_generator, bundle
 
-_GRID = 15  # points on each side of the grid on which the speed is measured
+
+def bundle(return_X_y: bool, **fields: Any) -> Loaded:
+    """The Bunch of a data set, or its data and target."""
+    return (fields["data"], fields["target"]) if return_X_y else Bunch(**fields)
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """The given Generator, or one seeded by the integer, by draws of the RandomState or at random."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    return np.random.default_rng(check_int(random_state, "random_state", least=0))
+
+
+def make_stream(
+    n_samples: int = 4000,
+    n_outputs: int = 6,
+    *,
+    missing: float = 0.9,
+    drift: float = 1.0,
+    own: float = 0.2,
+    noise: float = 0.1,
+    random_state: RandomState = None,
+    return_X_y: bool = False,
+) -> Loaded:
+    r"""Draw a stream with drift whose outputs share a function.
+
+    .. math:: y_{tq} = g(x_t + s_t) + \text{own} \; h_q(x_t) + \epsilon_{tq}, \quad x_t \sim U[-2, 2]^2
+
+    g and every h_q are sums of twelve random waves with variance 1. The shift :math:`s_t` grows from 0 to `drift`,
+    along the diagonal, over the second third of the stream.
+
+    Parameters
+    ----------
+    n_samples, n_outputs : int
+        Numbers n of rows and d of outputs.
+    missing : float in [0, 1)
+        Share of missing labels, chosen at random.
+    drift : float >= 0
+        Distance by which g is shifted.
+    own : float >= 0
+        Amplitude of the functions h_q of the individual outputs.
+    noise : float >= 0
+        Standard deviation of the noise.
+    random_state : int, Generator, RandomState or None
+        Seed or generator.
+    return_X_y : bool
+        Return (data, target) instead of the Bunch.
+
+    Returns
+    -------
+    Bunch
+        `data` (n, 2), `target` (n, d) with nan where missing, `truth` (n, d) without noise and complete,
+        `feature_names`, `target_names`, `DESCR`.
+
+    See Also
+    --------
+    ovk.progressive, load_us_economy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.datasets import make_stream
+    >>> stream = make_stream(500, 4, random_state=0)
+    >>> stream.target.shape, np.isnan(stream.target).mean().round(1)
+    ((500, 4), np.float64(0.9))
+    """
+    n, d = check_int(n_samples, "n_samples"), check_int(n_outputs, "n_outputs")
+    part = in_interval(missing, "missing", 0.0, 1.0)
+    far, mine, sigma = (positive(*one, zero=True) for one in ((drift, "drift"), (own, "own"), (noise, "noise")))
+    rng = as_generator(random_state)
+    waves = 12
+    frequencies = rng.normal(0, 1.2, (d + 1, waves, 2))
+    phases = rng.uniform(0, 2 * np.pi, (d + 1, waves))
+    amplitudes = rng.standard_normal((d + 1, waves))
+    amplitudes /= np.sqrt((amplitudes**2).sum(axis=1, keepdims=True) / 2)
+    X = rng.uniform(-2, 2, (n, 2))
+    shift = far * np.clip(3 * np.arange(n) / n - 1, 0.0, 1.0)[:, None] / np.sqrt(2)
+
+    def wave(q: int, at: Array) -> Array:
+        return np.asarray(np.cos(at @ frequencies[q].T + phases[q]) @ amplitudes[q])
+
+    shared = wave(d, X + shift)
+    truth = np.column_stack([shared + mine * wave(q, X) for q in range(d)])
+    target = truth + sigma * rng.standard_normal((n, d))
+    target[rng.uniform(size=(n, d)) < part] = np.nan
+    return bundle(
+        return_X_y,
+        data=X,
+        target=target,
+        truth=truth,
+        feature_names=["x0", "x1"],
+        target_names=[f"output {q}" for q in range(d)],
+        DESCR=f"a stream of {n} rows with {d} coupled outputs, {part:.0%} of the labels missing, drifting by {far:g}",
+    )
+
+
+#: Points on each side of the grid on which the parts are normalised.
+_GRID_POINTS = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +119,8 @@ class BumpField:
 
         F = grad sum_k a_k g_k + sum_k R(grad g_k, b_k)
 
-    The first sum is a gradient, hence has no curl. In 2-D, R(v, b) = b (v_2, -v_1) turns a gradient by a right angle;
-    in 3-D, R(v, b) = v x b gives the curl of sum_k b_k g_k: neither has divergence.
+    The first sum is a gradient and has no curl. In 2-D, R(v, b) = b (v_2, -v_1) rotates a gradient by a right angle; in
+    3-D, R(v, b) = v x b gives the curl of sum_k b_k g_k. Neither has divergence.
     """
 
     centres: Array  # c, (bumps, dims)
@@ -73,18 +172,18 @@ def make_vector_field(
     random_state: RandomState = None,
     return_X_y: bool = False,
 ) -> Loaded:
-    """Draw a random smooth vector field and noisy values of it at random points of a box.
+    """Draw a random smooth vector field, and noisy values of it at random points of a box.
 
-    Each of the two parts is scaled to mean square speed 1 on a grid over the box; the field is `mixture`
-    times the curl-free part plus 1 - `mixture` times the divergence-free part. With the same
-    `random_state`, the field does not depend on `n_samples`, `noise` or `outliers`.
+    Each part is scaled to mean square speed 1 on a grid over the box; the field is `mixture` times the curl-free part
+    plus 1 - `mixture` times the divergence-free part. The field depends on `random_state`, but not on `n_samples`,
+    `noise` or `outliers`.
 
     Parameters
     ----------
     n_samples : int
         Number of points n, uniform in the box.
     kind : {"curl_free", "div_free", "mixed"}
-        The first two are `mixture` 1 and 0.
+        The first two mean `mixture` 1 and 0.
     n_dims : {2, 3}
         Dimension of the space.
     mixture : float in [0, 1]
@@ -100,23 +199,27 @@ def make_vector_field(
     outliers : float in [0, 1]
         Share of the vectors that are replaced by outliers, uniform over twice the range of the components.
     random_state : int, Generator, RandomState or None
-        Seed or generator of the field, the points, noise and outliers.
+        Seed or generator.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
     Returns
     -------
     Bunch
-        `data` (n, n_dims), `target` (n, n_dims) with noise, `curl_free` and `div_free` (n, n_dims) the parts
-        without noise, `inlier` (n,) False at outliers, `field` the true `BumpField` to evaluate
-        anywhere, `feature_names`, `target_names`, `DESCR`.
+        `data` (n, n_dims), `target` (n, n_dims) with noise, `curl_free` and `div_free` (n, n_dims) the parts without
+        noise, `inlier` (n,) False at outliers, `field` the true field as a function of points (m, n_dims),
+        `feature_names`, `target_names`, `DESCR`.
+
+    See Also
+    --------
+    ovk.VectorField, ovk.plotting.VectorFieldDisplay
 
     Examples
     --------
     >>> from ovk.datasets import make_vector_field
     >>> sample = make_vector_field(50, kind="div_free", random_state=0)
-    >>> sample.data.shape, sample.target.shape, bool((sample.curl_free == 0).all())
-    ((50, 2), (50, 2), True)
+    >>> sample.target.shape, sample.field([[0.0, 0.0]]).round(1)
+    ((50, 2), array([[0.8, 1.1]]))
     """
     n, sigma = check_int(n_samples, "n_samples"), positive(noise, "noise", zero=True)
     shares = {"curl_free": 1.0, "div_free": 0.0, "mixed": in_interval(mixture, "mixture", 0, 1)}
@@ -129,16 +232,17 @@ def make_vector_field(
     if not (np.isfinite(box).all() and low < high):
         raise ValueError(f"box must be two finite numbers (low, high) with low < high, got {box!r}")
     width = positive(length_scale, "length_scale")
-    if width < (high - low) / (2 * _GRID):
-        raise ValueError(f"length_scale must be at least 1/{2 * _GRID} of the width of the box, got {length_scale!r}")
+    least = (high - low) / (2 * _GRID_POINTS)
+    if width < least:
+        raise ValueError(f"length_scale must be at least {least:g}, 1/30 of the box, got {length_scale!r}")
     rng = as_generator(random_state)
     bumps = check_int(n_bumps, "n_bumps")
     centres = rng.uniform(low, high, size=(bumps, n_dims))
     potential = rng.standard_normal(bumps)
     stream = rng.standard_normal((bumps, 1 if n_dims == 2 else 3))
     raw = BumpField(centres, potential, stream, width)
-    # Each part is scaled on a regular grid, so that the scale depends on no sample.
-    grid = np.stack(np.meshgrid(*[np.linspace(low, high, _GRID)] * n_dims), axis=-1).reshape(-1, n_dims)
+    # A regular grid, so that the scale does not depend on the sample.
+    grid = np.stack(np.meshgrid(*[np.linspace(low, high, _GRID_POINTS)] * n_dims), axis=-1).reshape(-1, n_dims)
     speed, turning = (np.sqrt(np.mean(np.sum(part(grid) ** 2, axis=1))) for part in (raw.curl_free, raw.div_free))
     field = BumpField(centres, potential * share / speed, stream * (1 - share) / turning, width)
     data = rng.uniform(low, high, size=(n, n_dims))

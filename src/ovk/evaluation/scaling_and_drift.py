@@ -1,12 +1,12 @@
-"""Statistics that run along a stream: moments before every row, scaling by them, and signs of drift.
+"""Running statistics of a stream: moments before every row, scaling, and drift.
 
-A row is scaled by the mean and the standard deviation of rows before it, never of its own or of later ones. Within a
-chunk the moments before every row come from cumulative sums about the mean m at the chunk's start: with N rows so far,
-s = sum (a - m) and q = sum (a - m)^2 over the chunk's rows so far,
+A row is scaled by the mean and the standard deviation of earlier rows only. Within a chunk these are computed from
+cumulative sums about the mean m at the start of the chunk: with N rows so far, and s = sum (a - m) and
+q = sum (a - m)^2 over the rows of the chunk so far,
 
-    mean = m + s / N,     N variance = M + q - s^2 / N        (M: N variance at the chunk's start)
+    mean = m + s / N,     N variance = M + q - s^2 / N        (M: N variance at the start of the chunk)
 
-which equals updating row by row (Welford), without cancellation: the old rows have no first moment about m.
+which equals Welford's update row by row, without cancellation, because the earlier rows have no first moment about m.
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ import numpy as np
 from ovk.base import Array, Mask, Parameters, State, Times, equal, positive
 from ovk.online import AutoStream, AutoStreamClassifier
 
-#: A standard deviation below this part of the mean is rounding: the column is taken as constant, and only centred.
-CONSTANT = 1e-12
+#: A column whose standard deviation is below this part of its mean is constant up to rounding, and only centred.
+MIN_RELATIVE_DEVIATION = 1e-12
 
-#: How many deviations from the mean a robustly scaled value may be. Far enough for a column that did not vary in the
-#: warm-up; near enough that the square of an absurd value does not overflow.
-FARTHEST = 1e6
+#: Robust scaling clips values to this many standard deviations: large enough for a column that was constant in the
+#: warm-up, small enough that its square does not overflow.
+MAX_DEVIATIONS = 1e6
+
+
+def ratio(sums: Array, counts: Array) -> Array:
+    """sums / counts, nan where the count is 0."""
+    return sums / np.where(counts > 0, counts, np.nan)
 
 
 @dataclass
@@ -46,23 +51,20 @@ class RunningMoments(State):
 
     @property
     def sd(self) -> Array:
-        """(width,) standard deviations; 1 for columns that never varied."""
+        """(width,) standard deviations, 1 for constant columns."""
         return _deviation(self.count, self.mean, self.squares)
 
     @property
     def constant(self) -> Mask:
-        """(width,) columns that were seen and never varied."""
-        seen = self.count > 0
-        return seen & (np.sqrt(self.squares / np.maximum(self.count, 1.0)) <= CONSTANT * np.abs(self.mean))
+        """(width,) columns with values that are all equal."""
+        sd = np.sqrt(self.squares / np.maximum(self.count, 1.0))
+        return (self.count > 0) & (sd <= MIN_RELATIVE_DEVIATION * np.abs(self.mean))
 
     def before_then_add(self, A: Array) -> tuple[Array, Array]:
-        """Mean and deviation of all rows before each row of A, both of its shape; then add the rows.
-
-        Before anything was seen they are 0 and 1.
-        """
+        """Mean and deviation of all rows before each row of A, in its shape, 0 and 1 at first; then add the rows."""
         seen = np.isfinite(A)
         centre = self._centre(A, seen)
-        # Values of 1e300 square to infinity: their columns are only centred.
+        # Columns with values of 1e300, whose squares overflow, are only centred.
         with np.errstate(over="ignore", invalid="ignore"):
             D = np.where(seen, A - centre, 0.0)
             count = self.count + _before(seen.astype(np.float64))
@@ -71,7 +73,6 @@ class RunningMoments(State):
         return mean[:-1], _deviation(count[:-1], mean[:-1], squares[:-1])
 
     def add(self, A: Array) -> None:
-        """Add the rows, where nobody asks for the moments before each of them."""
         seen = np.isfinite(A)
         centre = self._centre(A, seen)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -81,26 +82,26 @@ class RunningMoments(State):
             self.mean, self.squares = self._about(centre, self.count, D.sum(axis=0), squares)
 
     def merge(self, other: RunningMoments) -> None:
-        """Add the moments of other rows: with N = n + n' and means D apart, N variance = M + M' + D^2 n n' / N."""
+        """Add the moments of other rows: with N = n + n' and D = mean' - mean, N variance = M + M' + D^2 n n' / N."""
         if self.width != other.width:
-            raise ValueError(f"moments to be merged must be of as many columns, got {self.width} and {other.width}")
+            raise ValueError(f"moments to merge must have the same columns, got {self.width} and {other.width}")
         count = self.count + other.count
         part = other.count / np.maximum(count, 1.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = other.mean - self.mean
-            squares = self.squares + other.squares + apart * apart * (self.count * part)
-            # A side that has seen nothing has a mean of 0, which says nothing.
-            self.mean = np.where(self.count == 0, other.mean, self.mean + apart * part)
+            D = other.mean - self.mean
+            squares = self.squares + other.squares + D * D * (self.count * part)
+            # The mean of no rows is 0, which must not count.
+            self.mean = np.where(self.count == 0, other.mean, self.mean + D * part)
             self.squares = np.where(self.count == 0, other.squares, squares)
         self.count = count
 
     def _about(self, centre: Array, count: Array, s: Array, q: Array) -> tuple[Array, Array]:
-        """Mean and N variance of `count` values, from the sums s and q of the new ones about the centre."""
+        """Mean and N variance of `count` values, from the sums s and q of the new values about the centre."""
         N = np.maximum(count, 1.0)
         return np.where(count > 0, centre + s / N, 0.0), np.maximum(self.squares + q - s * s / N, 0.0)
 
     def _centre(self, A: Array, seen: Mask) -> Array:
-        """(width,) what to measure from: the mean so far, or else the first value, which no row before it will use."""
+        """(width,) the mean so far, or the first value of A in columns without values."""
         if not len(A) or (self.count > 0).all():
             return self.mean
         first = np.take_along_axis(A, seen.argmax(axis=0)[None, :], axis=0)[0]
@@ -108,7 +109,7 @@ class RunningMoments(State):
 
 
 def _before(A: Array) -> Array:
-    """(n + 1, k) sums of the rows before each, and of all of them."""
+    """(n + 1, k) sums of the rows before each row, and of all rows."""
     sums = np.zeros((len(A) + 1, A.shape[1]))
     np.cumsum(A, axis=0, out=sums[1:])
     return sums
@@ -116,7 +117,7 @@ def _before(A: Array) -> Array:
 
 def _deviation(count: Array, mean: Array, squares: Array) -> Array:
     sd = np.sqrt(squares / np.maximum(count, 1.0))
-    return np.where(np.isfinite(sd) & (sd > CONSTANT * np.abs(mean)), sd, 1.0)
+    return np.where(np.isfinite(sd) & (sd > MIN_RELATIVE_DEVIATION * np.abs(mean)), sd, 1.0)
 
 
 class ScaledRows(NamedTuple):
@@ -133,10 +134,10 @@ class ScaledRows(NamedTuple):
 
 
 class Scaling(State, kind="unscaled"):
-    """How rows are scaled before a learner sees them; this one leaves them as they are."""
+    """The scaling of rows before a learner predicts them; this class leaves them unchanged."""
 
     def scale_warm_up(self, X: Array, Y: Array) -> ScaledRows:
-        """Scale the rows of the warm-up, by all of them."""
+        """Scale the rows of the warm-up by the moments of all of them."""
         return ScaledRows(X, Y, 0.0, 1.0)
 
     def scale(self, X: Array, Y: Array) -> ScaledRows:
@@ -144,16 +145,15 @@ class Scaling(State, kind="unscaled"):
         return ScaledRows(X, Y, 0.0, 1.0)
 
     def merge(self, other: Scaling) -> None:
-        """Go on as if the rows of the other had been scaled here."""
         if type(other) is not Scaling:
-            raise ValueError("scalings to be merged must be of one kind: one of them leaves rows as they are")
+            raise ValueError("cannot merge scaled and unscaled rows: use the same scale= for all streams")
 
 
 @dataclass
 class Standardised(Scaling, kind="standardised"):
-    """Inputs and outputs less their mean, over their deviation: that of the warm-up, or `running`, of all rows so far.
+    """Inputs and outputs standardised by the moments of the warm-up or, if `running`, of all rows so far.
 
-    `robust`: a missing input becomes the mean, and what is farther than `FARTHEST` deviations is clipped to there.
+    `robust`: missing inputs become the mean, and values are clipped to `MAX_DEVIATIONS`.
     """
 
     running: bool
@@ -176,35 +176,34 @@ class Standardised(Scaling, kind="standardised"):
         return self._scaled(A, mean, sd, X.shape[1])
 
     def scale_inputs(self, X: Array) -> ScaledRows:
-        """Scale rows whose outputs are not known, by all rows so far; nothing is learned from them."""
+        """Scale rows without outputs by the moments of all rows so far, which do not change."""
         if self.moments is None:
-            raise ValueError("nothing was scaled yet: there are no moments to scale by")
+            raise ValueError("no rows have been scaled yet, so there are no moments")
         A = np.hstack([X, np.full((len(X), self.moments.width - X.shape[1]), np.nan)])
         return self._scaled(A, self.moments.mean, self.moments.sd, X.shape[1])
 
     def merge(self, other: Scaling) -> None:
         if not isinstance(other, Standardised) or (self.running, self.robust) != (other.running, other.robust):
-            raise ValueError("scalings to be merged must be of one kind: choose the same scale= for all")
+            raise ValueError("cannot merge rows that were scaled differently: use the same scale= for all streams")
         if self.moments is None or other.moments is None:
             self.moments = copy.deepcopy(other.moments if self.moments is None else self.moments)
         elif self.running:
             self.moments.merge(other.moments)
         elif not equal(*(list(moments.state().values()) for moments in (self.moments, other.moments))):
             raise ValueError(
-                "streams that were scaled by warm-ups of their own cannot be merged: give them the same first rows, or "
-                "use scale='running' or None"
+                "cannot merge streams that were scaled by different warm-ups: start them with the same rows, or use "
+                "scale='running' or None"
             )
 
     def _scaled(self, A: Array, mean: Array, sd: Array, p: int) -> ScaledRows:
         Z = (A - mean) / sd
         if self.robust:
-            Z = np.clip(Z, -FARTHEST, FARTHEST)
+            Z = np.clip(Z, -MAX_DEVIATIONS, MAX_DEVIATIONS)
             Z[:, :p] = np.where(np.isnan(Z[:, :p]), 0.0, Z[:, :p])
         return ScaledRows(Z[:, :p], Z[:, p:], mean[..., p:], sd[..., p:])
 
 
 def as_scaling(scale: Any) -> Scaling:
-    """The scaling of that name."""
     if scale is None:
         return Scaling()
     if scale in ("warm-up", "running"):
@@ -212,48 +211,56 @@ def as_scaling(scale: Any) -> Scaling:
     raise ValueError(f"scale must be None, 'warm-up' or 'running', got {scale!r}")
 
 
-# What a drift changes: losses of late, alarms, and for learners of experts what these do.
+# Drift: recent losses and alarms; windows and weights of the experts of a learner that has some.
 
 WITH_EXPERTS = (AutoStream, AutoStreamClassifier)
 
-#: Most points of a trace: when there are as many, every other one goes, and the next ones are twice as far apart.
-POINTS = 240
+#: A trace with this many points drops every other one and doubles its step.
+MAX_POINTS = 240
 
-#: Rows between two points at first.
-STEP = 64
+#: Number of rows between two points at first.
+FIRST_STEP = 64
 
-#: An effective window that falls to less than such a part of the largest before is the sign of a change; and points of
-#: the trace in which it goes on falling.
-SHRUNK, SETTLED = 5.0, 5
+#: Default factor by which an effective window must fall to indicate a change, and number of points in which its
+#: minimum is searched.
+MIN_SHRINKING, POINTS_OF_MINIMUM = 5.0, 5
 
-#: Rows before errors are set against the variance of the outputs.
+#: Number of rows before errors are divided by the variance of the outputs.
 MIN_ROWS = 10
 
 
 @dataclass(eq=False, repr=False)
 class PageHinkley(Parameters):
-    """The test of Page and Hinkley for a rise of the mean of losses.
+    """The Page-Hinkley test for an increase in the mean of a sequence of losses.
 
-    With x_t the loss less the mean of all so far, in units of their standard deviation,
+    With x_t the loss minus the mean of all losses so far, in units of their standard deviation,
 
         m_t = m_(t-1) + x_t - tolerance,    alarm where  m_t - min_{s <= t} m_s > threshold,
 
-    and then everything starts anew. A row counts for no more than `largest` deviations, so that no single one is an
-    alarm.
+    and the test restarts after an alarm. x_t is at most `largest`, so that a single row cannot raise an alarm.
 
     Parameters
     ----------
     threshold : float > 0
-        A larger one is slower and has fewer false alarms: on normal losses without a change about one in 100,000 rows
-        with 50.
-    tolerance : float >= 0, rise of the mean that does not matter, in standard deviations
-    burn_in : rows before the first alarm
+        Larger values give later and fewer false alarms: with 50 about one in 100,000 rows for normal losses without a
+        change.
+    tolerance : float >= 0
+        Increase of the mean to ignore, in standard deviations.
+    burn_in : int
+        Number of rows before the first alarm.
     largest : float > 0
+        Upper limit of x_t.
 
     Attributes
     ----------
-    alarms_ : rows at which there was an alarm, counted from 0
-    n_rows_ : losses seen
+    alarms_ : list of int
+        Rows with an alarm, counted from 0.
+    n_rows_ : int
+        Number of losses so far.
+
+    See Also
+    --------
+    DriftResult, ovk.plotting.DriftDisplay
 
     Examples
     --------
@@ -261,9 +268,8 @@ class PageHinkley(Parameters):
     >>> from ovk.evaluation import PageHinkley
     >>> rng = np.random.default_rng(0)
     >>> losses = np.concatenate([rng.chisquare(1, 2000), 4 * rng.chisquare(1, 2000)])
-    >>> test = PageHinkley().update(losses)
-    >>> len(test.alarms_), bool(2000 < test.alarms_[0] < 2100)
-    (1, True)
+    >>> PageHinkley().update(losses).alarms_
+    [2039]
     """
 
     threshold: float = 50.0
@@ -274,7 +280,7 @@ class PageHinkley(Parameters):
     _saved_state = ("_count", "_mean", "_squares", "_sum", "_least")
 
     def update(self, losses: Any) -> PageHinkley:
-        """Go on with further losses, (n,); those that are nan are left out."""
+        """Continue with the losses (n,), of which nan are ignored."""
         threshold, tolerance = positive(self.threshold, "threshold"), positive(self.tolerance, "tolerance", zero=True)
         if "n_rows_" not in vars(self):
             self.alarms_: list[int] = []
@@ -282,7 +288,7 @@ class PageHinkley(Parameters):
             self._count, self._mean, self._squares, self._sum, self._least = 0, 0.0, 0.0, 0.0, 0.0
         largest, burn_in = float(self.largest), self.burn_in
         count, mean, squares, total, least = self._count, self._mean, self._squares, self._sum, self._least
-        # Python's own numbers: the test is a matter of a few operations a row.
+        # Python floats are faster than NumPy scalars here.
         for loss in np.atleast_1d(np.asarray(losses, dtype=np.float64)).tolist():
             self.n_rows_ += 1
             if not isfinite(loss):
@@ -306,30 +312,28 @@ class PageHinkley(Parameters):
 
 @dataclass
 class ThinnedTrace(State):
-    """Values noted at multiples of `step` rows; point i is that after (i + 1) step rows."""
+    """Values recorded at multiples of `step` rows: point i is recorded after (i + 1) step rows."""
 
-    step: int = STEP
+    step: int = FIRST_STEP
     values: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     @property
     def rows(self) -> Times:
-        """(points,) numbers of rows."""
         return self.step * np.arange(1, len(self.values) + 1, dtype=np.int64)
 
-    def note(self, rows: int, value: Array) -> None:
-        """Note a value after so many rows, if there is a point."""
+    def record(self, rows: int, value: Array) -> None:
         if rows % self.step:
             return
         if self.values.shape[1:] != value.shape:
-            # Another learner, or further outputs: what was noted before had another meaning.
+            # Another learner or more outputs: earlier values have another meaning.
             self.values = np.full((rows // self.step - 1, len(value)), np.nan)
         self.values = np.vstack([self.values, value])
-        if len(self.values) >= POINTS:
+        if len(self.values) >= MAX_POINTS:
             self.values, self.step = self.values[1::2], 2 * self.step
 
 
 class Shrinking(NamedTuple):
-    """The effective window of an output fell, by that row for the first time, from `before` to `after` rows."""
+    """The effective window of an output fell from `before` to `after` rows, first detected at `row`."""
 
     output: int
     row: int
@@ -339,16 +343,29 @@ class Shrinking(NamedTuple):
 
 @dataclass(frozen=True)
 class DriftResult:
-    """What a drift has changed, over the rows of a stream.
+    """Losses and alarms along a stream; for learners of experts also their weights and the effective windows.
 
-    Attributes
+    Parameters
     ----------
-    rows, losses : (k,) rows so far, and the mean loss since the point before. For classes it is the part of wrong
-        labels, for numbers the squared error over the variance of the output before, mean of the outputs
-    alarms : rows at which `PageHinkley` saw the losses rise
-    expert_rows, windows, weights : (m,), (m, d) and (m, e) rows so far, the effective window of each output, and the
-        mean over the outputs of the weight of each expert; empty for learners without experts
-    experts : their names
+    rows : (k,) array
+        Number of rows at each point.
+    losses : (k,) array
+        Mean loss since the previous point: for classification the share of wrong labels, for regression the squared
+        error divided by the variance of the output so far, averaged over the outputs.
+    alarms : tuple of int
+        Rows at which `PageHinkley` detected an increase of the losses.
+    expert_rows : (m,) array
+        Number of rows at each point of `windows` and `weights`.
+    windows : (m, d) array
+        Effective window of each output; empty for learners without experts.
+    weights : (m, e) array
+        Weight of each expert, averaged over the outputs; empty for learners without experts.
+    experts : tuple of str
+        Names of the experts.
+
+    See Also
+    --------
+    PageHinkley, progressive, ovk.plotting.DriftDisplay
 
     Examples
     --------
@@ -358,8 +375,8 @@ class DriftResult:
     >>> X = rng.standard_normal((900, 1))
     >>> y = np.where(np.arange(900) < 600, 1.0, -1.0) * X[:, 0] + 0.3 * rng.standard_normal(900)
     >>> drift = progressive(AutoStream(), X, y).drift
-    >>> bool(drift.windows[-1, 0] < drift.windows[8, 0])
-    True
+    >>> drift.expert_rows[[8, -1]], drift.windows[[8, -1], 0].round(-1)
+    (array([576, 896]), array([460., 280.]))
     """
 
     rows: Times
@@ -370,11 +387,11 @@ class DriftResult:
     weights: Array
     experts: tuple[str, ...]
 
-    def shrunk(self, factor: float = SHRUNK) -> list[Shrinking]:
-        """Outputs whose effective window fell to less than a `factor`-th of the largest so far, the deepest first.
+    def shrunk(self, factor: float = MIN_SHRINKING) -> list[Shrinking]:
+        """Outputs whose effective window fell below its maximum so far divided by `factor`, largest decrease first.
 
-        It is the sign of a change that a learner of experts sees itself: those that forget had become better. On
-        streams without a change windows hardly shrink to less than half.
+        A shrinking window indicates a change: experts that forget predict better. Without a change, windows rarely
+        shrink to less than half.
         """
         found = []
         for q, window in enumerate(self.windows.T):
@@ -382,14 +399,14 @@ class DriftResult:
             fallen = np.flatnonzero(window * factor < top)
             if len(fallen):
                 t = int(fallen[0])
-                low = float(np.nanmin(window[t : t + SETTLED]))
+                low = float(np.nanmin(window[t : t + POINTS_OF_MINIMUM]))
                 found.append(Shrinking(q, int(self.expert_rows[t]), float(top[t]), low))
         return sorted(found, key=lambda one: one.after / one.before)
 
 
 @dataclass
 class DriftRecord(State):
-    """What is noted of a stream so far: sum and number of losses, windows and weights of experts (`names`)."""
+    """The state of a `DriftResult`: `total` and `count` are sum and number of the losses, `names` the experts."""
 
     test: PageHinkley = field(default_factory=PageHinkley)
     total: float = 0.0
@@ -402,22 +419,22 @@ class DriftRecord(State):
     _state_classes = {"losses": ThinnedTrace, "experts": ThinnedTrace, "outputs": RunningMoments}
 
     def pieces(self, model: Any, start: int, stop: int) -> Iterator[slice]:
-        """Rows in which a model is to learn: those of a learner of experts in pieces, to look at it in between."""
+        """The blocks of rows that a model learns: a learner of experts is observed between blocks."""
         step = self.experts.step if isinstance(model, WITH_EXPERTS) else stop + 1
         for low, high in pairwise([start, *range(start - start % step + step, stop, step), stop]):
             yield slice(low - start, high - start)
 
-    def look(self, model: Any, rows: int) -> None:
-        """Note what the experts of a model do after so many rows."""
+    def observe(self, model: Any, rows: int) -> None:
+        """Record windows and weights of the experts after `rows` rows."""
         if isinstance(model, WITH_EXPERTS) and rows % self.experts.step == 0 and "mixture_" in vars(model):
             weights = model.expert_weights_
             self.names = list(weights)
             shares = np.array([weight.mean() for weight in weights.values()])
-            self.experts.note(rows, np.concatenate([shares, model.effective_window_]))
+            self.experts.record(rows, np.concatenate([shares, model.effective_window_]))
 
     def add(self, start: int, losses: Array) -> None:
         """Add the losses (n,) of the rows after `start`, nan where a row was not tested."""
-        # Forks of an evaluator share the test of before.
+        # Snapshots of an evaluator share the earlier object.
         self.test = copy.copy(self.test).update(losses)
         known = np.isfinite(losses)
         totals = self.total + np.cumsum(np.where(known, losses, 0.0))
@@ -425,14 +442,11 @@ class DriftRecord(State):
         step = self.losses.step
         for row in range(start - start % step + step, start + len(losses) + 1, step):
             i = row - start - 1
-            self.losses.note(row, np.array([totals[i], counts[i]]))
+            self.losses.record(row, np.array([totals[i], counts[i]]))
         self.total, self.count = float(totals[-1]), int(counts[-1])
 
     def add_errors(self, start: int, errors: Array, counted: Mask, Y: Array | None) -> None:
-        """Add errors (n, k), where they count; those of outputs Y (n, k) over their variance in the rows before.
-
-        Unlike the errors before, this has no trend while a learner gets better.
-        """
+        """Add errors (n, k) where `counted`, divided by the variance of the outputs Y (n, k) in the rows before."""
         if Y is not None:
             if self.outputs is None:
                 self.outputs = RunningMoments(Y.shape[1])
@@ -446,14 +460,13 @@ class DriftRecord(State):
         self.add(start, np.where(known, errors, 0.0).sum(axis=1) / number)
 
     def result(self) -> DriftResult:
-        """What was noted so far."""
         sums = np.vstack([np.zeros(2), self.losses.values.reshape(-1, 2)])
         total, count = np.diff(sums, axis=0).T
         e = len(self.names)
         values = self.experts.values if e else np.empty((0, 0))
         return DriftResult(
             rows=self.losses.rows,
-            losses=np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0),
+            losses=ratio(total, count),
             alarms=tuple(self.test.alarms_) if "alarms_" in vars(self.test) else (),
             expert_rows=self.experts.rows,
             windows=values[:, e:],
