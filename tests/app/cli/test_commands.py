@@ -122,7 +122,7 @@ def test_what_fit_tells(ovk, tmp_path, monkeypatch):
     asked = ("fit", path, "--targets", "half,whole", "--save", model, "--report", page, "--warn-bad", 0.5)
     code, out, err = ovk(*asked)
     assert (code, err) == (0, "comparing kernels, some in learned metrics, on 100 rows...\n")
-    assert "2 of 100 rows had unreadable cells (row 1 is the first row of data):" in out
+    assert "2 of 100 rows (2.0%) had unreadable cells (row 1 is the first row of data):" in out
     assert "  'ERR' in column 'x' is treated as missing: 2 rows (8, 10)\n" in out
     assert "values observed: half 50%\n" in out
     assert "on held-out rows: every fifth row" in out
@@ -303,6 +303,16 @@ def test_columns_that_cannot_be_two_things_are_wrong_usage(ovk, tmp_path, comman
     code, _, err = ovk(command, series(tmp_path / "t.csv", 50), *asked, "--save", tmp_path / "m.ovk")
     assert code == 2
     assert why in err
+
+
+def test_options_that_take_lists_can_be_repeated(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 60), tmp_path / "m.ovk"
+    lists = ("--targets", "a", "--targets", "b", "--ignore", "word", "--ignore", "x", "--lags", "1", "--lags", "2,3")
+    assert ovk("fit", path, *lists, "--save", model)[0] == 0
+    settings = load(model).settings
+    assert (settings.targets, settings.ignore, settings.lags) == (["a", "b"], ["word", "x"], [1, 2, 3])
+    code, out, _ = ovk("predict", model, path, "--keep", "x", "--keep", "word")
+    assert (code, out.splitlines()[0].split(",")[:3]) == (0, ["x", "word", "row"])
 
 
 @pytest.mark.parametrize("command", ["fit", "stream"])

@@ -88,7 +88,7 @@ def test_cells_of_json_that_are_no_numbers(ovk, tmp_path):
     path.write_text(good + '{"x": [1], "d": {"a": 1}, "y": 2}\n{"x": 1e999, "d": 7, "y": 2}\n' + good, encoding="utf-8")
     code, _, err = ovk("stream", path, *ASK, "--warm-up", "20")
     assert code == 0
-    assert "1.6% of 122 rows had unreadable cells" in err
+    assert "2 of 122 rows (1.6%) had unreadable cells" in err
 
 
 def test_what_is_not_a_file(ovk, tmp_path):

@@ -242,10 +242,11 @@ def test_blocks_of_a_further_file_begin_at_multiples_of_their_size(tmp_path):
     short, long = series(tmp_path / "short.csv", 60), series(tmp_path / "long.csv", 300, seed=1)
     with open_records(short) as records:
         run = Session.start(records, Settings(["a", "b"], lags=[1], warm_up=20, block=100))
-        assert [len(found.rows) for found in run] == [40]
+        assert [len(run.learn_block(batch).rows) for batch in iter(run.read, None)] == [40]
     session = run.session
     with open_records(long) as records:
-        assert [len(found.rows) for found in session.continue_with(records)] == [100, 100, 100]
+        run = session.continue_with(records)
+        assert [len(run.learn_block(batch).rows) for batch in iter(run.read, None)] == [100, 100, 100]
     assert session.head[0] == 100
 
 

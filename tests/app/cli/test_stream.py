@@ -95,7 +95,7 @@ def test_faulty_rows_are_counted(ovk, tmp_path):
     path.write_text("\n".join(lines), encoding="utf-8")
     code, out, _ = ovk("stream", path, *ASK)
     assert code == 0
-    assert "2 of 600 rows had unreadable cells" in out
+    assert "2 of 600 rows (0.3%) had unreadable cells" in out
     assert "2 fields instead of 6: row 300" in out
 
 

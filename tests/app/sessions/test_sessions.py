@@ -13,7 +13,7 @@ from ovk.app.tables import open_records
 def run(path, **settings):
     with open_records(path) as records:
         run = Session.start(records, Settings(["a", "b"], **settings))
-        found = list(run)
+        found = [run.learn_block(batch) for batch in iter(run.read, None)]
     return run.session, np.concatenate([predictions.F for predictions in found])
 
 

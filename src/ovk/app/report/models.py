@@ -20,7 +20,6 @@ from ovk.plotting import (
     RecentDisplay,
     RelevanceDisplay,
     SeriesDisplay,
-    pyplot,
     shortened,
 )
 
@@ -37,25 +36,23 @@ class ModelPicture(Display):
     summary: Summary
 
     def plot(self, ax: Any = None) -> ModelPicture:
-        """Draw several axes on a new figure; `ax` must be None."""
-        if ax is not None:
-            raise ValueError("a picture of a model has several axes: omit ax")
-        if not self.summary.task.numeric:
-            return self._classes()
-        result, recent, found = self.summary.result, self.summary.recent, self.summary.relevance()
+        """Draw on a new figure, or on an array of axes."""
+        summary, result = self.summary, self.summary.result
+        if not summary.task.numeric:
+            count = 1 + (result is not None)
+            axes = self._panels(ax, count, count, (0.0, 0.0), (4.9, 4.2))
+            if result is not None:
+                ProgressiveErrorDisplay.from_result(result, axes=axes[0])
+            ConfusionDisplay.from_counts(summary.learners[0].confusion, summary.names, ax=axes[-1])
+            return self
+        recent, found = summary.recent, summary.relevance()
         assert recent is not None
-        outputs = list(self.summary.targets)[:MAX_OUTPUTS]
+        outputs = list(summary.targets)[:MAX_OUTPUTS]
         count = len(outputs) * (1 + (result is not None)) + 1 + bool(found)
-        columns = min(count, 2)
-        lines = -(-count // columns)
-        self.figure_, grid = pyplot().subplots(
-            lines, columns, figsize=(4.9 * columns, 3.4 * lines), layout="constrained", squeeze=False
-        )
-        axes = iter(grid.reshape(-1))
+        axes = iter(self._panels(ax, count, min(count, 2), (0.0, 0.0), (4.9, 3.4)))
+        display = RecentDisplay if summary.ordered else ObservedDisplay
         for q, name in enumerate(outputs):
-            self.ax_ = next(axes)
-            display = RecentDisplay if self.summary.ordered else ObservedDisplay
-            display.from_recent(recent, q, name=name, ax=self.ax_)
+            display.from_recent(recent, q, name=name, ax=next(axes))
             if result is not None:
                 panel = next(axes)
                 ProgressiveErrorDisplay.from_result(result, outputs=[q], axes=panel)
@@ -63,18 +60,6 @@ class ModelPicture(Display):
         CalibrationDisplay.from_recent(recent, names=outputs, ax=next(axes))
         if found:
             RelevanceDisplay(dict(found)).plot(next(axes))
-        for unused in axes:
-            unused.remove()
-        return self
-
-    def _classes(self) -> ModelPicture:
-        result, count = self.summary.result, 1 + (self.summary.result is not None)
-        size = (4.9 * count, 4.2)
-        self.figure_, grid = pyplot().subplots(1, count, figsize=size, layout="constrained", squeeze=False)
-        self.ax_ = grid[0, -1]
-        if result is not None:
-            ProgressiveErrorDisplay.from_result(result, axes=grid[0, 0])
-        ConfusionDisplay.from_counts(self.summary.learners[0].confusion, self.summary.names, ax=self.ax_)
         return self
 
 
