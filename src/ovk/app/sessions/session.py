@@ -172,7 +172,7 @@ class LearnedTable(ABC):
         """
         with open_records(path, form) as records:
             rows = FilePredictions(self, records, level, max_bad, [keep] if isinstance(keep, str) else keep)
-            found = [rows.columns.arrays(*block) for block in rows]
+            found = [dict(zip(rows.columns.names, rows.columns.values(*block), strict=True)) for block in rows]
         if not any(len(block["row"]) for block in found):
             raise ValueError(f"{records.label} has no rows: check the path and the format")
         for warning in rows.warnings():
@@ -301,8 +301,8 @@ class Session(LearnedTable, State, Registered):
     @classmethod
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
-        asked = settings.model, settings.stream_kernel, settings.coupling
-        model = make_model(*asked, p, classify=settings.classify, lags=bool(settings.lags))
+        chosen = settings.model, settings.stream_kernel, settings.coupling
+        model = make_model(*chosen, p, classify=settings.classify, lags=bool(settings.lags))
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, None, scaling, rows.chunk, task=settings.task)
         recent, moments = RecentErrors.empty(d, level=settings.level), RunningMoments(p + d)
