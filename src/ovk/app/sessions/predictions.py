@@ -187,7 +187,6 @@ class PredictionColumns:
             yield {**dict(zip(self.names[:lead], cells, strict=False)), **outputs}
 
     def table(self, *found: Any) -> Any:
-        """A pyarrow table."""
         with required("Parquet files", "files"):
             import pyarrow as arrow
         # By position: an output may be named "row".
