@@ -1,4 +1,4 @@
-"""ovk stream --classify, ovk fit --classify and ovk predict."""
+"""Tests of classification on the command line."""
 
 import csv
 import io

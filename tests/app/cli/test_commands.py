@@ -1,4 +1,4 @@
-"""The other commands, and the door."""
+"""Tests of help, completion, `ovk fit`, `ovk predict`, `ovk demo` and `ovk inspect`."""
 
 import csv
 import json
@@ -73,7 +73,7 @@ def test_help_of_a_command_loads_no_other_command():
 
 
 def test_help_takes_little_more_time_than_its_packages():
-    """Processor seconds, smallest of five, in turns."""
+    """Compares the smallest processor time of five interleaved runs."""
     seconds = [(run_ovk("--help")[1], run_ovk(code="import typer, rich")[1]) for _ in range(5)]
     ours, theirs = map(min, zip(*seconds, strict=True))
     assert ours < 1.5 * theirs
@@ -260,7 +260,7 @@ def test_wrong_kernels_couplings_and_formats_are_wrong_calls(ovk, tmp_path):
 
 @pytest.mark.long
 def test_a_reader_that_has_seen_enough(ovk, tmp_path):
-    """``ovk ... | head -1`` ends with 0 and without a word."""
+    """``ovk ... | head -1`` exits with 0 and prints no error."""
     path, model = series(tmp_path / "t.csv", 20000), tmp_path / "m.ovk"
     run = [sys.executable, "-m", "ovk.app.cli"]
     settings = ["--targets", "a", "--features", "x", "--save", model]

@@ -1,4 +1,4 @@
-"""``ovk forecast``, and predictions as files of several kinds."""
+"""Tests of `ovk forecast`, and of predictions in several file formats."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from household import series
 
 @pytest.fixture(scope="module")
 def daily(tmp_path_factory):
-    """A daily series with a weekly shape, in a file."""
+    """A file with a daily series and a weekly cycle."""
     folder = tmp_path_factory.mktemp("daily")
     rng = np.random.default_rng(0)
     days = np.datetime64("2023-01-01") + np.arange(300)

@@ -1,4 +1,4 @@
-"""Whatever stands in a file: one sentence, an exit code that is documented, and never a damaged model."""
+"""Random files give one-sentence errors, documented exit codes, and never a damaged model."""
 
 import gzip
 import io

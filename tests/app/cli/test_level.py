@@ -1,4 +1,4 @@
-"""ovk stream --level: one level for predictions, summary, report and forecasts, which a model keeps."""
+"""`ovk stream --level` sets the level of predictions, summary, report and forecasts, and is saved with the model."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Standard input: compressed by any program, and rows that come one by one, each of which is answered."""
+"""Standard input may be compressed, and rows that arrive one by one are predicted immediately."""
 
 import bz2
 import csv
@@ -73,7 +73,7 @@ def test_the_part_of_a_file_that_was_read(tmp_path):
 
 
 class Conversation:
-    """A command to which lines are written, and which answers with lines."""
+    """A running command with pipes for its input and output lines."""
 
     def __init__(self, *arguments):
         command = [sys.executable, "-m", "ovk.app.cli", *map(str, arguments)]
@@ -84,7 +84,7 @@ class Conversation:
         self.process.stdin.write(text.encode())
 
     def hear(self):
-        """The next line, or a failure instead of waiting for ever."""
+        """The next line; fails after a timeout."""
         line = b""
         while not line.endswith(b"\n"):
             assert select.select([self.process.stdout], [], [], PATIENCE)[0], "no answer"

@@ -1,4 +1,4 @@
-"""ovk stream: what a user types, what comes back, and what is left after a kill."""
+"""Tests of `ovk stream`: options, output, and files after a kill."""
 
 import csv
 import io
@@ -123,7 +123,7 @@ def test_resuming_what_does_not_fit(ovk, tmp_path):
     assert code == 2
     assert "different settings" in err
     assert "--targets a,b" in err
-    # Only what was given can be left out.
+    # The message lists only options that were given.
     assert "omit --targets, or" in " ".join(err.split())
     code, _, err = ovk("stream", series(tmp_path / "other.csv", 600, seed=1), "--resume", model)
     assert code == 3
@@ -168,7 +168,7 @@ def test_a_pipe_is_resumed_by_piping_it_again(ovk, tmp_path, monkeypatch):
 
 
 def written(parts):
-    """The parts in a folder, by their names."""
+    """Contents of the prediction files in a folder, by name."""
     return {p.name: p.read_bytes() for p in parts.glob("part-*")}
 
 
@@ -179,7 +179,7 @@ def command(path, model, parts, *more):
 
 @pytest.mark.long
 def test_killed_at_random_moments_and_resumed(ovk, tmp_path):
-    """SIGKILL whenever; the model and the predictions are those of a run that was left alone, bit by bit."""
+    """SIGKILL at any time; model and predictions are bit-identical to those of an uninterrupted run."""
     path = series(tmp_path / "t.csv", 4000)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     code, *_ = ovk(*command(path, tmp_path / "whole.ovk", tmp_path / "whole")[3:])
@@ -190,7 +190,7 @@ def test_killed_at_random_moments_and_resumed(ovk, tmp_path):
     while True:
         process = subprocess.Popen(command(path, model, parts), env=environment, stdout=subprocess.DEVNULL)
         limit = None if kills >= 2 else float(rng.uniform(0.0, 0.4))
-        # Importing takes a second or more: the moments of interest come after a sign of life.
+        # Importing takes a second or more: wait for the first output before the kill.
         before = model.stat().st_mtime_ns if model.exists() else None
         while process.poll() is None and (model.stat().st_mtime_ns if model.exists() else None) == before:
             time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""The report: what is in it, and that a browser shows it without asking anybody."""
+"""Tests of the contents of reports, and that a browser shows them without network access."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def result(n=600, d=3, **options):
 
 
 class Page(HTMLParser):
-    """Elements of a page, with what they point to."""
+    """Elements of a page and their links."""
 
     def __init__(self, text):
         super().__init__()
@@ -117,7 +117,7 @@ def test_no_rows_no_report(tmp_path):
 
 
 def visit(page, folder, width):
-    """Lines that the page put on the console, and addresses that it asked for."""
+    """Console messages of the page, and addresses that it requested."""
     net, shot = folder / "net.json", folder / "shot.png"
     command = [
         BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
@@ -129,7 +129,7 @@ def visit(page, folder, width):
     text = net.read_text(encoding="utf-8").rstrip()
     text = text if text.endswith("}") else text.rstrip(",") + "]}"
     urls = {event["params"]["url"] for event in json.loads(text)["events"] if "url" in event.get("params", {})}
-    # The browser itself may look for updates; that is not the page.
+    # Requests for updates of the browser are not those of the page.
     ours = {url for url in urls if not re.match(r"(https?://[^/]*(google|gstatic|gvt1)[^/]*/|chrome)", url)}
     return [line for line in found.stderr.splitlines() if "CONSOLE" in line], ours
 
@@ -156,7 +156,7 @@ def test_a_page_that_complains_and_asks_would_be_noticed(tmp_path):
 @pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
 def test_nothing_sticks_out_on_a_phone(page, tmp_path):
-    """The browser itself measures the elements; the script is in a copy of the page, without its policy."""
+    """The browser measures the elements, with a script in a copy of the page without its policy."""
     script = (
         "<script>addEventListener('load',()=>{const w=document.documentElement;document.title=JSON.stringify({"
         "inner:innerWidth,scroll:w.scrollWidth,"
@@ -179,7 +179,7 @@ def test_nothing_sticks_out_on_a_phone(page, tmp_path):
 
 
 def test_dates_below_an_axis_are_those_of_its_ticks():
-    """A week at the end of April is not in May, and a night is of two days."""
+    """Dates are correct at the end of a month and at midnight."""
     for first, step, count, common in (
         ("2024-04-24T15", "h", 150, "2024"),
         ("2023-11-20T00", "D", 90, "2023 to 2024"),
@@ -198,7 +198,7 @@ def test_dates_below_an_axis_are_those_of_its_ticks():
 
 @pytest.mark.long
 def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
-    """Errors ten times as large in the second half."""
+    """Errors are ten times larger in the second half."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 1))
     Y = X + np.where(np.arange(2000) < 1000, 0.1, 1.0)[:, None] * rng.standard_normal((2000, 1))
@@ -239,7 +239,7 @@ def test_rows_without_order_are_drawn_as_outcomes_against_predictions(tmp_path):
     text = report(fitted_table(tmp_path), tmp_path / "t.html").read_text(encoding="utf-8")
     assert "Outcomes of u against their predictions" in text
     assert "The last predictions and outcomes" not in text
-    # One table with one kind of error, and no arrays.
+    # One table with one kind of error, and no arrays of predictions.
     assert text.count("RMSE</th>") == 1
     assert "Mean squared error," not in text
     assert "array(" not in text
@@ -283,7 +283,7 @@ def test_labels_of_residuals_fit_beside_long_names():
 def test_narrow_intervals_of_a_stream_are_explained(tmp_path):
     rng = np.random.default_rng(0)
     recent = RecentErrors.empty(1)
-    # Louder from refresh to refresh of the intervals.
+    # The noise grows between updates of the intervals.
     loud = np.exp(np.arange(2000) / 200)[:, None]
     recent.update(np.zeros((2000, 1)), loud * rng.standard_normal((2000, 1)))
     assert recent.shown.coverage[0] < 0.8

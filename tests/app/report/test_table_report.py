@@ -1,4 +1,4 @@
-"""The page about a table that was learned as a whole."""
+"""Tests of the report of a table model."""
 
 import re
 
@@ -11,7 +11,7 @@ pytest.importorskip("matplotlib")
 
 
 def text_of(page):
-    """The words of a page, without pictures and marks."""
+    """The text of a page, without pictures and markup."""
     return re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>|<[^>]*>", " ", page.read_text(encoding="utf-8"), flags=re.S))
 
 
@@ -26,7 +26,7 @@ def table(tmp_path):
 def test_a_table_says_what_is_about_tables(table, tmp_path):
     model = ovk.fit_file(table, ["first", "second"], ignore=["visit", "patient"])
     text = text_of(report(model, tmp_path / "r.html"))
-    # Not how streams are tested.
+    # No text about streams.
     assert "As soon as there were enough errors" not in text
     assert "The width of an interval comes from the errors on held-out rows" in text
     assert "120 rows were read; 100 have a known target and were learned." in text
@@ -34,7 +34,7 @@ def test_a_table_says_what_is_about_tables(table, tmp_path):
     assert "Errors and intervals apply to new rows from the same units" in text
     for name in ("horizon", "lags", "classify", "warm_up"):
         assert not re.search(rf"\b{name}\b", text)
-    # Two outputs have one correlation.
+    # With two outputs, there is one correlation.
     assert "The correlation of first and second is" in text
     assert "Graph of the outputs" not in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "first (output)" in text

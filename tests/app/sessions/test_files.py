@@ -1,4 +1,4 @@
-"""Files beyond memory, learned in parts from the command line and from Python."""
+"""Files larger than memory, learned in ranges from the command line and from Python."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ from processes import PATIENCE, environment, free_port
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three files with a word, a gap and a cell that cannot be read."""
+    """Three files with words, missing values and an unreadable cell."""
     folder = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
     for i in range(3):
@@ -84,7 +84,7 @@ def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path,
             ]
         )
     finally:
-        # A worker whose scheduler left first can wait for it for minutes when asked to leave: it is not asked.
+        # A worker whose scheduler has ended may wait for it for minutes: do not close it.
         for process in processes:
             process.kill()
             process.wait()
@@ -99,7 +99,7 @@ def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path,
 @pytest.mark.long
 def test_the_command_over_workers_of_this_machine(folder, tmp_path, capsys, monkeypatch):
     pytest.importorskip("distributed")
-    # In threads of this process, which start at once.
+    # In threads of this process, which start immediately.
     monkeypatch.setattr("ovk.app.cli.fit.local_cluster", partial(local_cluster, processes=False))
     asked = ["fit", str(folder / "[0-9].csv"), "--targets", "a,b", "--landmarks", "20", "--json", "--save"]
     main_done([*asked, str(tmp_path / "two.ovk"), "--workers", "2"])

@@ -1,4 +1,4 @@
-"""A file learned by one call, as `ovk fit` learns it."""
+"""Tests of `fit_file`."""
 
 import json
 import re
@@ -93,7 +93,7 @@ def test_a_metric_is_learned_where_few_inputs_matter(tmp_path):
     model = ovk.fit_file(path, "y")
     assert "in a learned metric" in model.chosen() or "in learned metrics" in model.chosen()
     assert model.scores[0].mse[0] < 0.25 * model.scores[1].mse[0]
-    # Rows that nobody has seen have the errors and the intervals that are told.
+    # The reported errors and intervals hold on unseen rows.
     new = rng.uniform(-1.7, 1.7, (500, 12))
     outcome = np.sin(2 * new[:, 0]) + 0.5 * new[:, 1] ** 2 + 0.1 * rng.standard_normal(500)
     np.savetxt(path, np.column_stack([new, outcome]), "%.6g", ",", header=",".join([*names, "y"]), comments="")

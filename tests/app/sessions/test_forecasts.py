@@ -1,4 +1,4 @@
-"""Forecasts several rows ahead: the recursion, what their intervals hold, dates, and inputs of the future."""
+"""Forecasts several rows ahead: recursion, coverage of the intervals, dates, and future inputs."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_quantiles_of_few_and_many_errors(level):
 
 @pytest.mark.long
 def test_intervals_hold_what_they_promise(tmp_path):
-    """Of 16 series, 90% of the outcomes of all steps; and they are as wide as the process is uncertain."""
+    """On 16 series, the coverage is 90% over all steps, and the widths match the process."""
     inside, widths = [], []
     for seed in range(16):
         y = autoregression(412, seed)
@@ -91,7 +91,7 @@ def test_intervals_hold_what_they_promise(tmp_path):
         widths.append(found.widths[:, 0])
     # 16 series with about 4 independent errors each: 0.9 with a deviation of 0.04.
     assert 0.8 <= np.mean(inside) <= 0.99
-    # Deviations of the errors of the process itself: sums of the squares of its impulse response.
+    # Standard deviations of the ideal forecast errors: sums of squares of the impulse response.
     response = np.zeros(12)
     response[:2] = 1.0, 1.2
     for h in range(2, 12):
@@ -127,7 +127,7 @@ def test_a_session_goes_on_as_if_it_had_not_stopped(tmp_path):
 
 
 def test_nothing_is_tested_on_rows_that_were_learned(tmp_path):
-    """A row's outputs change no forecast that was made before it: the model kept is older than the rows at hand."""
+    """The outputs of a row change no earlier forecast: the copy of the model is older than the rows of the test."""
     session = learned(table(tmp_path / "t.csv", autoregression(1000, 3)), horizon=6)
     kept = session.horizons
     assert kept.learned + len(kept.Y) == 1000
@@ -179,7 +179,7 @@ def test_unix_times_and_their_units(tmp_path):
 
 
 def test_the_calendar_alone_leads_on(tmp_path):
-    """Without lags every step is a first one: its interval is that of the next row."""
+    """Without lags, all steps have the interval of the first."""
     y = np.tile([0.0, 1.0, 2.0, 3.0, 4.0, 9.0, 9.0], 60)
     session = learned(table(tmp_path / "t.csv", y), lags=())
     found = session.forecast(7)

@@ -1,4 +1,4 @@
-"""Tables whose rows belong together: whole groups are left out, and columns that are no inputs."""
+"""Tables with groups of rows: entire groups are held out, and excluded columns."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from ovk.app.tables import split_files
 
 
 def visits(path, patients, seed, first=0):
-    """Ten visits of each patient, whose score is that of the patient and a little of x."""
+    """Ten visits of each patient; the score depends on the patient and a little on x."""
     rng = np.random.default_rng(seed)
     own, marks = rng.standard_normal(patients), rng.standard_normal((patients, 3))
     lines = ["visit,patient,x,a,b,c,score"]
@@ -50,7 +50,7 @@ def test_errors_and_intervals_are_those_of_new_groups(known, grouped, tmp_path):
     assert 0.8 < coverage < 0.99
     assert 0.6 < mse / grouped.scores[0].mse[0] < 1.6
     assert 0.8 < grouped.recent.coverage[2, 0] < 0.98
-    # Rows left out singly know their patients by other rows.
+    # If single rows are held out, other rows of the same patient reveal its score.
     with pytest.warns(UserWarning, match="'patient' has 40 values"):
         rows = ovk.fit_file(known, "score")
     coverage, mse = held(rows, new)
@@ -91,7 +91,7 @@ def test_a_group_has_one_vote():
     assert errors.widths(0.9) == [11.0]
     assert errors.tested[:, 0].tolist() == [12, 12, 12, 0]
     assert np.isinf(errors.widths(0.95)).all()
-    # Tested by the others, all but the largest error are inside.
+    # With the widths of the other groups, all errors but the largest are covered.
     assert errors.inside[2, 0] == 11.0
 
 
@@ -138,6 +138,6 @@ def test_a_stream_hints_at_columns_that_number_things(known):
     written = CliRunner().invoke(app, ["stream", str(known), "--targets", "score", "--warm-up", "200"])
     assert re.search(r"warning: Column 'patient' has \d+ values", written.stderr)
     assert "--groups" not in written.stderr
-    # Who names a column knows it.
+    # There is no warning about columns that the user lists.
     asked = ["stream", str(known), "--targets", "score", "--features", "patient,x", "--warm-up", "200"]
     assert "hint" not in CliRunner().invoke(app, asked).output

@@ -1,4 +1,4 @@
-"""Sessions over parts of a stream, merged: the model of all rows."""
+"""Sessions over partitions of a stream merge into the model of all rows."""
 
 import json
 
@@ -157,7 +157,7 @@ def test_the_command(tmp_path, capsys):
     models = [tmp_path / f"{i}.ovk" for i in range(3)]
     assert run("stream", files[0], "--targets", "a,b", "--model", "pkawv", "--warm-up", 100, "--save", models[0]) == 0
     for i in (1, 2):
-        # The same command begins the part, and goes on with it when it is called again.
+        # The same command starts the session and resumes it.
         for _ in range(2):
             assert run("stream", files[i], "--template", models[0], "--resume", models[i]) == 0
     capsys.readouterr()

@@ -1,4 +1,4 @@
-"""A model of a table predicts the rows of another file."""
+"""Tests of `predict_file`."""
 
 import csv
 import io
@@ -113,7 +113,7 @@ def test_unreadable_columns_are_named_and_too_many_refused(learned, tmp_path):
 
 def test_tables_compare_kernels_unless_told_otherwise(learned):
     assert Settings(["y"]).kernel == "auto"
-    # A stream has no time to compare: it takes the Gaussian kernel, named or not.
+    # A stream does not compare kernels: "auto" is Gaussian.
     assert Settings(["y"]).differences(Settings(["y"], kernel="gaussian")) == []
     assert Settings(["y"]).differences(Settings(["y"], kernel="linear")) == ["kernel"]
 
@@ -151,7 +151,7 @@ def test_all_missing_columns_are_named_and_no_name_that_is_taken_is_suggested(le
     path = _write(tmp_path / "renamed.csv", ["2024-02-01,1,Line A"], "when,LOAD,lines")
     with pytest.raises(ValueError, match=r"no columns 'line', 'load' in .*'lines' for 'line' and 'LOAD' for 'load'\?"):
         learned.predict_file(path)
-    # "line" is used already: it cannot be the other one.
+    # "line" is an input already, so it is not suggested.
     path = _write(tmp_path / "lost.csv", ["2024-02-01,Line A"], "when,line")
     with pytest.raises(ValueError, match=r"no column 'load' in lost\.csv: its columns are 'when', 'line'"):
         learned.predict_file(path)

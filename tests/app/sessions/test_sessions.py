@@ -1,4 +1,4 @@
-"""Sessions as objects: no look-ahead, warm-ups of short files, models by name, batch fits."""
+"""Tests of sessions: no look-ahead, warm-up of short files, models by name, table models."""
 
 import csv
 
@@ -135,7 +135,7 @@ def test_predicting_changes_nothing(tmp_path, how):
     first, again = learned.predictor().predict(batch), learned.predictor().predict(batch)
     np.testing.assert_array_equal(first.F, again.F)
     np.testing.assert_equal(learned.preparation.lags_.past_, before["preparation"].lags_.past_)
-    # A predictor goes on: the lags of the second batch are the outputs of the first.
+    # Lags continue: those of the second batch are the outputs of the first.
     predictor = learned.predictor()
     np.testing.assert_array_equal(predictor.predict(batch).F, first.F)
     assert np.abs(predictor.predict(batch).F[:2] - first.F[:2]).max() > 1e-6

@@ -1,4 +1,4 @@
-"""Files that would overwrite each other, and names that a picture must not take for formulas."""
+"""Output files never overwrite inputs, and `$` in names is not a formula in plots."""
 
 import json
 
@@ -68,7 +68,7 @@ def test_what_is_read_is_not_replaced(ovk, table):
     assert "is the model file" in ovk("merge", model, model.with_name("n.ovk"), "--save", beside)[2]
     assert table.read_bytes() == before
     assert model.read_bytes() == learned
-    # A model, or a file without content, is replaced.
+    # A model or an empty file is replaced.
     model.write_bytes(b"")
     for _ in range(2):
         assert ovk("fit", table, "--targets", "$q_$", "--save", model)[0] == 0
