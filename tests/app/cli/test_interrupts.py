@@ -111,7 +111,7 @@ main(sys.argv[1:])
 
 
 @pytest.mark.long
-def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_path):
+def test_a_waiting_process_saves_its_blocks_and_exits(table, tmp_path):
     """Signals during a blocking read from a pipe, between two checkpoints, twice in the same prediction file."""
     path, whole = table
     lines = path.read_bytes().decode().splitlines(keepends=True)
@@ -162,7 +162,7 @@ main(sys.argv[2:])
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
-def test_a_process_that_learns_finishes_its_block(table, tmp_path, number):
+def test_a_learning_process_finishes_its_block(table, tmp_path, number):
     """The signal arrives while a block is learned, between two checkpoints."""
     path, whole = table
     folder = tmp_path / "signalled"
@@ -177,7 +177,7 @@ def test_a_process_that_learns_finishes_its_block(table, tmp_path, number):
 
 
 @pytest.mark.long
-def test_nothing_is_said_to_be_safe_that_is_not(tmp_path):
+def test_only_saved_rows_are_reported_as_saved(tmp_path):
     lines = series(tmp_path / "t.csv", 500).read_bytes().decode().splitlines(keepends=True)
     parts = tmp_path / "parts"
     process = start("stream", "-", *ASK, "--predictions", parts)
@@ -212,7 +212,7 @@ os.fsync = slow
 
 
 @pytest.mark.long
-def test_a_second_signal_gives_up_at_once(table, tmp_path):
+def test_a_second_signal_stops_immediately(table, tmp_path):
     """The first signal starts a checkpoint that never ends; the previous checkpoint stays intact."""
     path, whole = table
     lines = path.read_bytes().decode().splitlines(keepends=True)
@@ -236,7 +236,7 @@ def test_a_second_signal_gives_up_at_once(table, tmp_path):
     assert contents(folder) == whole
 
 
-def test_interrupted_while_it_imports(tmp_path):
+def test_interrupted_during_imports(tmp_path):
     """``-X importtime`` shows when the process is importing."""
     process = start("stream", tmp_path / "t.csv", program=("-X", "importtime", "-m", "ovk.app.cli"))
     for line in process.stderr:

@@ -49,7 +49,7 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.long)])
-def test_every_step_of_every_checkpoint(stride, tmp_path, monkeypatch):
+def test_kill_at_every_step_of_every_checkpoint(stride, tmp_path, monkeypatch):
     path = series(tmp_path / "t.csv", 700)
     whole = tmp_path / "whole"
     whole.mkdir()

@@ -24,7 +24,7 @@ def learned(tmp_path_factory):
     return folder / "m.ovk"
 
 
-def test_relevance_finds_what_matters(learned):
+def test_relevance_finds_the_relevant_inputs(learned):
     session = load(learned)
     found = relevance(session.predictor(), session.inputs)
     assert list(found) == ["a very long name of an input that no axis has room for", "nothing"]
@@ -48,7 +48,7 @@ def test_pictures_and_pages(ovk, learned, tmp_path):
 
 
 @pytest.mark.long
-def test_a_fitted_table_and_estimators(ovk, tmp_path):
+def test_pictures_of_table_models_and_estimators(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 150, missing=0.0), tmp_path / "m.ovk"
     assert ovk("fit", path, "--targets", "a,b", "--features", "x", "--lags", 1, "--save", model)[0] == 0
     assert ovk("plot", model, "--out", tmp_path / "p.html")[0] == 0
@@ -63,7 +63,7 @@ def test_a_fitted_table_and_estimators(ovk, tmp_path):
         assert ovk("plot", tmp_path / "e.ovk", "--out", tmp_path / "e.png")[0] == 0
 
 
-def test_what_cannot_be_drawn(ovk, learned, tmp_path):
+def test_models_without_a_picture(ovk, learned, tmp_path):
     save(OLOK(), tmp_path / "o.ovk")
     code, _, err = ovk("plot", tmp_path / "o.ovk", "--out", tmp_path / "o.png")
     assert code == 4

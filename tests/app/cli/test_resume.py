@@ -29,7 +29,7 @@ def two(ovk, tmp_path):
     return tmp_path
 
 
-def test_a_mistyped_model_leaves_the_predictions_of_another_alone(ovk, two):
+def test_a_mistyped_model_does_not_change_other_predictions(ovk, two):
     before = contents(two / "one-parts"), (two / "two.ovk").read_bytes()
     assert len(before[0]) == 5
     for path, more in (
@@ -61,7 +61,7 @@ def test_a_single_part_is_not_taken_for_a_leftover(ovk, tmp_path):
     assert contents(parts) == before
 
 
-def test_an_older_copy_of_a_model_does_not_remove_what_the_later_one_wrote(ovk, tmp_path):
+def test_an_older_copy_of_a_model_does_not_remove_later_predictions(ovk, tmp_path):
     path, model, parts = series(tmp_path / "t.csv", 900), tmp_path / "m.ovk", tmp_path / "parts"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[:301]), encoding="utf-8")
@@ -81,7 +81,7 @@ def test_an_older_copy_of_a_model_does_not_remove_what_the_later_one_wrote(ovk, 
     ).prediction_lines == 0
 
 
-def test_an_unfinished_part_that_is_gone(ovk, tmp_path):
+def test_a_missing_incomplete_part(ovk, tmp_path):
     path, model, parts = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk", tmp_path / "parts"
     assert ovk("stream", path, *ASK, "--resume", model, "--predictions", parts)[0] == 0
     assert load_session(model).prediction_lines == 100
@@ -95,7 +95,7 @@ def test_an_unfinished_part_that_is_gone(ovk, tmp_path):
     assert contents(parts) == before
 
 
-def test_the_digest_is_of_all_rows_and_of_the_header(ovk, tmp_path):
+def test_the_digest_covers_all_rows_and_the_header(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk"
     assert ovk("stream", path, *ASK, "--save", model)[0] == 0
     before, text = model.read_bytes(), path.read_bytes().decode()
@@ -150,7 +150,7 @@ def test_the_digest_does_not_depend_on_the_size_of_the_batches(tmp_path, form):
         assert found == {offset: by_one[offset] for offset in found}
 
 
-def test_options_that_a_model_would_not_heed_are_refused_by_name(ovk, tmp_path):
+def test_options_that_a_resumed_model_would_ignore_are_rejected(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk"
     assert ovk("stream", path, *ASK, "--save", model)[0] == 0
     before = model.read_bytes()
@@ -217,7 +217,7 @@ def test_a_model_continues_with_another_file(ovk, tmp_path):
     assert ovk("stream", new, "--resume", model)[0] == 0
 
 
-def test_what_a_model_cannot_continue_with(ovk, tmp_path):
+def test_files_that_a_model_cannot_continue_with(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk"
     assert ovk("stream", path, *ASK, "--save", model)[0] == 0
     before, other = model.read_bytes(), tmp_path / "other.csv"
@@ -237,7 +237,7 @@ def test_what_a_model_cannot_continue_with(ovk, tmp_path):
     assert model.read_bytes() == before
 
 
-def test_blocks_of_a_further_file_begin_at_multiples_of_their_size(tmp_path):
+def test_blocks_of_the_next_file_begin_at_multiples_of_their_size(tmp_path):
     """Also if the first file is shorter than a block."""
     short, long = series(tmp_path / "short.csv", 60), series(tmp_path / "long.csv", 300, seed=1)
     with open_records(short) as records:
@@ -250,7 +250,7 @@ def test_blocks_of_a_further_file_begin_at_multiples_of_their_size(tmp_path):
     assert session.head[0] == 100
 
 
-def test_parts_as_parquet_are_those_of_an_undisturbed_run(ovk, tmp_path):
+def test_parquet_parts_are_those_of_an_uninterrupted_run(ovk, tmp_path):
     """Parquet has the same rows as CSV; an interrupted run writes the same bytes, whichever file was incomplete."""
     parquet = pytest.importorskip("pyarrow.parquet")
     path = series(tmp_path / "t.csv", 700)
@@ -275,7 +275,7 @@ def test_parts_as_parquet_are_those_of_an_undisturbed_run(ovk, tmp_path):
     assert all(whole[name] == parts[name] for name in whole if name.endswith(".parquet"))
 
 
-def test_parts_of_the_other_kind_are_refused(ovk, two):
+def test_parts_in_the_other_format_are_rejected(ovk, two):
     before = contents(two / "one-parts")
     for more, said in ((["--parquet"], "omit --parquet"), ([], "")):
         code, _, err = ovk(

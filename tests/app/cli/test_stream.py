@@ -20,7 +20,7 @@ from ovk.persistence import inspect
 ASK = ["--targets", "a,b", "--lags", "1,2,3", "--time", "Date,Time", "--model", "olok", "--warm-up", "200"]
 
 
-def test_a_stream_is_learned_and_told(ovk, tmp_path):
+def test_a_stream_is_learned_and_summarised(ovk, tmp_path):
     path = series(tmp_path / "t.csv")
     model, parts = tmp_path / "m.ovk", tmp_path / "parts"
     code, out, _ = ovk(
@@ -52,7 +52,7 @@ def test_names_of_targets_are_data_not_markup(ovk, tmp_path):
     assert "[/red]" in out
 
 
-def test_json_for_machines(ovk, tmp_path):
+def test_summary_as_json(ovk, tmp_path):
     code, out, _ = ovk("stream", series(tmp_path / "t.csv", 600), *ASK, "--json")
     found = json.loads(out)
     assert code == 0
@@ -63,7 +63,7 @@ def test_json_for_machines(ovk, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "stdin", "csv.gz"])
-def test_every_form_of_a_table_gives_the_same(ovk, tmp_path, monkeypatch, kind):
+def test_every_file_format_gives_the_same_result(ovk, tmp_path, monkeypatch, kind):
     path = series(tmp_path / "t.csv", 500)
     reference = json.loads(ovk("stream", path, *ASK, "--json")[1])
     rows = list(csv.DictReader(path.read_text().splitlines()))
@@ -99,7 +99,7 @@ def test_faulty_rows_are_counted(ovk, tmp_path):
     assert "2 fields instead of 6: row 300" in out
 
 
-def test_more_rows_later(ovk, tmp_path):
+def test_a_growing_file(ovk, tmp_path):
     path = series(tmp_path / "t.csv", 900)
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[:701]), encoding="utf-8")
@@ -115,7 +115,7 @@ def test_more_rows_later(ovk, tmp_path):
     assert "no new rows in this run" in out
 
 
-def test_resuming_what_does_not_fit(ovk, tmp_path):
+def test_resuming_with_other_files_or_settings(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk"
     assert ovk("stream", path, *ASK, "--save", model)[0] == 0
     before = model.read_bytes()
@@ -137,7 +137,7 @@ def test_resuming_what_does_not_fit(ovk, tmp_path):
     assert model.read_bytes() == before
 
 
-def test_predictions_of_others_are_left_alone(ovk, tmp_path):
+def test_predictions_of_other_models_are_not_changed(ovk, tmp_path):
     path, parts = series(tmp_path / "t.csv", 500), tmp_path / "parts"
     assert ovk("stream", path, *ASK, "--predictions", parts)[0] == 0
     before = written(parts)
@@ -147,7 +147,7 @@ def test_predictions_of_others_are_left_alone(ovk, tmp_path):
     assert "already contains predictions" in err
 
 
-def test_a_file_that_is_no_model_is_not_replaced(ovk, tmp_path):
+def test_a_file_that_is_not_a_model_is_not_replaced(ovk, tmp_path):
     path, precious = series(tmp_path / "t.csv", 500), tmp_path / "thesis.doc"
     precious.write_text("years of work", encoding="utf-8")
     code, _, err = ovk("stream", path, *ASK, "--save", precious)
@@ -209,14 +209,14 @@ def test_killed_at_random_moments_and_resumed(ovk, tmp_path):
 
 
 @pytest.mark.parametrize("option", [("--kernel", "matern"), ("--coupling", 0.5)])
-def test_autostream_takes_no_kernel(ovk, tmp_path, option):
+def test_autostream_accepts_no_kernel(ovk, tmp_path, option):
     path = series(tmp_path / "t.csv", 100)
     code, _, err = ovk("stream", path, "--targets", "a", "--model", "autostream", *option)
     assert code == 2
     assert f"{option[0]} and --model autostream are mutually exclusive" in err
 
 
-def test_names_with_colons_are_no_emoji(ovk, tmp_path):
+def test_names_with_colons_are_not_emoji(ovk, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a:b:c\n1\n2\n")
     code, _, err = ovk("stream", path, "--targets", "b")
@@ -224,7 +224,7 @@ def test_names_with_colons_are_no_emoji(ovk, tmp_path):
     assert "its only column is 'a:b:c'; separate cells by commas" in err
 
 
-def test_a_table_is_no_stream(ovk, tmp_path):
+def test_a_table_model_is_not_a_session(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 100), tmp_path / "m.ovk"
     assert ovk("fit", path, "--targets", "a", "--save", model)[0] == 0
     code, _, err = ovk("stream", path, "--resume", model)

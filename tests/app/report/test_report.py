@@ -64,7 +64,7 @@ def page(tmp_path_factory):
     return report(summary, path, title="A <script>alert(1)</script> title", notes=["A note & more."])
 
 
-def test_everything_is_in_it_and_nothing_outside(page):
+def test_a_report_is_complete_and_self_contained(page):
     text = page.read_text(encoding="utf-8")
     found = Page(text)
     assert not found.open
@@ -91,7 +91,7 @@ def test_everything_is_in_it_and_nothing_outside(page):
 
 
 @pytest.mark.long
-def test_results_that_kept_little(tmp_path):
+def test_results_without_predictions(tmp_path):
     text = report(result(300, 1), tmp_path / "r.html").read_text(encoding="utf-8")
     assert "There is one output." in text
     assert "model (OLOK)" in text
@@ -102,14 +102,14 @@ def test_results_that_kept_little(tmp_path):
     assert "calibration" not in Page(report(summary, tmp_path / "e.html").read_text(encoding="utf-8")).ids
 
 
-def test_an_output_that_is_never_seen(tmp_path):
+def test_an_output_that_is_always_missing(tmp_path):
     X = np.linspace(0, 1, 80)[:, None]
     Y = np.hstack([X, np.full_like(X, np.nan)])
     found = progressive(OLOK(), X, Y, keep="all")
     assert Page(report(found, tmp_path / "r.html").read_text(encoding="utf-8")).tags.count("img") > 5
 
 
-def test_no_rows_no_report(tmp_path):
+def test_a_result_without_rows_has_no_report(tmp_path):
     empty = progressive(OLOK(), np.empty((0, 1)), np.empty((0, 1)))
     with pytest.raises(ValueError, match="no errors to report"):
         report(empty, tmp_path / "r.html")
@@ -137,7 +137,7 @@ def visit(page, folder, width):
 @pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_browser_shows_it_without_complaint_or_network(page, tmp_path, width):
+def test_a_browser_shows_it_without_errors_or_network(page, tmp_path, width):
     console, urls = visit(page, tmp_path, width)
     assert not console
     assert {url.split(":", 1)[0] for url in urls} <= {"file", "data"}
@@ -145,7 +145,7 @@ def test_a_browser_shows_it_without_complaint_or_network(page, tmp_path, width):
 
 @pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
-def test_a_page_that_complains_and_asks_would_be_noticed(tmp_path):
+def test_errors_and_requests_of_a_page_are_detected(tmp_path):
     bad = tmp_path / "bad.html"
     bad.write_text("<script>console.error('no')</script><img src='http://127.0.0.1:9/x.png'>", encoding="utf-8")
     console, urls = visit(bad, tmp_path, 500)
@@ -155,7 +155,7 @@ def test_a_page_that_complains_and_asks_would_be_noticed(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
-def test_nothing_sticks_out_on_a_phone(page, tmp_path):
+def test_no_element_overflows_on_a_phone(page, tmp_path):
     """The browser measures the elements, with a script in a copy of the page without its policy."""
     script = (
         "<script>addEventListener('load',()=>{const w=document.documentElement;document.title=JSON.stringify({"
@@ -178,7 +178,7 @@ def test_nothing_sticks_out_on_a_phone(page, tmp_path):
     assert "Related outputs" in found["headings"]
 
 
-def test_dates_below_an_axis_are_those_of_its_ticks():
+def test_dates_of_axes_agree_with_their_ticks():
     """Dates are correct at the end of a month and at midnight."""
     for first, step, count, common in (
         ("2024-04-24T15", "h", 150, "2024"),
@@ -197,7 +197,7 @@ def test_dates_below_an_axis_are_those_of_its_ticks():
 
 
 @pytest.mark.long
-def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
+def test_alarms_and_poor_coverage_are_explained(tmp_path):
     """Errors are ten times larger in the second half."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 1))
@@ -212,7 +212,7 @@ def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
     assert "No drift alarm was raised." in calm
 
 
-def test_a_learned_table_has_a_report_and_an_estimator_is_told_where_to_find_one(tmp_path):
+def test_reports_of_table_models_and_not_of_estimators(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{i % 7},{i % 7}\n" for i in range(100)))
     with open_records(path) as records:

@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_files_are_learned_in_parts(folder):
+def test_files_are_learned_in_ranges(folder):
     ranges = split_files(str(folder / "*.csv"), size=3000)
     assert len(ranges) > 4
     fitted = fit_files(ranges, Settings(["a", "b"]), landmarks=40)
@@ -52,7 +52,7 @@ def test_files_are_learned_in_parts(folder):
 
 
 @pytest.mark.long
-def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path, capsys):
+def test_the_command_with_a_separate_scheduler(folder, tmp_path, capsys):
     pytest.importorskip("distributed")
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
@@ -97,7 +97,7 @@ def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path,
 
 
 @pytest.mark.long
-def test_the_command_over_workers_of_this_machine(folder, tmp_path, capsys, monkeypatch):
+def test_the_command_with_local_workers(folder, tmp_path, capsys, monkeypatch):
     pytest.importorskip("distributed")
     # In threads of this process, which start immediately.
     monkeypatch.setattr("ovk.app.cli.fit.local_cluster", partial(local_cluster, processes=False))
@@ -108,7 +108,7 @@ def test_the_command_over_workers_of_this_machine(folder, tmp_path, capsys, monk
     np.testing.assert_array_equal(one, two)
 
 
-def test_workers_that_do_not_return_are_told_in_a_sentence(folder, tmp_path, capsys, monkeypatch):
+def test_lost_workers_are_reported_in_one_sentence(folder, tmp_path, capsys, monkeypatch):
     def lost(*arguments):
         raise WorkersLost("no worker for 120 s (worker_timeout) while learning", 1, 3)
 
