@@ -1,4 +1,4 @@
-"""The commands of the how-to page "In service", one after the other, as a reader would type them."""
+"""Runs the commands of the how-to page "Deploy a model" in order."""
 
 import json
 import re

@@ -71,7 +71,8 @@ class Summary:
     def bad_row_lines(self) -> list[str]:
         if not self.n_bad:
             return []
-        head = f"{self.n_bad:,} of {self.n_rows:,} rows had unreadable cells (row 1 is the first row of data):"
+        share = f"{self.n_bad:,} of {self.n_rows:,} rows ({self.n_bad / max(self.n_rows, 1):.1%})"
+        head = f"{share} had unreadable cells (row 1 is the first row of data):"
         return [head, *(f"  {line}" for line in bad_row_kinds(self.n_bad, self.bad_rows))]
 
     def lines(self) -> list[str]:
