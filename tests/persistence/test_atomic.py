@@ -143,7 +143,7 @@ def test_symbolic_links_are_written_through(tmp_path):
 def test_places_where_no_file_can_be(tmp_path):
     with pytest.raises(IsADirectoryError):
         save(1, tmp_path)
-    with pytest.raises(FileNotFoundError, match="create it first"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         save(1, tmp_path / "absent" / "model.ovk")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="regular file"):
