@@ -112,5 +112,5 @@ def test_chunks_in_long_form(data):
     assert_allclose(found, expected, rtol=1e-8)
     plain = model.fit(X, y, task=task).predict(data.X_new)
     assert_allclose(model.fit((X[p], y[p], None, task[p]) for p in parts).predict(data.X_new), plain, rtol=1e-8)
-    with pytest.raises(ValueError, match="give the operator its output_dim"):
+    with pytest.raises(ValueError, match="set output_dim of the operator"):
         model.set_params(kernel=Gaussian(0.8)).fit((X[p], y[p], None, task[p]) for p in parts)

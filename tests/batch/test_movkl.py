@@ -400,7 +400,7 @@ def test_the_seeds_inner_iteration_contracts_only_where_the_first_outweighs_the_
         (MovKL(alpha=0.0), "alpha must be positive and finite, got 0"),
         (MovKL([]), "sequence of at least one kernel"),
         (MovKL(Gaussian() * Identity()), "sequence of at least one kernel"),
-        (MovKL(grid=T[:4]), "grid has 4 points but Y has 9 columns"),
+        (MovKL(grid=T[:4]), "one point for each of the 9 columns of Y, got 4"),
         (MovKL(tol=0.0), "tol must be"),
         (MovKLCV(alphas=[]), "alphas must be a sequence of positive numbers"),
         (MovKLCV(folds=1), "folds must be an integer >= 2"),
@@ -433,7 +433,7 @@ def test_an_operator_that_sees_nothing_gets_nothing(r):
 
 def test_an_intercept_cannot_be_learned_from_nothing():
     model = MovKLCV(kernels("one"), [0.1], grid=T, fit_intercept=True)
-    with pytest.raises(ValueError, match="2 different inputs or more"):
+    with pytest.raises(ValueError, match="2 or more different inputs"):
         model.fit(np.ones((12, 2)), Y)
 
 

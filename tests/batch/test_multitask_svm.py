@@ -10,7 +10,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 import ovk
 from batch.reference import long_form
 from ovk import MultiTaskSVC, MultiTaskSVR
-from ovk.batch.multitask_svm import check_labels, left_out_values
+from ovk.batch.multitask_svm import check_labels, leave_one_out_values
 from ovk.kernels import Gaussian, Linear
 from ovk.objectives.calibration import Calibration
 from ovk.operators import Dense, GraphLaplacian, LowRank, MixedEffect, TensorProduct, Tree
@@ -274,7 +274,7 @@ def test_left_out_values_are_close_to_refits_and_probabilities_follow_the_decisi
     y = Y[:, 0]
     model = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-10)
     dual, b, values = model._learn(*_checked(model, X, y), None)
-    found = left_out_values(dual, b, values)
+    found = leave_one_out_values(dual, b, values)
     again = [
         clone(model).fit(np.delete(X, i, 0), np.delete(y, i)).decision_function(X[i : i + 1])[0] for i in range(40)
     ]
@@ -320,7 +320,7 @@ def test_rows_with_the_same_inputs_are_left_out_together(tasks):
     X, y = np.vstack([X, X[:20]]), np.concatenate([Y[:, 0], Y[:10, 0], -Y[10:20, 0]])
     model = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-10)
     same = np.concatenate([np.arange(40), np.arange(20)])
-    found = left_out_values(*model._learn(*_checked(model, X, y), None), same)
+    found = leave_one_out_values(*model._learn(*_checked(model, X, y), None), same)
     np.testing.assert_allclose(found[40:], found[:20], atol=1e-9)
     again = [clone(model).fit(X[same != i], y[same != i]).decision_function(X[i : i + 1])[0] for i in range(20)]
     assert np.median(np.abs(found[:20] - again)) < 0.05
@@ -334,7 +334,7 @@ def test_tasks_that_share_nothing_are_calibrated_as_machines_of_their_own(tasks)
     for q in range(3):
         seen = ~np.isnan(holes[:, q])
         alone = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-11)
-        found = left_out_values(*alone._learn(*_checked(alone, X[seen], holes[seen, q]), None))
+        found = leave_one_out_values(*alone._learn(*_checked(alone, X[seen], holes[seen, q]), None))
         values += [found, -found]
         right += [holes[seen, q] > 0, holes[seen, q] < 0]
     counts = np.concatenate(right).astype(np.float64)

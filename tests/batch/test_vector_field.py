@@ -15,8 +15,7 @@ from batch.reference import long_form
 from ovk import OVKRidge, VectorField
 from ovk.base import check_targets
 from ovk.batch.fields.comparison import estimate_outliers, field_search, near_rows
-from ovk.batch.tuning.criterion import TuningCriterion
-from ovk.batch.tuning.tune import Search
+from ovk.batch.tuning.tune import Search, TuningCriterion
 from ovk.datasets import make_vector_field
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Identity

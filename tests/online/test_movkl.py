@@ -55,7 +55,7 @@ def test_written_out():
     B = 3.0
     model = OnlineMovKL(KERNELS, bound=B, grid=T, even=False)
     found = in_chunks(model, [40])
-    from ovk.batch.curves.curve_outputs import bind_grid
+    from ovk.batch.curves import bind_grid
 
     roots = model.grid_.roots()
     learners = [OLOK(bind_grid(k, model.grid_), alpha=1e-3, schedule="auto") for k in KERNELS]

@@ -11,8 +11,7 @@ from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, DenseBlocks, Gram, Kronecker, Observed
 from ovk.solvers import ConjugateGradient, GaussSeidel, MissingOutputs
-from ovk.solvers.iterative import conjugate_gradient, conjugate_gradients
-from ovk.solvers.preconditioners import LowRankPreconditioner, pivoted_cholesky
+from ovk.solvers.iterative import LowRankPreconditioner, conjugate_gradient, conjugate_gradients, pivoted_cholesky
 
 GRAMS = dict(instances.GRAMS)
 ITERATIVE = [

@@ -68,7 +68,7 @@ def test_where_the_kind_of_a_target_is_unclear(ovk, tmp_path):
 def test_lags_of_labels_are_refused(ovk, tmp_path, option):
     code, _, err = ovk("stream", table(tmp_path / "t.csv"), "--targets", "y", "--classify", *option)
     assert code != 0
-    assert "looks at the last label by itself" in err
+    assert "uses the last label" in err
 
 
 @pytest.mark.parametrize("command", ["fit", "stream"])

@@ -293,10 +293,10 @@ def test_columns_that_never_vary_are_named(ovk, tmp_path, command):
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (("--targets", "a,b", "--classify"), "classes are learned for one target"),
+        (("--targets", "a,b", "--classify"), "classification requires exactly one target"),
         (("--targets", "a", "--features", "a,b"), "is a target and a feature"),
-        (("--targets", "a", "--ignore", "a"), "is to be left out and to be used"),
-        (("--targets", "a,a"), "is asked for twice"),
+        (("--targets", "a", "--ignore", "a"), "is both ignored and used"),
+        (("--targets", "a,a"), "is named twice"),
     ],
 )
 def test_columns_that_cannot_be_two_things_are_wrong_usage(ovk, tmp_path, command, asked, why):

@@ -14,7 +14,7 @@ import pytest
 
 from household import series
 from ovk.app.tables import open_records
-from ovk.app.tables.text import part_read
+from ovk.app.tables.text_files import fraction_read
 from processes import PATIENCE
 
 
@@ -63,13 +63,13 @@ def test_the_part_of_a_file_that_was_read(tmp_path):
     for name, raw in (("t.csv", text.encode()), ("t.csv.gz", gzip.compress(text.encode()))):
         (tmp_path / name).write_bytes(raw)
         with open_records(tmp_path / name) as records:
-            parts = [records.part_read() for _ in records.batches(5000)]
+            parts = [records.fraction_read() for _ in records.batches(5000)]
         assert parts == sorted(parts)
         assert 0 < parts[0] < 0.6
         assert parts[-1] == 1.0
     (tmp_path / "t.csv.xz").write_bytes(lzma.compress(text.encode()))
     with open_records(tmp_path / "t.csv.xz") as records:
-        assert part_read(records.file) is None
+        assert fraction_read(records.file) is None
 
 
 class Conversation:

@@ -96,7 +96,7 @@ def test_faulty_rows_are_counted(ovk, tmp_path):
     code, out, _ = ovk("stream", path, *ASK)
     assert code == 0
     assert "2 of 600 rows had unreadable cells" in out
-    assert "2 fields where the first line names 6: row 300" in out
+    assert "2 fields instead of 6: row 300" in out
 
 
 def test_more_rows_later(ovk, tmp_path):
@@ -130,7 +130,7 @@ def test_resuming_what_does_not_fit(ovk, tmp_path):
     assert "not the file" in err
     code, _, err = ovk("stream", series(tmp_path / "short.csv", 100), "--resume", model)
     assert code == 3
-    assert "has only 100 rows" in err
+    assert "has 100 rows, but 500" in err
     code, _, err = ovk("stream", path, "--resume", tmp_path / "none.ovk")
     assert code == 2
     assert "--targets" in err

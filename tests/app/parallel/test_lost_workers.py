@@ -160,7 +160,7 @@ def check_read_again(before, after, error):
 def test_a_part_whose_readers_die_again_and_again_ends_the_fit(own_client, folder, tmp_path):
     # How many workers may die over a part: fewer than usual, which takes less time.
     own_client.cluster.scheduler.allowed_failures = 1
-    with pytest.raises(WorkersLost, match=r"workers died again and again over part \d \(partial\)") as raised:
+    with pytest.raises(WorkersLost, match=r"workers died repeatedly on part \d \(partial\)") as raised:
         fit(ESTIMATOR, parts_in(folder, deadly=(4,)), own_client)
     error = raised.value
     before = reads(folder)

@@ -30,7 +30,7 @@ def test_a_table_says_what_is_about_tables(table, tmp_path):
     assert "As soon as there were enough errors" not in text
     assert "The width of an interval comes from the errors on held-out rows" in text
     assert "120 rows were read; 100 have a known target and were learned." in text
-    assert "Column &#x27;visit&#x27; is not used: left out as asked." in text
+    assert "Column &#x27;visit&#x27; is not used: ignored as requested." in text
     assert "Errors and intervals apply to new rows from the same units" in text
     for name in ("horizon", "lags", "classify", "warm_up"):
         assert not re.search(rf"\b{name}\b", text)

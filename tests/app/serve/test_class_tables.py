@@ -12,7 +12,7 @@ def test_a_session_of_classes_predicts_and_learns(stream_of_classes, tmp_path):
     one = as_served(load(tmp_path / "m.ovk"), "m")
     rows = RequestRows.named(["a", "b"], [np.array([2.0, -2.0]), np.array([2.0, -2.0])])
     found = one.predict(rows, frozenset({"probability"}), 0.9)
-    assert one.gives()["probability"].columns == ["low", "mid", "high"]
+    assert one.output_specs()["probability"].columns == ["low", "mid", "high"]
     assert found["label"][1] == "low"
     np.testing.assert_allclose(found["probability"].sum(axis=1), 1.0)
     before = one.model.evaluator.n_rows

@@ -40,7 +40,7 @@ def test_the_last_ones_are_known_and_older_states_stay_as_they_are():
 
 
 def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch, loop):
-    """The receipt of a label and the knowledge that its prediction was labelled go together."""
+    """The receipt of a label and the id of its prediction are forgotten at the same time."""
     monkeypatch.setattr(ledger, "MAX_ANSWERED", 3)
     history, rows = History(), RequestRows.of_matrix(np.ones((1, 3)))
 
@@ -48,7 +48,7 @@ def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch, loop):
         try:
             one.wait(prediction, rows)
         except ledger.RequestRefused as error:
-            return str(error).split(" under")[0]
+            return str(error).split(";")[0]
         one._drop(prediction)
         return None
 
@@ -61,10 +61,13 @@ def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch, loop):
         live.stored(one, Receipt(k, 1))
         history, _ = history.after(k, one, ["y0", "y1"])
         if k >= 2:
-            assert taken(live, "w1") == (None if k == 5 else "rows were labelled (record 2)")
+            assert taken(live, "w1") == (None if k == 5 else "id 'w1' is taken: its rows were labelled (record 2)")
             assert live.find(entries[1]) == (None if k == 5 else Receipt(2, 1))
     again = Ledger(Limits(), ["y0", "y1"], History(history.answered), print)
-    assert [taken(again, name) for name in ("w1", "other 5")] == [None, "rows were labelled (record 5)"]
+    assert [taken(again, name) for name in ("w1", "other 5")] == [
+        None,
+        "id 'other 5' is taken: its rows were labelled (record 5)",
+    ]
 
 
 def test_a_label_that_failed_leaves_those_that_were_stored(loop):

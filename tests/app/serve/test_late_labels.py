@@ -72,7 +72,7 @@ def test_outputs_that_are_labelled_one_after_the_other_are_learned_together(clie
     assert label(client, "late", y0=Y[:, 0]).json() == wanted
     changed = label(client, "late", y0=Y[:, 0] + 1)
     assert changed.status_code == 409
-    assert "other labels came before for infer_id 'late' (record 1)" in changed.json()["error"]
+    assert "infer_id 'late' was labelled with other values before (record 1)" in changed.json()["error"]
     assert rows_learned(client) == 0
     # Rows of which a part is labelled are not replaced by others; the same ones are predicted again.
     assert wait(client, "late", X + 1).status_code == 409
@@ -81,7 +81,7 @@ def test_outputs_that_are_labelled_one_after_the_other_are_learned_together(clie
     wait_until(lambda: rows_learned(client) == 4, "both labels")
     gone = label(client, "late", y0=Y[:, 0], y1=Y[:, 1])
     assert gone.status_code == 404
-    for words in ("its labels came before", "the server was restarted", "send rows and targets together"):
+    for words in ("labelled already", "lost in a restart", "send rows and targets together"):
         assert words in gone.json()["error"]
     client_of.close(client)
     check_learned(tmp_path, models, X, Y, records=2)
@@ -95,7 +95,7 @@ def test_null_says_that_an_output_stays_unknown(client_of, tmp_path):
     wait_until(lambda: rows_learned(client) == 1, "the row")
     second = label(client, "late", y0=[None], y1=Y[:, 1])
     assert second.status_code == 409
-    assert "leave it out instead of sending null" in second.json()["error"]
+    assert "omit outputs that are not known yet instead of sending null" in second.json()["error"]
 
 
 def test_an_output_has_one_label_whatever_the_id(client_of, tmp_path):
@@ -106,7 +106,7 @@ def test_an_output_has_one_label_whatever_the_id(client_of, tmp_path):
     body = {"id": "mine", "infer_id": "late", "targets": Y.tolist()}
     reply = client.post(LEARN, json=body)
     assert reply.status_code == 409
-    assert "the label of y0 came before" in reply.json()["error"]
+    assert "has a label of y0 already" in reply.json()["error"]
     assert client.post(LEARN, json={**body, "rows": X.tolist()}).status_code == 400
     unknown = label(client, "late", y7=Y[:, 0])
     assert (unknown.status_code, "column 'y0' is missing" in unknown.json()["error"]) == (400, True)
@@ -229,7 +229,7 @@ def test_an_id_of_another_prediction_is_refused_as_an_id(client_of, tmp_path):
     body = {"id": "mine", "infer_id": "a", "targets": Y.tolist()}
     assert client.post(LEARN, json=body).status_code == 202
     reply = client.post(LEARN, json={**body, "infer_id": "b"})
-    assert (reply.status_code, "the id 'mine' was used before" in reply.json()["error"]) == (409, True)
+    assert (reply.status_code, "id 'mine' was used before" in reply.json()["error"]) == (409, True)
 
 
 def test_rows_that_wait_are_not_replaced(client_of, models, tmp_path):
@@ -238,8 +238,8 @@ def test_rows_that_wait_are_not_replaced(client_of, models, tmp_path):
     first = wait(client, "z", X)
     refused = wait(client, "z", X[::-1])
     assert refused.status_code == 409
-    assert "other rows wait under the id 'z'" in refused.json()["error"]
-    assert "give every prediction an id of its own" in refused.json()["error"]
+    assert "id 'z' is taken: other rows wait for labels under it" in refused.json()["error"]
+    assert "use a unique id for each prediction" in refused.json()["error"]
     again = wait(client, "z", X)
     assert (again.status_code, again.json()) == (200, first.json())
     # Who does not wait changes nothing, whatever the id.
@@ -261,7 +261,7 @@ def test_only_a_token_that_may_learn_makes_predictions_wait(client_of, tmp_path)
         reply = wait(client, scopes, X, headers=headers)
         assert reply.status_code == (403 if scopes == "predict" else 200)
         if scopes == "predict":
-            assert "this token does not allow learning: leave out await_label" in reply.json()["error"]
+            assert "this token does not allow learning: omit await_label" in reply.json()["error"]
     waiting = 'ovk_waiting_for_labels{model="point"} 2.0'
     assert waiting in client.get("/metrics", headers={"Authorization": f"Bearer {secrets['predict']}"}).text
 
@@ -279,7 +279,7 @@ def test_the_id_of_a_prediction_that_was_labelled_is_not_used_again(client_of, t
         for other in (X[1:], X[:1]):
             refused = wait(client, "w1", other)
             assert refused.status_code == 409
-            assert "rows were labelled (record 1) under the id 'w1'" in refused.json()["error"]
+            assert "id 'w1' is taken: its rows were labelled (record 1)" in refused.json()["error"]
         assert client.post(LEARN, json=body).json() == first.json()
         if not restarted:
             client_of.close(client)

@@ -167,7 +167,7 @@ def test_records_and_names_that_cannot_be(tmp_path):
     with pytest.raises(LogDamaged, match="a record is longer than its frame"):
         list(Log(tmp_path).replay(0))
     (tmp_path / segment(1)).rename(tmp_path / "log-first.wal")
-    with pytest.raises(LogDamaged, match="its name holds no number"):
+    with pytest.raises(LogDamaged, match="its name has no number"):
         list(Log(tmp_path).replay(0))
 
 
@@ -178,7 +178,7 @@ def test_shadows_that_cannot_learn_from_the_same_rows_are_refused():
     model = PKAWV().fit(X, X)
     with pytest.raises(ValueError, match="must have the same outputs"):
         Checkpoint.start({"one": model, "two": PKAWV().fit(X, np.hstack([X, X]))})
-    with pytest.raises(ValueError, match="must do with the same rows"):
+    with pytest.raises(ValueError, match="must use the same inputs"):
         Checkpoint.start({"one": model, "two": PKAWV().fit(np.hstack([X, X]), X)})
     assert len(Checkpoint.start({"one": model, "two": PKAWV().fit(X, X)}).models) == 2
 
@@ -195,7 +195,7 @@ def test_rows_with_some_of_their_labels_wait_again_after_a_restart():
     ledger = Ledger(Limits(), ["y0", "y1"], history, print)
     assert len(ledger) == 1
     assert ledger.rows_of("p") is not None
-    with pytest.raises(RequestRefused, match="came before"):
+    with pytest.raises(RequestRefused, match="a label of y0 already"):
         ledger.queued(labelled("p", "y0"), None)
     with pytest.raises(RequestRefused, match="no rows wait for labels"):
         ledger.queued(labelled("q", "y1"), None)

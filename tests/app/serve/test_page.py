@@ -93,14 +93,14 @@ def test_a_page_of_few_rows_says_when_more_is_shown(models, browser, tmp_path):
     with ServerProcess([models / "point.ovk", "--data", tmp_path]) as one:
         browser.open(one.url, 800)
         browser.wait(f"{tile('rows learned')} === 0")
-        assert browser.ask("$('chart-text').textContent") == "No rows were learned yet."
+        assert browser.ask("$('chart-text').textContent") == "No rows learned yet."
         learn(one, 0, 1, size=1)
         browser.wait(f"{tile('rows learned')} === 1")
-        assert browser.ask("$('chart-text').textContent") == "The curve needs more rows; so far 1."
+        assert browser.ask("$('chart-text').textContent") == "Too few rows for a curve: 1."
         assert browser.ask("$('h-now').textContent") == "RMSE of the last row"
         learn(one, 1, 2, size=1)
         browser.wait("$('h-now').textContent === 'RMSE of the last 3 rows'")
-        assert browser.ask("$('warnings').textContent") == "Warnings begin after 200 rows; so far 3."
+        assert browser.ask("$('warnings').textContent") == "Warnings require 200 rows; 3 so far."
         # The circle of a prediction is seen through the diamond of its outcome.
         assert browser.ask("getComputedStyle(document.querySelector('#intervals path.seen')).fill") == "none"
         assert one.terminate() == 0
@@ -167,13 +167,13 @@ def test_without_a_token_there_is_a_box_for_it_alone_and_what_predicts_only_says
     with ServerProcess(arguments) as one:
         browser.open(one.url, 800)
         browser.wait("document.getElementById('ask')?.hidden === false")
-        words = "Skip to the figures ovk: models in service Token Connect a token is needed"
+        words = "Skip to content ovk: served models Token Connect token required"
         assert browser.ask(shown).split() == words.split()
         for token, words in {"wrong": "the token is not recognised", "p" * 20: "live"}.items():
             browser.ask(f"$('token').value = '{token}'; $('go').click()")
             browser.wait(f"$('state').textContent === '{words}'")
-        assert "predicts only" in browser.ask(shown)
-        for words in ("learned", "Nothing unusual", "Error over time"):
+        assert "prediction only" in browser.ask(shown)
+        for words in ("learned", "No warnings", "Error over time"):
             assert words not in browser.ask(shown)
         assert one.terminate() == 0
 

@@ -66,7 +66,7 @@ def test_tritons_client_with_binary_tensors(server, models):
 
     session.preparation.bind(["word", "x"], predict=True)
     batch = Batch([[line[0] for line in lines], [line[1] for line in lines]], [1, 2, 3], [])
-    np.testing.assert_array_equal(binary, session.predict(batch).F)
+    np.testing.assert_array_equal(binary, session.predictor().predict(batch).F)
     np.testing.assert_array_equal(text, binary)
 
 
@@ -94,7 +94,7 @@ def test_a_line_of_the_log_is_json():
 def test_a_folder_is_served_by_one_process(models, tmp_path):
     first, second = (create_app([models / "point.ovk"], data=tmp_path).state.server for _ in range(2))
     first.open()
-    with pytest.raises(ValueError, match="another process serves"):
+    with pytest.raises(ValueError, match="another process uses"):
         second.open()
     first.close()
     second.open()
@@ -187,7 +187,7 @@ def test_a_checkpoint_that_cannot_be_written_at_the_end_is_told_by_the_exit_code
         assert server.terminate() == 1
         failed, stopped = server.lines[-2:]
     assert (failed["event"], failed["file"]) == (
-        "no checkpoint could be written",
+        "the checkpoint cannot be written",
         str(tmp_path / "point" / "checkpoint.ovk"),
     )
     assert (stopped["event"], stopped["models"]) == ("stopped without a checkpoint", ["point"])

@@ -99,7 +99,7 @@ def test_clients_may_name_the_version(client_of):
     assert client.get("/v2/models/point/versions/1").json()["versions"] == ["1"]
     assert client.get("/v2/models/point/versions/1/ready").status_code == 200
     refusal = client.post("/v2/models/point/versions/2/infer", json=body)
-    assert (refusal.status_code, "versions are 1" in refusal.json()["error"]) == (404, True)
+    assert (refusal.status_code, "only version of this model is 1" in refusal.json()["error"]) == (404, True)
 
 
 def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, models):
@@ -111,7 +111,7 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
 
     session.preparation.bind(["word", "x"], predict=True)
     batch = Batch([[line[0] for line in lines], [line[1] for line in lines]], [1, 2, 3, 4], [])
-    twin = session.predict(batch, 0.8)
+    twin = session.predictor().predict(batch, 0.8)
     np.testing.assert_array_equal(found["mean"], twin.F)
     np.testing.assert_allclose(found["upper"] - found["mean"], np.broadcast_to(twin.widths, twin.F.shape))
     # A missing number is null, a word that was never seen has no level.
@@ -124,11 +124,11 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
     [
         (
             {"wrod": "red", "x": 1.0},
-            "column 'word' is missing; the request has 'wrod', 'x'; did you mean 'word' by 'wrod'?",
+            "column 'word' is missing; the request has 'wrod', 'x'; rename 'wrod' to 'word'?",
         ),
         (
             {"x": 1.0, "WORD": "red"},
-            "column 'word' is missing; the request has 'x', 'WORD'; did you mean 'word' by 'WORD'?",
+            "column 'word' is missing; the request has 'x', 'WORD'; rename 'WORD' to 'word'?",
         ),
         ({"n": 1.0, "x": 1.0}, "column 'word' is missing; the request has 'n', 'x'"),
         ({"word": "red", "x": "abc"}, "'abc' in row 1, column 'x', is not a number"),
@@ -160,21 +160,21 @@ def test_an_estimator_that_knows_its_columns_by_name_does_not_take_others(client
     assert client.post(address, json={"rows": [record]}).json() == {
         "error": "column 'load' is missing; the request has "
         + ("'hour', 'laod'" if width == 2 else "'laod'")
-        + "; did you mean 'load' by 'laod'?"
+        + "; rename 'laod' to 'load'?"
     }
 
 
 @pytest.mark.parametrize("name", ["ridge", "pipeline"])
 def test_an_estimator_without_names_does_not_take_names_that_it_cannot_know(client_of, models, name):
-    """Columns in the order of the keys would be other ones when the keys come in another order."""
+    """The order of the keys must not decide which column is which."""
     X, Y = rows(60)
     if name == "pipeline":
         model = make_pipeline(StandardScaler(), ovk.OVKRidge(alpha=0.1)).fit(X, Y)
         ovk.save(model, models / "pipeline.ovk")
     client, address = client_of(name), f"/v2/models/{name}/infer"
     words = (
-        "this model was fitted without column names: send each row as a list of 3 numbers, in the order in which it "
-        "was fitted, or name them 'x0', 'x1', 'x2'; the request has 'wall', 'roof', 'area'"
+        "this model was fitted without column names: send each row as a list of 3 numbers, in the order of "
+        "fitting, or name them 'x0', 'x1', 'x2'; the request has 'wall', 'roof', 'area'"
     )
     record = dict(zip(["wall", "roof", "area"], X[0].tolist(), strict=True))
     assert client.post(address, json={"rows": [record]}).json() == {"error": words}
@@ -321,8 +321,8 @@ def test_a_repeated_id_gets_the_first_reply_and_is_learned_once(client_of, tmp_p
     for change in ({"rows": X[:3].tolist(), "targets": Y[:3].tolist()}, {"targets": (Y + 1e-9).tolist()}):
         other = client.post("/v2/models/point/learn", json={**body, **change})
         assert other.status_code == 409
-        assert "the id 'once' was used before for other contents (record 1)" in other.json()["error"]
-        assert "give it an id of its own" in other.json()["error"]
+        assert "id 'once' was used before for other contents (record 1)" in other.json()["error"]
+        assert "use a unique id" in other.json()["error"]
     wait_until_learned(client, "point", 1)
     assert 'ovk_rows_learned_total{model="point"} 10.0' in client.get("/metrics").text
 
@@ -406,7 +406,7 @@ def test_a_model_that_cannot_learn_says_so(client_of, tmp_path, name):
     row = [{"word": "red", "x": 0.5}] if name == "fitted" else X[:1].tolist()
     reply = client.post(f"/v2/models/{name}/learn", json={"id": "a", "rows": row, "targets": Y[:1].tolist()})
     assert reply.status_code == 409
-    assert reply.json()["error"].startswith("this model predicts only;")
+    assert reply.json()["error"].startswith("this model was fitted to one batch and does not learn:")
     later = client.post(f"/v2/models/{name}/infer", json={"rows": row, "parameters": {"await_label": True}})
     assert (later.status_code, later.json()) == (409, reply.json())
     assert client.get(f"/v2/models/{name}").json()["parameters"]["learns"] is False
@@ -426,8 +426,8 @@ def test_a_model_that_cannot_learn_may_answer_while_a_shadow_learns(client_of, m
 def test_metrics_say_what_they_are_and_what_has_no_checkpoint_has_no_age_of_one(client_of, tmp_path):
     age, durable = "ovk_checkpoint_age_seconds{", client_of("point", data=tmp_path).get("/metrics").text
     assert age in durable
-    assert "# HELP ovk_interval_coverage Share of the outcomes of the last rows in the 90% interval served" in durable
-    assert "# HELP ovk_rolling_error RMSE (classification: error rate) of the last rows." in durable
+    assert "# HELP ovk_interval_coverage Share of recent outcomes in the 90% interval served" in durable
+    assert "# HELP ovk_rolling_error RMSE of recent rows (classification: error rate)." in durable
     assert age not in client_of("point").get("/metrics").text
 
 
@@ -438,7 +438,7 @@ def test_another_model_does_not_take_over_a_folder(client_of, models, tmp_path):
     other.write_bytes((models / "wide.ovk").read_bytes())
     from ovk.app.serve import create_app
 
-    with pytest.raises(ValueError, match="made from another file"):
+    with pytest.raises(ValueError, match="is not a checkpoint of"):
         create_app([other], data=tmp_path).state.server.open()
 
 

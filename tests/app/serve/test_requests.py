@@ -5,7 +5,7 @@ import pytest
 
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.log import Entry
-from ovk.app.serve.protocol import RequestRows, csv_line, plain_list, read_frame, read_rows
+from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list, read_frame, read_rows, write_tensors
 from processes import wait_until
 from serving_rows import rows
 
@@ -27,13 +27,13 @@ def learn(client, X, Y):
         (
             "infer",
             {"output": []},
-            "unknown key 'output': a request holds id, parameters, inputs, outputs, rows; did you",
+            "unknown key 'output': allowed keys are id, parameters, inputs, outputs, rows; did you",
         ),
         ("learn", {"target": [[1, 2]]}, "did you mean 'targets'?"),
         (
             "learn",
             {"weight": [1]},
-            "a request holds id, parameters, rows, inputs, infer_id, targets",
+            "allowed keys are id, parameters, rows, inputs, infer_id, targets",
         ),
         ("promote", {"nmae": "point"}, "did you mean 'name'?"),
         ("/invocations", {"level": 0.9}, "'level' belongs inside 'params'"),
@@ -41,14 +41,14 @@ def learn(client, X, Y):
         (
             "infer",
             {"parameters": {"foo": 1}},
-            "unknown parameter 'foo' in parameters; known here: level, await_label, binary_data_output",
+            "unknown parameter 'foo' in parameters; allowed here: level, await_label, binary_data_output",
         ),
         ("infer", {"parameters": {"levle": 0.9}}, "did you mean 'level'?"),
         ("infer", {"parameters": {"await_label": 1}}, "await_label must be true or false, got 1"),
         ("infer", {"parameters": {"await_label": "true"}}, 'await_label must be true or false, got "true"'),
-        ("infer", {"outputs": [{"name": "mean", "parameters": {"classification": 1}}]}, "known here: binary_data"),
+        ("infer", {"outputs": [{"name": "mean", "parameters": {"classification": 1}}]}, "allowed here: binary_data"),
         ("learn", {"targets": [[1, 2]], "parameters": {"foo": 1}}, "unknown parameter 'foo'"),
-        ("/invocations", {"params": {"foo": 1}}, "unknown parameter 'foo' in params; known here: level"),
+        ("/invocations", {"params": {"foo": 1}}, "unknown parameter 'foo' in params; allowed here: level"),
         ("/invocations", {"params": {"await_label": True}}, "only /v2/models/NAME/infer takes it"),
     ],
 )
@@ -70,7 +70,7 @@ def test_the_protocols_own_keys_are_taken(client_of):
 def test_intervals_without_ends_are_explained(client_of, tmp_path):
     client = client_of("point", data=tmp_path)
     body = {"rows": ROW, "parameters": {"level": 0.95}}
-    note = "ends of intervals are null where an output has too few known outcomes: level 0.95 needs 19 of them"
+    note = "interval bounds are null where an output has too few known outcomes: level 0.95 requires 19"
     reply = client.post("/v2/models/point/infer", json=body).json()
     assert (reply["outputs"][1]["data"], reply["parameters"]["note"]) == ([None, None], note)
     asked = {"instances": ROW, "params": {"level": 0.95}}
@@ -89,8 +89,8 @@ def test_intervals_without_ends_are_explained(client_of, tmp_path):
 def test_a_model_that_never_has_intervals_says_so(client_of, name):
     client = client_of(name)
     note = (
-        "this model has no intervals here: they are made from the errors of rows that are learned in service, and this "
-        "service learns none"
+        "this model has no intervals here: they are computed from rows learned in service, and this service does not "
+        "learn"
     )
     reply = client.post(f"/v2/models/{name}/infer", json={"rows": ROW, "parameters": {"level": 0.9}}).json()
     assert (reply["outputs"][1]["data"], reply["parameters"]["note"]) == ([None, None], note)
@@ -113,29 +113,34 @@ def test_a_level_that_no_interval_can_ever_have_is_refused(client_of, name):
     reply = client_of(name).post(f"/v2/models/{name}/infer", json=body)
     assert reply.status_code == 400
     assert reply.json()["error"] == (
-        "intervals of level 0.9999 need the errors of 9,999 rows, and only the last 2,000 are kept: the highest level "
-        "is 0.9995"
+        "intervals of level 0.9999 require the errors of 9,999 rows, and only the last 2,000 are kept: the highest "
+        "level is 0.9995"
     )
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"rows": [[0, 0, 0]] * 3, "targets": [[0, 0]]}, "the request has 3 rows but 1 target: each row needs its own"),
-        ({"rows": [[0, 0, 0]], "targets": [[0, 0]] * 2}, "the request has 1 row but 2 targets: each row needs its own"),
-        ({"rows": [], "targets": [[0, 0]]}, "rows is an empty list: it must hold at least one row"),
+        (
+            {"rows": [[0, 0, 0]] * 3, "targets": [[0, 0]]},
+            "the request has 3 rows but 1 target: send one target for each row",
+        ),
+        (
+            {"rows": [[0, 0, 0]], "targets": [[0, 0]] * 2},
+            "the request has 1 row but 2 targets: send one target for each row",
+        ),
+        ({"rows": [], "targets": [[0, 0]]}, "rows must contain at least one row"),
         (
             {"rows": [[0, 0, 0]] * 21, "targets": [[0, 0]] * 21},
-            "the request holds 21 rows; at most 20 are allowed (--max-rows): send several requests",
+            "the request contains 21 rows; at most 20 are allowed (--max-rows): send several requests",
         ),
         (
             {"rows": [[0, 0, 0]] * 3, "targets": [[0, 0], [0, None], [0, -1e300]]},
-            "target 'y1' of row 3 is -1e+300, beyond 1e+140, so its squared error is no number: send null if it is not "
-            "known",
+            "target 'y1' of row 3 must be at most 1e+140 in magnitude, got -1e+300: send null if it is unknown",
         ),
         (
             {"rows": [[0, 0, 0]], "targets": [{"y0": 1}]},
-            "column 'y1' is missing: send null where it is not known; the request has 'y0'",
+            "column 'y1' is missing: send null for unknown values; the request has 'y0'",
         ),
         (
             {"rows": [[0, 0, 0]] * 2, "targets": [[0, 0]] * 2, "id": "a" * 4000},
@@ -149,7 +154,7 @@ def test_messages_say_what_is_wrong(client_of, tmp_path, body, words):
 
 
 @pytest.mark.parametrize(
-    ("level", "found"), [("0.9", "the text '0.9': write it without quotes"), (None, "null"), (True, "true"), (2, "2")]
+    ("level", "found"), [("0.9", "the string '0.9': write it without quotes"), (None, "null"), (True, "true"), (2, "2")]
 )
 def test_a_level_that_is_no_level_is_shown(client_of, level, found):
     body = {"rows": ROW, "parameters": {"level": level}}
@@ -183,7 +188,9 @@ def test_rows_of_every_form_and_what_is_written_of_them():
             read_frame({"inputs": values})
     np.testing.assert_array_equal(read_frame({"inputs": {"x": [[1], [2]]}}).columns[0], [1.0, 2.0])
     assert plain_list(np.array([[1.0, np.inf]])) == [[1.0, None]]
-    assert csv_line(("kitchen", "a, b")) == 'kitchen,"a, b"'
+    spec = TensorSpec("mean", "FP64", [-1, 2], ["kitchen", "a, b"])
+    [tensor], _ = write_tensors([(spec, np.zeros((1, 2)))], {})
+    assert tensor["parameters"]["columns"] == 'kitchen,"a, b"'
 
 
 def test_the_contents_of_an_entry_tell_it_from_others_whatever_its_id():

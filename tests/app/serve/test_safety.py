@@ -39,7 +39,7 @@ def test_tokens_have_scopes(client_of, tokens, tmp_path):
     client = client_of("point", tokens=tokens, data=tmp_path / "data", address="10.1.2.3", base="http://models.example")
     X, Y = rows(3)
     body = {"id": "a", "rows": X.tolist(), "targets": Y.tolist()}
-    unknown, none = {"error": "the token is not recognised"}, {"error": "this needs a bearer token"}
+    unknown, none = {"error": "the token is not recognised"}, {"error": "a bearer token is required"}
     for headers, words in (
         ({}, none),
         ({"Authorization": "Bearer wrong"}, unknown),

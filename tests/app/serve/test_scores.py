@@ -69,9 +69,9 @@ def test_nothing_is_known_before_the_first_row():
 @pytest.mark.parametrize(
     ("half", "words"),
     [
-        (0.5, "intervals of 90% hold 50.0% of the outcomes, they are too narrow"),
+        (0.5, "90% intervals contain 50.0% of the outcomes and are too narrow"),
         (0.9, ""),
-        (1.0, "intervals of 90% hold 100.0% of the outcomes, they are wider than they need to be"),
+        (1.0, "90% intervals contain 100.0% of the outcomes and are too wide"),
     ],
 )
 def test_coverage_that_is_far_from_its_level_is_a_warning(half, words):

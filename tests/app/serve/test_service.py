@@ -87,7 +87,7 @@ def test_a_torn_record_is_cut_off_at_the_next_start(service_of, caplog, lost):
     segment.write_bytes(segment.read_bytes()[:-lost])
     again = service_of()
     assert (again.state.sequence, again.state.rows) == (1, 10)
-    assert "torn record cut off" in caplog.text
+    assert "incomplete record removed" in caplog.text
     # The second one was never answered, as far as the disk knows: its client repeats it, and it gets the same number.
     assert submitted(again, [entry("1", X[10:], Y[10:])])[0] == (2, 10)
 

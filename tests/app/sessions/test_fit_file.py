@@ -72,7 +72,7 @@ def test_settings_there_are_none_of(table):
 def test_columns_that_may_not_be_what_they_are_read_as(tmp_path):
     path = tmp_path / "doses.csv"
     path.write_text("dose,x,y\n" + "".join(f"{i % 30} mg,{i % 7},{i % 7}\n" for i in range(120)))
-    with pytest.warns(UserWarning, match="Column 'dose' is read as words, although most"):
+    with pytest.warns(UserWarning, match="Column 'dose' is read as words, but most"):
         ovk.fit_file(path, "y")
     written = CliRunner().invoke(app, ["fit", str(path), "--targets", "y", "--save", str(tmp_path / "m.ovk")])
     assert "warning: Column 'dose' is read as words" in written.output

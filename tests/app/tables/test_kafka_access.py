@@ -60,7 +60,7 @@ def refused(monkeypatch, capsys):
     """The sentence with which ``ovk stream`` ends at a gate, and its exit code 2."""
     from ovk.app.tables import kafka
 
-    monkeypatch.setattr(kafka, "ANSWER", 4.0)
+    monkeypatch.setattr(kafka, "ANSWER_TIMEOUT", 4.0)
 
     def sentence(gate, **environment):
         with monkeypatch.context() as patch:
@@ -87,7 +87,7 @@ def test_user_and_password(refused, tmp_path):
         assert set(gate.heard) == {b"\0me\0secret"}
         (tmp_path / "who").write_text("user = me\npassword = secret\n")
         assert INSIDE in refused(gate, FILE=tmp_path / "who")
-        assert "refuses us (SASL authentication error: who is that?)" in refused(gate, USER="me", PASSWORD="guess")
+        assert "refuses access (SASL authentication error: who is that?)" in refused(gate, USER="me", PASSWORD="guess")
         assert gate.heard[-1] == b"\0me\0guess"
 
 
@@ -104,7 +104,7 @@ def test_tls_with_a_password(refused, tmp_path):
         # A server that we cannot trust does not hear who we are.
         for environment in ({"CA": other / "cert.pem"}, {"TLS": 1}):
             assert "certificate verify failed" in refused(gate, USER="me", PASSWORD="secret", **environment)
-        assert "there is no Kafka broker" in refused(gate, USER="me", PASSWORD="secret")
+        assert "no Kafka broker answers" in refused(gate, USER="me", PASSWORD="secret")
         assert len(gate.heard) == heard
 
 
@@ -114,12 +114,12 @@ def test_certificates_of_clients(refused, tmp_path):
         ours = {"CA": tmp_path / "cert.pem", "CERT": tmp_path / "cert.pem", "KEY": tmp_path / "key.pem"}
         assert INSIDE in refused(gate, **ours)
         assert gate.peers[-1]
-        assert "refuses us" in refused(gate, CA=tmp_path / "cert.pem")
+        assert "refuses access" in refused(gate, CA=tmp_path / "cert.pem")
         for name in ("CA", "CERT", "KEY"):
-            assert "certificates for TLS cannot be used" in refused(gate, **{**ours, name: tmp_path / "none.pem"})
+            assert "TLS certificates cannot be used" in refused(gate, **{**ours, name: tmp_path / "none.pem"})
 
 
 def test_tls_where_there_is_none(refused):
     with Gate() as gate:
         assert INSIDE in refused(gate)
-        assert "there is no Kafka broker" in refused(gate, TLS=1)
+        assert "no Kafka broker answers" in refused(gate, TLS=1)

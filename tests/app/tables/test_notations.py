@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ovk.app.tables import Batch, Preparation, read_table
-from ovk.app.tables.preparation import column_warning, numbers_things
+from ovk.app.tables.preparation import column_warning, count_units
 from ovk.base import Category, Number, guess_column, read_numbers
 
 
@@ -73,7 +73,7 @@ def test_many_different_words_are_doubted():
     cells = [f"V{i // 2:05d}x" if i % 3 else "none given" for i in range(300)]
     column = guess_column("visit", cells, 50)
     said = column_warning("visit", column, cells)
-    assert "different words in 300 rows, such as" in said
+    assert "distinct words in 300 rows, such as" in said
     assert "'visit'" in said
 
 
@@ -96,13 +96,13 @@ def test_ordinary_columns_are_not(cells):
 )
 def test_a_name_tells_that_things_are_numbered(name, count):
     cells = [str(i % 9 + 1) for i in range(90)]
-    assert numbers_things(name, Number(name), cells) == count
-    assert numbers_things(name, Category(name, ["1", "2"]), cells) == count
+    assert count_units(name, Number(name), cells) == count
+    assert count_units(name, Category(name, ["1", "2"]), cells) == count
 
 
 def test_numbers_that_never_repeat_number_no_groups():
-    assert numbers_things("id", Number("id"), list(map(str, range(90)))) == 0
-    assert numbers_things("patient", Number("patient"), [str(i / 2) for i in range(9)] * 10) == 0
+    assert count_units("id", Number("id"), list(map(str, range(90)))) == 0
+    assert count_units("patient", Number("patient"), [str(i / 2) for i in range(9)] * 10) == 0
 
 
 def test_frequent_words_have_indicators_and_the_others_are_counted():
@@ -117,7 +117,7 @@ def test_frequent_words_have_indicators_and_the_others_are_counted():
 
 
 def test_no_column_is_ignored_and_used():
-    with pytest.raises(ValueError, match="column 'a' is to be left out and to be used"):
+    with pytest.raises(ValueError, match="column 'a' is both ignored and used"):
         Preparation(["y"], ["a"], ignore=["a"]).bind(["a", "y"])
     with pytest.raises(ValueError, match="there is no column 'b'"):
         Preparation(["y"], ignore=["b"]).bind(["a", "y"])
@@ -127,7 +127,7 @@ def test_ignored_columns_are_no_inputs():
     batch = Batch([["1", "2", "3"], ["7", "8", "9"], ["4", "5", "6"]], [1, 2, 3], [])
     preparation = Preparation(["y"], ignore=["visit"]).bind(["a", "visit", "y"]).fit(batch)
     assert preparation.feature_names_ == ["a"]
-    assert preparation.describe()["visit"] == "not used: left out as asked"
+    assert preparation.describe()["visit"] == "not used: ignored as requested"
     # And need not be there later.
     preparation.bind(["a"], predict=True)
 

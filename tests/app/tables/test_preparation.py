@@ -142,7 +142,7 @@ def test_cells_that_cannot_be_read_are_missing():
 
 def test_lags_count_rows_that_cannot_be_read():
     preparation = Preparation(["y"], lags=[1, 2]).bind(["x", "y"]).fit(batch(["1", "2"], ["1", "2"]))
-    torn = Batch([["1", "2", "4"], ["10", "20", "40"]], [1, 2, 4], [(3, "1 field where the first line names 2")])
+    torn = Batch([["1", "2", "4"], ["10", "20", "40"]], [1, 2, 4], [(3, "1 field instead of 2")])
     X = preparation.prepare(torn).chunk.X
     # Row 3 has no outputs, so that row 4 finds the last known value at lag 1 and that of row 2 at lag 2.
     np.testing.assert_array_equal(X[:, 1:], [[np.nan, np.nan], [10, np.nan], [20, 20]])
@@ -181,12 +181,12 @@ def test_columns_of_another_file_may_stand_in_another_order(tmp_path):
         ({"targets": ["temprature"]}, "did you mean 'temperature'"),
         ({"targets": ["y"], "features": ["y", "x"]}, "column 'y' is a target and a feature"),
         ({"targets": ["y"], "time": ["y"]}, "column 'y' is a target and a feature"),
-        ({"targets": ["y", "y"]}, "'y' is asked for twice"),
-        ({"targets": []}, "at least one target"),
-        ({"targets": ["word"]}, "'word' of t.csv is a target but holds 'a' in row 1"),
-        ({"targets": ["y"], "time": ["word"]}, "row 1 of t.csv holds 'a' in 'word', which is not a time"),
-        ({"targets": ["y"], "features": []}, "gives no inputs"),
-        ({"targets": ["twice"]}, "stands 2 times"),
+        ({"targets": ["y", "y"]}, "'y' is named twice"),
+        ({"targets": []}, "targets must name at least one column"),
+        ({"targets": ["word"]}, "'word' of t.csv is a target and must contain numbers, got 'a' in row 1"),
+        ({"targets": ["y"], "time": ["word"]}, "row 1 of t.csv has 'a' in 'word', which is not a time"),
+        ({"targets": ["y"], "features": []}, "has no inputs"),
+        ({"targets": ["twice"]}, "occurs 2 times"),
     ],
 )
 def test_refusals_name_the_column_and_the_cure(arguments, message):

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from ovk.app.tables import is_address, open_records
-from ovk.app.tables.text import PipedText
+from ovk.app.tables.text_files import PipedText
 
 
 def read(path, size=100, **options):
@@ -39,7 +39,7 @@ def test_compressions(tmp_path, ending, pack):
     path.write_bytes(pack(TEXT.encode()))
     assert read(path)[1] == ROWS
     path.write_bytes(pack(b"name,x\n" + b"abcdefgh,1234\n" * 20000)[:-40])
-    with pytest.raises(ValueError, match="damaged, cut short, or not what its name says"):
+    with pytest.raises(ValueError, match="damaged, truncated, or in another format"):
         read(path)
 
 
@@ -71,7 +71,7 @@ def test_faulty_rows_are_named_and_the_others_read(tmp_path):
         assert rows == [("1", "2"), ("7\n8", "9"), ("10", "11")]
         assert numbers == [1, 6, 7]
         assert [row for row, _ in bad] == [2, 3, 5]
-        assert bad[0][1] == "1 field where the first line names 2"
+        assert bad[0][1] == "1 field instead of 2"
         assert "field" in bad[2][1]
 
 
@@ -136,7 +136,7 @@ def test_going_on_behind_rows_that_were_read(tmp_path, kind, count):
 
 def test_a_file_that_is_too_short_to_go_on(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n2\n", encoding="utf-8")
-    with open_records(tmp_path / "t.csv") as records, pytest.raises(ValueError, match="has only 2 rows, but 5"):
+    with open_records(tmp_path / "t.csv") as records, pytest.raises(ValueError, match="has 2 rows, but 5"):
         records.skip(5, 4)
 
 
@@ -144,7 +144,7 @@ def test_a_file_that_is_too_short_to_go_on(tmp_path):
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"1,2\n3,4\n", "names of the columns"),
+        (b"1,2\n3,4\n", "column names"),
         (b"a,\0b\n1,2\n", "not a text file"),
         (b"\n\n", "is empty"),
     ],
@@ -154,7 +154,7 @@ def test_what_is_no_table(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
         open_records(tmp_path / "t.csv")
     (tmp_path / "t.jsonl").write_bytes(content)
-    with pytest.raises(ValueError, match=r"must hold a JSON object|not a text file"):
+    with pytest.raises(ValueError, match=r"must be a JSON object|not a text file"):
         open_records(tmp_path / "t.jsonl")
 
 
@@ -165,9 +165,9 @@ def test_folders_pipes_and_wrong_formats(tmp_path):
             open_records(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         open_records(tmp_path / "none.csv")
-    with pytest.raises(ValueError, match="csv, jsonl or parquet"):
+    with pytest.raises(ValueError, match="'csv', 'jsonl' or 'parquet'"):
         open_records(tmp_path / "t.csv", "xml")
-    with pytest.raises(ValueError, match="file of its own"):
+    with pytest.raises(ValueError, match="from a pipe or a compressed file"):
         open_records("-", "parquet")
 
 

@@ -116,7 +116,7 @@ class ProgressDisplay:
     def __init__(self, records: Records) -> None:
         self.rows, self._records = 0, records
         columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
-        total = None if records.part_read() is None else 1.0
+        total = None if records.fraction_read() is None else 1.0
         if total is not None:
             columns += [BarColumn(), TaskProgressColumn(), TextColumn("left"), TimeRemainingColumn(compact=True)]
         self._progress = Bar(*columns, TimeElapsedColumn())
@@ -134,7 +134,7 @@ class ProgressDisplay:
         self.rows = reached.rows
         rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
         text = f"{reached.session.offset:,} rows, {rate:,.0f} rows/s, saved up to row {reached.saved:,}"
-        self._progress.update(self._task, completed=self._records.part_read() or 0.0, description=text)
+        self._progress.update(self._task, completed=self._records.fraction_read() or 0.0, description=text)
 
 
 @contextmanager

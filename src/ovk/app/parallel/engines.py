@@ -1,8 +1,7 @@
-"""Who does the work: a Dask cluster (futures only), or processes of this machine (joblib).
+"""Engines that apply a function to all partitions: a Dask cluster (futures only), or local processes (joblib).
 
-Work is a function of values that all partitions share, and of one partition. `Pass` merges its results in a fixed
-binary tree. They come to this process as soon as they are ready, so that a worker that dies takes nothing with it but
-the partition it was working on.
+`Pass` merges the results in a fixed binary tree. Results are sent to this process as soon as they are ready, so that a
+dying worker loses only the partition it was working on.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -26,32 +24,43 @@ from ovk.app.parallel.partitions import GivenPartition, Partition, PartitionErro
 from ovk.base import ProgressBar, one_blas_thread
 from ovk.features import MergeTree
 
-#: How often a partition that failed is tried again on a cluster. Dask counts workers that died by itself
-#: (``distributed.scheduler.allowed-failures``, 3 unless set).
+#: How often a cluster repeats a failed partition. Dask counts dead workers separately
+#: (``distributed.scheduler.allowed-failures``, 3 by default).
 RETRIES = 2
 
 #: Seconds for which a cluster may have no worker before work on it ends with `WorkersLost`.
 WORKER_TIMEOUT = 120.0
 
-#: Seconds between two looks at the workers while no result comes.
+#: Seconds between two checks of the workers while no result arrives.
 WORKER_CHECK_SECONDS = 0.5
 
-#: By number of a partition, the arguments of `perform`.
+#: By partition number, the arguments of `perform`.
 Calls = dict[int, tuple[Any, ...]]
 
-#: A result on its way from a worker.
-Collected = concurrent.futures.Future[Any]
+#: A result that is being transferred from a worker.
+Transfer = concurrent.futures.Future[Any]
 
 
 class WorkersLost(RuntimeError):
-    """The workers are gone, or died again and again. What they had finished is kept.
+    """The workers are gone or died repeatedly; finished parts are kept.
+
+    Parameters
+    ----------
+    why : str
+        The reason.
+    finished, total : int
+        Number of finished parts in the pass that stopped, and number of all parts.
 
     Attributes
     ----------
-    finished, total : how many parts are finished in the pass that stopped, and how many there are
-    resume : of `fit`: ``resume(client)`` continues and returns the model
-        It takes `client`, `n_jobs` and `worker_timeout` as `fit` does, so ``resume()`` needs no cluster. Parts that are
-        finished are not read again. None for `ovk.app.sessions.fit_files`, which has to be called again.
+    resume : callable or None
+        ``resume(client)`` continues `fit` without reading finished parts again, and returns the model. It takes
+        `client`, `n_jobs` and `worker_timeout` like `fit`, so ``resume()`` needs no cluster. None for
+        `ovk.app.sessions.fit_files`, which must be called again.
+
+    See Also
+    --------
+    fit, PartitionError
 
     Examples
     --------
@@ -71,38 +80,36 @@ class WorkersLost(RuntimeError):
 
 
 class Engine(ABC):
-    """Applies work to partitions."""
-
     def share(self, value: Any) -> Any:
         """A handle of a value that all partitions need."""
         return value
 
     @abstractmethod
-    def arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
-        """Number and result of each call, as they arrive; `early` are those that wait for their turn."""
+    def results(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+        """Number and result of each call, in the order of arrival; `early` are results that are not merged yet."""
 
 
 class ProcessEngine(Engine):
-    """Processes of this machine, or this process alone."""
+    """Local processes, or only this one."""
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
 
-    def arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+    def results(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         from joblib import Parallel, delayed
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         work = (delayed(perform)(*call) for call in calls.values())
-        # In the order of the partitions, and no more of them ahead than there are processes.
-        results = Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(work)
+        # In the order of the partitions, with few of them ahead.
+        found = Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(work)
         try:
-            yield from zip(calls, results, strict=True)
+            yield from zip(calls, found, strict=True)
         except TerminatedWorkerError as error:
             raise _Lost("a process died, perhaps for lack of memory,") from error
 
 
 class DaskEngine(Engine):
-    """The workers of a `distributed.Client`. A partition that is lost with its worker is read again."""
+    """The workers of a `distributed.Client`. A partition that is lost with its worker is repeated."""
 
     def __init__(self, client: Any, worker_timeout: float = WORKER_TIMEOUT) -> None:
         self.client, self.worker_timeout = client, worker_timeout
@@ -110,44 +117,45 @@ class DaskEngine(Engine):
     def share(self, value: Any) -> Any:
         from dask import config
 
-        # A task, not scattered data: what a worker takes with it when it dies can be made again. Its size is known.
+        # A task, not scattered data: Dask can recompute it when a worker dies. Its size is intended.
         with config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
-            return self.client.submit(partial(identity, value), pure=False)
+            return self.client.submit(lambda: value, pure=False)
 
-    def arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
-        waiting, under_way = deque(calls), dict[Collected, tuple[int, Any]]()
-        # Partitions under way at a time: enough to keep all workers busy, few enough to bound the memory here.
-        ahead = max(8, 3 * sum(self.client.ncores().values()))
+    def results(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+        waiting, submitted = deque(calls), dict[Transfer, tuple[int, Any]]()
+        # Enough partitions to keep all workers busy, few enough to bound the memory here.
+        max_ahead = max(8, 3 * sum(self.client.ncores().values()))
         try:
-            while waiting or under_way:
-                while waiting and (not under_way or len(under_way) + len(early) < ahead):
+            while waiting or submitted:
+                while waiting and (not submitted or len(submitted) + len(early) < max_ahead):
                     number = waiting.popleft()
-                    # Earlier ones first, so that few results wait for their turn.
+                    # Earlier ones first, so that few results wait to be merged.
                     future = self.client.submit(perform, *calls[number], pure=False, retries=RETRIES, priority=-number)
-                    under_way[self._collected(future)] = number, future
-                for collected in sorted(self._done(under_way), key=_failed):
-                    number, _ = under_way.pop(collected)
-                    yield number, self._result(collected, f"part {number} ({_label(calls[number][2])})")
+                    submitted[self._start_transfer(future)] = number, future
+                for transfer in sorted(self._done(submitted), key=_failed):
+                    number, _ = submitted.pop(transfer)
+                    label = getattr(calls[number][2], "label", GivenPartition.label)
+                    yield number, self._result(transfer, f"part {number} ({label})")
         finally:
-            # An error keeps this frame, and with it the futures: they would still be worked on.
-            for _, future in under_way.values():
+            # An error keeps this frame alive and with it the futures, which would be computed.
+            for _, future in submitted.values():
                 future.release()
 
-    def _collected(self, future: Any) -> Collected:
-        """The result of a future, on its way here as soon as it is ready."""
+    def _start_transfer(self, future: Any) -> Transfer:
+        """Transfer the result of a future as soon as it is ready."""
 
         async def gather() -> Any:
             result = await self.client.gather(future, asynchronous=True)
-            # It is not made again if its worker dies from now on.
+            # Dask need not recompute it if its worker dies now.
             future.release()
             return result
 
         return asyncio.run_coroutine_threadsafe(gather(), self.client.loop.asyncio_loop)
 
-    def _done(self, under_way: Collection[Collected]) -> set[Collected]:
+    def _done(self, submitted: Collection[Transfer]) -> set[Transfer]:
         seen = time.monotonic()
         while not (
-            done := concurrent.futures.wait(under_way, WORKER_CHECK_SECONDS, concurrent.futures.FIRST_COMPLETED).done
+            done := concurrent.futures.wait(submitted, WORKER_CHECK_SECONDS, concurrent.futures.FIRST_COMPLETED).done
         ):
             workers = 0
             with suppress(OSError):  # the scheduler does not answer
@@ -159,40 +167,36 @@ class DaskEngine(Engine):
         return done
 
     @staticmethod
-    def _result(collected: Collected, part: str) -> Any:
+    def _result(transfer: Transfer, part: str) -> Any:
         from distributed import KilledWorker
 
         try:
-            return collected.result()
+            return transfer.result()
         except KilledWorker as error:
-            raise _Lost(f"workers died again and again over {part}, perhaps for lack of memory,") from error
+            raise _Lost(f"workers died repeatedly on {part}, perhaps for lack of memory,") from error
         except concurrent.futures.CancelledError as error:
             raise _Lost(f"the cluster dropped {part}") from error
 
 
 class _Lost(Exception):
-    """Why there are no results."""
+    """The reason why an engine has no workers."""
 
 
-def _failed(collected: Collected) -> bool:
-    return collected.cancelled() or collected.exception() is not None
-
-
-def _label(partition: Any) -> str:
-    return str(getattr(partition, "label", GivenPartition.label))
+def _failed(transfer: Transfer) -> bool:
+    return transfer.cancelled() or transfer.exception() is not None
 
 
 class Pass:
-    """One pass over the partitions. After an error it can be run again: what it has is not made again.
+    """One pass over the partitions. After an error it can be run again and continues.
 
-    `merge` makes one result of two neighbours, the earlier one first. `label` is shown beside a progress bar.
+    `merge` combines the results of two neighbours, the earlier one first. The progress bar shows `label`.
     """
 
     def __init__(self, work: Callable[..., Any], merge: Callable[[Any, Any], Any], label: str = "learning") -> None:
         self._work, self._label = work, label
         self._tree = MergeTree(merge)
         self._merged = 0
-        #: Results that are there before their turn, by number.
+        #: Results that arrived before an earlier one, by partition number.
         self._early: dict[int, Any] = {}
         self._result: Any = None
 
@@ -202,12 +206,12 @@ class Pass:
             total, early = len(partitions), self._early
             missing = [n for n in range(self._merged, total) if n not in early]
             calls = {n: (self._work, n, partitions[n], *shared) for n in missing}
-            with ProgressBar(self._label, total) as bar, closing(engine.arriving(calls, early)) as arriving:
+            with ProgressBar(self._label, total) as bar, closing(engine.results(calls, early)) as results:
                 bar.update(total - len(missing))
                 while self._merged < total:
                     try:
                         while self._merged not in early:
-                            number, early[number] = next(arriving)
+                            number, early[number] = next(results)
                             bar.update()
                     except _Lost as error:
                         finished = self._merged + len(early)
@@ -218,13 +222,8 @@ class Pass:
         return self._result
 
 
-def identity(value: Any) -> Any:
-    """The value itself: a task that a cluster can do again."""
-    return value
-
-
 def perform(work: Callable[..., Any], number: int, given: Any, *shared: Any) -> Any:
-    """The work on one partition, in one thread; an error names it."""
+    """Apply the work to one partition, in one thread; an error names the partition."""
     partition = given if isinstance(given, Partition) else GivenPartition(given)
     try:
         with one_blas_thread(tiles=1):
@@ -232,11 +231,10 @@ def perform(work: Callable[..., Any], number: int, given: Any, *shared: Any) -> 
     except MemoryError:
         raise
     except Exception as error:
-        raise PartitionError(f"part {number} ({partition.label}) cannot be used: {error}") from error
+        raise PartitionError(f"part {number} ({partition.label}) failed: {error}") from error
 
 
 def as_engine(client: Any, n_jobs: int | None, worker_timeout: float = WORKER_TIMEOUT) -> Engine:
-    """The engine of a client, or processes where there is none."""
     if client is None:
         return ProcessEngine(n_jobs)
     with required("clusters", "dask"):
@@ -246,14 +244,11 @@ def as_engine(client: Any, n_jobs: int | None, worker_timeout: float = WORKER_TI
     return DaskEngine(client, worker_timeout)
 
 
-# A Dask cluster on this machine.
-
 logger = logging.getLogger(__name__)
 
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
-#: Every process of a cluster watches itself, a hundred times a second; with as many workers as processors that is time
-#: taken from the work.
+#: By default every process of a cluster monitors itself a hundred times per second, which slows down the work.
 QUIET_CONFIG = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -264,10 +259,7 @@ QUIET_CONFIG = {
 
 @contextmanager
 def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
-    """A client of so many workers with one thread each, reachable from this machine alone.
-
-    Without `processes` they are threads of this process, which start at once.
-    """
+    """A client of local workers with one thread each: processes, or threads of this process, which start at once."""
     with required("clusters", "dask"):
         distributed: Any = import_module("distributed")
     with import_module("dask.config").set(QUIET_CONFIG):
@@ -288,9 +280,9 @@ def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
             try:
                 cluster.close()
             except (TimeoutError, OSError, RuntimeError) as error:
-                # No failure: what was asked of them is done.
-                logger.warning("workers did not leave and are killed: %s", error)
-                # Those in threads have no number, and those that ended have none any more.
+                # Not an error: the work is done.
+                logger.warning("killing workers that did not stop: %s", error)
+                # Threads have no process id, and neither have processes that ended.
                 for pid in [getattr(worker, "pid", None) for worker in started]:
                     if pid is not None:
                         with suppress(ProcessLookupError):

@@ -1,4 +1,8 @@
-"""Fitting from partitions: a sample, a pass of sums, a solve; a second pass where there is an alpha to choose."""
+"""Fitting from partitions.
+
+Landmarks and length scales come from a sample of all partitions. One pass computes sums over rows, which add up exactly
+and are merged in a fixed binary tree; then one system is solved. Choosing alpha takes a second pass.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ovk.app.parallel.engines import WORKER_TIMEOUT, Engine, Pass, WorkersLost, as_engine
-from ovk.app.parallel.partitions import CHUNK, Partition, PartitionError, as_partitions
+from ovk.app.parallel.partitions import CHUNK_ROWS, Partition, PartitionError, as_partitions
 from ovk.base import Array, Mask, check_alpha, check_alphas, check_int, one_blas_thread, positive
 from ovk.batch import LandmarkRidge, OVKRidge, landmark_ridge
 from ovk.features import Given, Nystrom, OutputSums, Uniform, as_rpcholesky
@@ -25,8 +29,7 @@ from ovk.ovkernels import Expansion, as_operator_kernel
 #: Rows of the sample for each landmark.
 ROWS_PER_LANDMARK = 10
 
-#: Rows whose features are made at a time: with a thousand landmarks they stay in the caches, of which the workers of a
-#: machine share one.
+#: Rows whose features are computed at a time. With 1000 landmarks they fit into the cache, which workers share.
 BLOCK_ROWS = 512
 
 
@@ -40,45 +43,53 @@ def fit(
     alphas: Any = None,
     classes: Any = None,
     n_jobs: int | None = None,
-    chunk_size: int = CHUNK,
+    chunk_size: int = CHUNK_ROWS,
     random_state: int = 0,
     worker_timeout: float = WORKER_TIMEOUT,
 ) -> Any:
-    """Learn from parts of the data, each read where a worker is free.
+    """Fit an estimator to parts of the data that are read in parallel.
 
-    Landmarks, frequencies and length scales come from a sample of all parts, which is read first; then every part is
-    read once and gives sums; these are merged in a fixed binary tree, and one system is solved. The same parts give the
-    same bits, whoever reads them and in whichever order they are ready, also where workers die on the way.
+    Landmarks, frequencies and length scales come from a sample of all parts, which is read first. Then every part is
+    read once and reduced to sums; these are merged in a fixed binary tree, and one system is solved. The result is
+    bit-identical regardless of the workers, of their order of completion, and of workers that die.
 
-    Sums come here as soon as a part is finished, so that a worker that dies takes nothing with it but the part it was
-    working on. If the cluster has no worker for `worker_timeout` seconds, or if several workers die one after the other
-    while they work on the same part, `WorkersLost` is raised. It says how many parts are finished, and its method
-    ``resume(client)`` continues without reading these again.
+    Sums are collected as soon as a part is finished, so a dying worker loses only its current part. If the cluster has
+    no worker for `worker_timeout` seconds, or if several workers die on the same part, `WorkersLost` is raised. Its
+    method ``resume(client)`` continues without reading finished parts again.
 
     Parameters
     ----------
-    estimator : `OVKRidge` with `landmarks`, `PKAWV` or `PKAWVClassifier` without forgetting
-    parts : where the data are
-        A path, a pattern such as ``data/*.parquet``, or a collection of paths, patterns, `ovk.app.tables.FileRange`,
-        functions and futures. A function or a future gives a tuple (X, Y), (X, Y, sample_weight) or (X, y,
-        sample_weight or None, task), or an iterable of such tuples. Large files are split.
+    estimator : OVKRidge, PKAWV or PKAWVClassifier
+        `OVKRidge` requires `landmarks`; the others must not forget.
+    parts : path, or iterable of paths, FileRange, callables or futures
+        A path may be a pattern such as ``data/*.parquet``; large files are split. A function or future gives a tuple
+        (X, Y), (X, Y, sample_weight) or (X, y, sample_weight or None, task), or an iterable of such tuples.
     client : distributed.Client, optional
-        The cluster that does the work. Without one it is done here, by `n_jobs` processes (joblib).
-    targets, features : names of the columns of files, as in `ovk.evaluation.chunks`
-    alphas : numbers > 0 to choose from, for `OVKRidge`
-        All are solved from the same sums; a second pass predicts every row as if it had not been learned, in closed
-        form, and the alpha with the smallest mean squared error is taken.
-    classes : all labels there are, for `PKAWVClassifier`
-    n_jobs : processes without a client; None for this one alone, -1 for one for each processor
-    chunk_size : rows taken in at a time
+        The cluster to use; default `n_jobs` local processes (joblib).
+    targets, features : str, int or sequence
+        Columns of files, as in `ovk.evaluation.chunks`.
+    alphas : array-like, optional
+        Positive candidates for the alpha of `OVKRidge`. All are solved from the same sums; a second pass computes the
+        leave-one-out error of every row in closed form, and the alpha with the smallest mean square is chosen.
+    classes : array-like
+        All labels, for `PKAWVClassifier`.
+    n_jobs : int, optional
+        Number of local processes; None for this process, -1 for one per processor.
+    chunk_size : int
+        Rows read at a time.
     random_state : int
-        Draws the sample, and the landmarks if the estimator has no random state of its own.
-    worker_timeout : seconds for which the cluster may have no worker
-        Make it longer for a cluster whose workers take longer to start.
+        Seed of the sample, and of the landmarks if the estimator has no `random_state`.
+    worker_timeout : float
+        Seconds for which the cluster may have no worker; increase it if workers take longer to start.
 
     Returns
     -------
-    A fitted copy of the estimator. With several alphas it has `loo_errors_`, (alphas,) mean squared left-out errors.
+    estimator
+        A fitted copy. With several alphas it has `loo_errors_`, (alphas,) mean squared leave-one-out errors.
+
+    See Also
+    --------
+    ovk.OVKRidge, ovk.PKAWV, ovk.app.tables.split_files, WorkersLost
 
     Examples
     --------
@@ -104,7 +115,7 @@ def fit(
 def _resumable(
     work: PartitionedFit, client: Any = None, *, n_jobs: int | None = None, worker_timeout: float = WORKER_TIMEOUT
 ) -> Any:
-    """Run a fit; the error of one that lost its workers can continue it."""
+    """Run a fit; `WorkersLost.resume` continues it."""
     try:
         with one_blas_thread(tiles=1):
             return work.run(as_engine(client, n_jobs, worker_timeout))
@@ -114,10 +125,7 @@ def _resumable(
 
 
 class PartitionedFit:
-    """A fit with everything checked. It keeps what is finished: run again after an error, it continues.
-
-    `seed` draws the sample, unless one is given.
-    """
+    """A fit with checked arguments. Run again after an error, it continues. Without a sample, `seed` draws one."""
 
     def __init__(
         self, learner: PartitionLearner, partitions: list[Any], seed: int, sample: list[tuple[Any, ...]] | None = None
@@ -126,11 +134,10 @@ class PartitionedFit:
         each = -(-learner.sample_rows // len(partitions)) if learner.sample_rows else 1
         self._sampling = Pass(partial(sample_partition, max(each, 2), seed), operator.add, "sampling")
         self._learning = Pass(type(learner).learn, learner.merge)
-        self._leaving_out = Pass(RidgeLearner.left_out, operator.add, "testing")
+        self._leave_one_out = Pass(RidgeLearner.leave_one_out, operator.add, "testing")
         self._started = False
 
     def run(self, engine: Engine) -> Any:
-        """The fitted model."""
         learner, partitions = self.learner, self.partitions
         if not self._started:
             if self._sample is None:
@@ -142,7 +149,7 @@ class PartitionedFit:
         candidates = learner.alphas
         if candidates is None or len(candidates) == 1:
             return learner.finish(total, None if candidates is None else candidates[0])
-        errors = self._leaving_out.run(engine, partitions, shared, engine.share(total))
+        errors = self._leave_one_out.run(engine, partitions, shared, engine.share(total))
         means = errors[0] / errors[1]
         model = learner.finish(total, candidates[int(means.argmin())])
         model.loo_errors_ = means
@@ -154,10 +161,10 @@ def sample_partition(rows: int, seed: int, partition: Partition) -> list[list[tu
 
 
 def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
-    """The chunks of all partitions. They must have the same columns; better to know before hours of reading."""
+    """The chunks of all partitions. Checks early, before hours of reading, that they have the same columns."""
     sample = [(number, chunk) for number, chunks in enumerate(found) for chunk in chunks]
     if not sample:
-        raise ValueError("the parts hold no rows: there is nothing to learn from")
+        raise ValueError("parts must contain at least one row")
     shapes = [_shape(chunk) for _, chunk in sample]
     for (number, _), shape in zip(sample, shapes, strict=True):
         if shape != shapes[0]:
@@ -167,65 +174,53 @@ def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
 
 def _shape(chunk: tuple[Any, ...]) -> str:
     X, *outputs = chunk
-    found = f"inputs of shape (n, {X.shape[1]})" if np.ndim(X) == 2 else "inputs that are no table"
+    found = f"inputs of shape (n, {X.shape[1]})" if np.ndim(X) == 2 else "inputs that are not a table"
     if outputs and isinstance(outputs[0], np.ndarray):
         found += f" and outputs of shape {('n', *outputs[0].shape[1:])}".replace("'", "")
     return found
 
 
-# How each estimator is learned from partitions: what it needs of a sample, what a partition gives, and how it ends.
-
-
 class PartitionLearner(ABC):
-    """An estimator that learns from partitions. It travels to the workers once it has seen the sample.
+    """An estimator that learns from partitions. It is sent to the workers after `start`."""
 
-    Attributes
-    ----------
-    sample_rows : how many rows it wants to see first
-    alphas : alphas to choose from, each a number or one for each output; None where there is no choice
-    """
-
-    sample_rows: int
-    alphas: Array | None = None
+    sample_rows: int  # rows wanted in the sample
+    alphas: Array | None = None  # candidates, each a number or (d,); None for no choice
 
     @abstractmethod
     def start(self, sample: list[tuple[Any, ...]]) -> None:
-        """Choose everything that must be the same for all partitions, from some rows of all of them."""
+        """Choose everything that all partitions share, such as landmarks."""
 
     @abstractmethod
     def learn(self, partition: Partition) -> Any:
-        """What a partition teaches."""
+        """The totals of a partition."""
 
     @abstractmethod
     def merge(self, one: Any, two: Any) -> Any:
-        """What two partitions teach; both stay as they are."""
+        """The totals of two partitions together; both stay unchanged."""
 
     @abstractmethod
     def finish(self, total: Any, alpha: Any) -> Any:
-        """The model of all partitions, with that alpha instead of its own if there was a choice."""
+        """The fitted model; `alpha` is None if there was no choice."""
 
 
 class RidgeTotals(NamedTuple):
-    """What partitions teach a ridge: sums, (d,) which outputs were observed, rows, and rows that could not be read."""
-
     sums: OutputSums
-    observed: Mask
+    observed: Mask  # (d,)
     n_rows: int
-    n_bad: int
+    n_bad: int  # rows that could not be read
 
 
 class RidgeLearner(PartitionLearner):
-    """`OVKRidge` on landmarks."""
+    """`OVKRidge` with landmarks. `finish` sets `n_rows` and `n_bad`, the rows learned and the unreadable rows."""
 
-    #: Rows learned, and rows that could not be read, known at the end.
     n_rows: int
     n_bad: int
 
     def __init__(self, estimator: OVKRidge, seed: int, path: Array | None) -> None:
         if estimator.landmarks is None:
-            raise ValueError("OVKRidge learns from parts only with landmarks: give landmarks=m")
+            raise ValueError("fitting OVKRidge to parts requires landmarks: pass landmarks=m")
         if estimator.alpha_graph:
-            raise ValueError("alpha_graph needs all inputs at once: leave it out to learn from parts")
+            raise ValueError("alpha_graph requires all inputs at once: omit it to fit parts")
         self.model: OVKRidge = clone(estimator)
         self._seed = seed if estimator.random_state is None else estimator.random_state
         self.alphas = path
@@ -244,20 +239,18 @@ class RidgeLearner(PartitionLearner):
 
     @cached_property
     def _no_rows(self) -> LandmarkRidge:
-        # Made from the points, once on every worker, with the same bits: its triangle need not travel.
+        # Computed from the points on every worker, with identical bits, instead of sending its factor.
         return landmark_ridge(self.kernel, self.points, self.shape.d)
 
     def _ridge(self, sums: OutputSums | None = None) -> LandmarkRidge:
-        """The ridge of these sums, by default of no rows."""
         return replace(self._no_rows, sums=copy.deepcopy(self._no_rows.sums if sums is None else sums))
 
     def _rows(self, partition: Partition) -> Any:
-        """Checked chunks; the number of inputs is that of the sample."""
         for X, targets in copy.copy(self.model)._checked_chunks(partition.chunks()):
             if X.shape[1] != self.points.shape[1] or targets.d != self.shape.d:
                 raise ValueError(
-                    f"it has {X.shape[1]} inputs and {targets.d} outputs, but the first part had "
-                    f"{self.points.shape[1]} and {self.shape.d}"
+                    f"it must have {self.points.shape[1]} inputs and {self.shape.d} outputs, like the first part, got "
+                    f"{X.shape[1]} and {targets.d}"
                 )
             for start in range(0, X.shape[0], BLOCK_ROWS):
                 rows = slice(start, start + BLOCK_ROWS)
@@ -273,7 +266,7 @@ class RidgeLearner(PartitionLearner):
         return RidgeTotals(ridge.sums, observed, rows, partition.n_bad)
 
     def merge(self, one: RidgeTotals, two: RidgeTotals) -> RidgeTotals:
-        # The sum of two masks is where either holds.
+        # The sum of two masks is their union.
         return RidgeTotals(*map(operator.add, one, two))
 
     def finish(self, total: RidgeTotals, alpha: Any) -> OVKRidge:
@@ -288,8 +281,8 @@ class RidgeLearner(PartitionLearner):
         )
         return model
 
-    def left_out(self, total: RidgeTotals, partition: Partition) -> Array:
-        """(2, alphas) sums of squared left-out errors of the rows, and how many they are."""
+    def leave_one_out(self, total: RidgeTotals, partition: Partition) -> Array:
+        """(2, alphas) sums of squared leave-one-out errors and of their weights."""
         ridge, path = self._ridge(total.sums), self.alphas
         assert path is not None
         intercept = bool(self.model.fit_intercept)
@@ -298,7 +291,7 @@ class RidgeLearner(PartitionLearner):
         found = np.zeros((2, len(path)))
         for X, targets in self._rows(partition):
             if targets.task is not None:
-                raise ValueError("alphas cannot be chosen in long form: give one alpha")
+                raise ValueError("alphas cannot be chosen in long form: pass one alpha")
             w = np.ones(len(targets.Y)) if targets.weight is None else targets.weight
             for k, (alpha, (C, b)) in enumerate(zip(alphas, solved, strict=True)):
                 R = targets.Y - Expansion(self.kernel, ridge.features.points, C, b)(X)
@@ -309,13 +302,12 @@ class RidgeLearner(PartitionLearner):
 
 
 class StreamLearner(PartitionLearner):
-    """`PKAWV` and `PKAWVClassifier` on features that are fixed before the first partition."""
+    """`PKAWV` and `PKAWVClassifier`, with features fixed from the sample."""
 
     def __init__(self, estimator: Any, seed: int, classes: Any = None) -> None:
         if estimator.discount != 1 or estimator.window is not None:
             raise ValueError(
-                "a learner that forgets cannot learn from parts: which rows of one came before those of another? "
-                "leave discount and window out"
+                "a learner that forgets cannot be fitted to parts, which have no common order: omit discount and window"
             )
         self.model, self._classes = clone(estimator), classes
         if self.model.random_state is None:
@@ -339,7 +331,7 @@ class StreamLearner(PartitionLearner):
         if plan is None or isinstance(plan, Nystrom):
             chosen = Uniform(size=100) if plan is None or plan.selection is None else plan.selection
             if not isinstance(chosen, Given):
-                # In a random order the first rows that join are a uniform sample of all parts.
+                # In random order, the first rows are a uniform sample of all parts.
                 mixed = X[np.random.default_rng(self._seed).permutation(len(X))]
                 chosen = Given.chosen(
                     self.model.kernel, mixed, chosen, budget=None if plan is None else plan.budget, random_state=0
@@ -351,7 +343,7 @@ class StreamLearner(PartitionLearner):
         names = {} if self._classes is None else {"classes": self._classes}
         for chunk in partition.chunks():
             if len(chunk) > 2 and any(one is not None for one in chunk[2:]):
-                raise ValueError(f"{type(learner).__name__} takes neither weights nor tasks: give chunks (X, Y)")
+                raise ValueError(f"{type(learner).__name__} supports neither weights nor tasks: use chunks (X, Y)")
             learner.partial_fit(*chunk[:2], **names)
         return learner
 
@@ -372,13 +364,12 @@ def learner_for(estimator: Any, seed: int, *, alphas: Any = None, classes: Any =
     name = type(estimator).__name__
     if not isinstance(estimator, (PKAWV, PKAWVClassifier)):
         raise TypeError(
-            f"OVKRidge with landmarks, PKAWV and PKAWVClassifier can be learned from parts, for their sums add up, got "
-            f"{name}"
+            f"estimator must be OVKRidge with landmarks, PKAWV or PKAWVClassifier, whose sums add up, got {name}"
         )
     if alphas is not None:
-        raise ValueError(f"{name} has one alpha, and no left-out errors to choose another by: leave alphas out")
+        raise ValueError(f"{name} has no leave-one-out errors to choose an alpha: omit alphas")
     if not isinstance(estimator, PKAWVClassifier):
         return StreamLearner(estimator, seed)
     if classes is None:
-        raise ValueError("classes must name all labels there are: a part need not have seen all of them")
+        raise ValueError("classes must contain all labels, because a part may lack some")
     return StreamLearner(estimator, seed, classes)

@@ -1,4 +1,4 @@
-"""Partitions of the data: something small that travels to a worker and is read there."""
+"""Partitions of the data: small descriptions that are sent to a worker and read there."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ import numpy as np
 from ovk.app.tables import FileRange, chunks, split_files
 from ovk.base import check_int
 
-#: Rows taken in at a time.
-CHUNK = 4096
+#: Rows read at a time.
+CHUNK_ROWS = 4096
 
 
 class PartitionError(ValueError):
     """A partition of the data could not be read or learned; the message names it.
+
+    See Also
+    --------
+    fit, WorkersLost
 
     Examples
     --------
@@ -30,28 +34,22 @@ class PartitionError(ValueError):
     ...     fit(OVKRidge(landmarks=2), [broken])
     ... except PartitionError as error:
     ...     print(error)
-    part 0 (broken) cannot be used: the disk is gone
+    part 0 (broken) failed: the disk is gone
     """
 
 
 class Partition(ABC):
-    """Some rows of the data, read where they are needed.
+    """Some rows of the data, read on a worker. Reading them again must give the same rows."""
 
-    It is pickled and sent to a worker, perhaps to several of them one after the other: it says where rows are, and does
-    not hold them. Reading it again must give the same rows.
-    """
-
-    #: What to call it in a message.
-    label: str
-    #: Rows that could not be read, known when it has been read.
-    n_bad: int = 0
+    label: str  # name in messages
+    n_bad: int = 0  # rows that could not be read, known after reading
 
     @abstractmethod
     def chunks(self) -> Iterator[tuple[Any, ...]]:
         """The rows, as tuples (X, Y), (X, Y, sample_weight) or (X, y, sample_weight or None, task)."""
 
     def sample(self, rows: int, seed: int) -> list[tuple[Any, ...]]:
-        """Chunks with some of the rows, about so many, without reading much; by default the first ones."""
+        """Chunks with about `rows` of the rows, found without reading much; by default the first ones."""
         found: list[tuple[Any, ...]] = []
         for chunk in self.chunks():
             found.append(_cut(chunk, slice(0, rows)))
@@ -68,7 +66,7 @@ class FilePartition(Partition):
     range: FileRange
     targets: Any
     features: Any = None
-    chunk_size: int = CHUNK
+    chunk_size: int = CHUNK_ROWS
 
     @property
     def label(self) -> str:  # type: ignore[override]
@@ -89,7 +87,7 @@ class FilePartition(Partition):
 
 @dataclass
 class GivenPartition(Partition):
-    """A tuple of rows, or an iterable of tuples; or a function that returns one of them."""
+    """A tuple of arrays, an iterable of tuples, or a function that returns one of these."""
 
     rows: Any
     label: str = "future"
@@ -103,8 +101,8 @@ def _chunks(value: Any) -> Iterator[tuple[Any, ...]]:
         for chunk in value:
             yield from _chunks(chunk)
         return
-    for start in range(0, _count(value), CHUNK):
-        yield _cut(value, slice(start, start + CHUNK))
+    for start in range(0, _count(value), CHUNK_ROWS):
+        yield _cut(value, slice(start, start + CHUNK_ROWS))
 
 
 def _cut(chunk: tuple[Any, ...], rows: slice) -> tuple[Any, ...]:
@@ -117,12 +115,12 @@ def _count(chunk: tuple[Any, ...]) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def as_partitions(given: Any, targets: Any = None, features: Any = None, chunk_size: int = CHUNK) -> list[Any]:
-    """What a user gave as `parts`: each a `Partition` or a future of its rows."""
+def as_partitions(given: Any, targets: Any = None, features: Any = None, chunk_size: int = CHUNK_ROWS) -> list[Any]:
+    """The user's `parts` as a list of `Partition` and futures of rows."""
     size = check_int(chunk_size, "chunk_size")
     if isinstance(given, str) or not isinstance(given, Iterable):
         given = [given]
-    # No future is there where nobody has imported Dask.
+    # Without Dask imported there are no futures.
     futures: Any = getattr(sys.modules.get("distributed"), "Future", ())
     found: list[Any] = []
     for one in given:
@@ -137,8 +135,8 @@ def as_partitions(given: Any, targets: Any = None, features: Any = None, chunk_s
         else:
             raise TypeError(
                 "parts must be paths, patterns, ranges of files, functions that return (X, Y), or futures, got "
-                f"{type(one).__name__}: arrays would have to travel through the scheduler; put them behind a function"
+                f"{type(one).__name__}: return arrays from a function, so that they need not pass the scheduler"
             )
     if not found:
-        raise ValueError("parts is empty: there is nothing to learn from")
+        raise ValueError("parts must contain at least one part")
     return found

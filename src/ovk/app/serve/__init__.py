@@ -1,6 +1,6 @@
-"""Models over HTTP that predict and keep learning: ``ovk serve``, or `create_app` for your own ASGI server.
+"""Models that predict and learn over HTTP: ``ovk serve``, or `create_app` for your own ASGI server.
 
-Needs the extra ``ovk[serve]``.
+Requires the extra ``ovk[serve]``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ovk.base import PathLike
 
 __all__ = ["Limits", "LogDamaged", "Tokens", "create_app"]
 
-#: Valid model names: they appear in addresses and name folders.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+#: Model names appear in URLs and name folders.
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def create_app(
@@ -38,12 +38,27 @@ def create_app(
 
     Parameters
     ----------
-    models : model files, served under their names without the suffix; or a mapping from names to files
-    data : folder for logs and checkpoints; without it, nothing is learned
-    shadows : by model name, files of models that learn the same rows but do not answer
-    tokens : `Tokens`, or the file to read them from; without tokens, only this machine is served
-    limits : sizes and times that are allowed
-    keep_log : keep log segments that a checkpoint no longer needs
+    models : sequence of paths, or mapping from names to paths
+        Model files. Without a mapping, the name of a model is that of its file without the suffix.
+    data : path, optional
+        Folder for logs and checkpoints. Without it, the service does not learn.
+    shadows : mapping from names to sequences of paths, optional
+        Models that learn the same rows as the named model but do not answer.
+    tokens : Tokens or path, optional
+        Tokens, or the file with them. Without tokens, only this machine is served.
+    limits : Limits, optional
+        Sizes and times that are allowed.
+    keep_log : bool
+        Whether to keep log segments that a checkpoint no longer needs.
+
+    Returns
+    -------
+    starlette.applications.Starlette
+        The application, which opens its models when the server starts.
+
+    See Also
+    --------
+    Tokens, Limits, ovk.save
 
     Examples
     --------
@@ -64,14 +79,14 @@ def create_app(
     limits = limits or Limits()
     named = dict(models) if isinstance(models, Mapping) else {Path(path).stem: path for path in models}
     if not named or len(named) < len(models):
-        raise ValueError("models must be at least one file, and files of different names")
+        raise ValueError("models must contain at least one file, and their names must be distinct")
     for name in named:
-        if not NAME.fullmatch(name):
-            raise ValueError(f"a model's name stands in addresses: {name!r} must be letters, digits, '.', '_' and '-'")
+        if not MODEL_NAME.fullmatch(name):
+            raise ValueError(f"a model name may contain letters, digits, '.', '_' and '-', got {name!r}")
     shadows = shadows or {}
     for name in shadows:
         if name not in named:
-            raise ValueError(f"there is a shadow for {name!r}, but no such model: models are {', '.join(named)}")
+            raise ValueError(f"shadows must be for one of the models {', '.join(named)}, got {name!r}")
     services = {
         name: ModelService(
             name,
@@ -83,8 +98,9 @@ def create_app(
         )
         for name, path in named.items()
     }
-    known = tokens if isinstance(tokens, Tokens) or tokens is None else Tokens.read(Path(tokens))
-    return Server(services, limits, known).app()
+    if tokens is not None and not isinstance(tokens, Tokens):
+        tokens = Tokens.read(Path(tokens))
+    return Server(services, limits, tokens).app()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""Who may do what, and how much: tokens with scopes, limits, and what stands before every request.
+"""Access control: tokens with scopes, limits, and the middleware that every request passes.
 
-The middleware finds out which scopes a request has. The handler that the router chose checks whether they suffice
-(`needs`): the text of an address decides nothing about access.
+The middleware determines the scopes of a request; the handler that the router chose checks them (`needs`). Access never
+depends on the text of a URL.
 """
 
 from __future__ import annotations
@@ -35,11 +35,18 @@ SCOPES = ("predict", "learn", "admin")
 
 
 class Tokens:
-    """Bearer tokens and their scopes. Only digests are stored; all of them are compared, in constant time.
+    """Bearer tokens and their scopes.
+
+    Only digests are stored, and a token is compared with all of them in constant time.
 
     Parameters
     ----------
-    scopes : the scopes of each token
+    scopes : mapping from str to set of str
+        For each token, the scopes that it allows: "predict", "learn", or "admin" for everything.
+
+    See Also
+    --------
+    create_app, Limits
 
     Examples
     --------
@@ -66,18 +73,18 @@ class Tokens:
             scopes = set(words[0].split(","))
             if len(words) != 2 or not scopes <= set(SCOPES):
                 raise ValueError(
-                    f"line {number} of {path} must be scopes and a token, such as 'predict,learn 3f9a...'; scopes are "
-                    f"{', '.join(SCOPES)}"
+                    f"line {number} of {path} must contain scopes and a token, such as 'predict,learn 3f9a...'; "
+                    f"scopes are {', '.join(SCOPES)}"
                 )
             if len(words[1]) < 16:
-                raise ValueError(f"the token in line {number} of {path} has fewer than 16 letters: take a longer one")
+                raise ValueError(f"the token in line {number} of {path} has fewer than 16 characters: use a longer one")
             found[words[1]] = scopes
         if not found:
-            raise ValueError(f"{path} holds no token: write a line such as 'predict,learn 3f9a...', or leave it out")
+            raise ValueError(f"{path} contains no token: add a line such as 'predict,learn 3f9a...', or omit the file")
         return cls(found)
 
     def scopes(self, header: str) -> frozenset[str] | None:
-        """The scopes of the token in a header ``Authorization``; None for no token, or one that nobody knows."""
+        """The scopes of the token in an ``Authorization`` header; None without a valid token."""
         kind, _, token = header.partition(" ")
         digest = _digest(token.strip().encode("utf-8", "surrogateescape"))
         found: frozenset[str] | None = None
@@ -93,7 +100,7 @@ def _digest(token: bytes) -> bytes:
 
 @lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone."""
+    """Whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -104,7 +111,7 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_local_name(host: bytes | None) -> bool:
-    """Whether a header ``Host`` names this machine: a page elsewhere whose name leads here does not."""
+    """Whether a ``Host`` header names this machine. A foreign domain that resolves to it does not (DNS rebinding)."""
     if host is None:
         return True
     name, colon, port = host.decode("latin-1").rpartition(":")
@@ -115,31 +122,45 @@ def is_local_name(host: bytes | None) -> bool:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a service; those of its command line are options.
+    """Limits of a service. All but `label_bytes` are options of ``ovk serve``.
+
+    Parameters
+    ----------
+    body, rows : int
+        Maximum bytes and rows of a request.
+    queue : int
+        Maximum number of queued learning requests.
+    seconds : float
+        Maximum seconds of a request.
+    checkpoint_rows, checkpoint_seconds : int, float
+        Rows, and maximum seconds, between two checkpoints.
+    label_seconds, label_bytes : float, int
+        How long predictions wait for their labels, and the memory that their rows may use.
+
+    See Also
+    --------
+    create_app, Tokens
 
     Examples
     --------
     >>> from ovk.app.serve import Limits
-    >>> Limits(rows=100).rows
-    100
+    >>> limits = Limits(rows=100)
+    >>> limits.rows, limits.queue, limits.seconds
+    (100, 256, 30.0)
     """
 
-    body: int = setting("Largest request in bytes.", 8 << 20, option="--max-body", low=1024)
-    rows: int = setting("Most rows per request.", 10_000, option="--max-rows", low=1)
-    queue: int = setting("Most requests that may wait to be learned.", 256, low=1)
-    seconds: float = setting("Most seconds that a request may take.", 30.0, option="--timeout", low=0.1)
+    body: int = setting("Maximum bytes of a request.", 8 << 20, option="--max-body", low=1024)
+    rows: int = setting("Maximum rows of a request.", 10_000, option="--max-rows", low=1)
+    queue: int = setting("Maximum number of queued learning requests.", 256, low=1)
+    seconds: float = setting("Maximum seconds of a request.", 30.0, option="--timeout", low=0.1)
     checkpoint_rows: int = setting("Rows between two checkpoints.", 10_000, option="--checkpoint", low=1)
-    checkpoint_seconds: float = setting("Most seconds between two checkpoints.", 60.0, low=0.1)
-    label_seconds: float = setting("How many seconds a prediction waits for its label.", 3600.0, low=0)
-    #: How much memory rows that wait for their labels may take.
+    checkpoint_seconds: float = setting("Maximum seconds between two checkpoints.", 60.0, low=0.1)
+    label_seconds: float = setting("Seconds that a prediction waits for its label.", 3600.0, low=0)
     label_bytes: int = 64 << 20
 
 
 class RequestRefused(Exception):
-    """A request that is refused, with the status of the reply, a message, and when to retry.
-
-    The message goes to the client as it is, so it never contains a path or a stack trace.
-    """
+    """A refused request. The client sees the message, so it never contains a path or a stack trace."""
 
     def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -147,7 +168,11 @@ class RequestRefused(Exception):
 
 
 class LogDamaged(ValueError):
-    """The log is damaged where no crash can have damaged it; the message names the file and the offset.
+    """The log is damaged, and not by a crash; the message contains the file and the offset.
+
+    See Also
+    --------
+    create_app
 
     Examples
     --------
@@ -161,22 +186,20 @@ class LogDamaged(ValueError):
     ...         list(Log(Path(folder)).replay(after=0))
     ...     except LogDamaged as error:
     ...         print(str(error).split(": ")[1])
-    it does not begin like a log
+    it is not a log
     """
 
-
-# What stands before every request: who asks, security headers, one sentence for an error, and a clock.
 
 #: What each scope allows, for messages.
 ACTIONS = {"predict": "predicting", "learn": "learning", "admin": "promoting a model"}
 
-#: Control characters and separators of lines, which no address has.
+#: Control characters and line separators, which no URL contains.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
-#: The error codes of MLflow, by status; the others are those of a bad request, or of a server that failed.
+#: MLflow's error codes by status; other statuses are bad requests or internal errors.
 MLFLOW_CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}
 
-#: Headers of every reply.
+#: Headers of every response.
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -185,19 +208,19 @@ HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-#: Nothing may be loaded by what is not the page.
+#: For every response except the status page: the browser may load nothing.
 STRICT_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
 def needs(scope: str | None, handler: Handler) -> Handler:
-    """The handler, for requests that have a scope; None answers everybody."""
+    """A handler that requires a scope; None answers everybody."""
 
     @wraps(handler)
     async def checked(request: Request) -> Response:
         allowed: frozenset[str] | None = request.scope["ovk.scopes"]
         if scope is not None and allowed is None:
             given = request.scope["ovk.headers"].get(b"authorization", b"")[:7].lower() == b"bearer "
-            raise RequestRefused(401, "the token is not recognised" if given else "this needs a bearer token")
+            raise RequestRefused(401, "the token is not recognised" if given else "a bearer token is required")
         if scope is not None and scope not in (allowed or ()):
             raise RequestRefused(403, f"this token does not allow {ACTIONS[scope]}")
         return await handler(request)
@@ -206,9 +229,9 @@ def needs(scope: str | None, handler: Handler) -> Handler:
 
 
 class AuthMiddleware:
-    """Finds out the scopes of each request (``ovk.scopes``): None without a token that is known.
+    """Sets the scopes of each request (``ovk.scopes``), None without a valid token; reports it to `observe`.
 
-    Without tokens it serves this machine alone. `observe` is called with route, status and seconds of each request.
+    If no tokens are configured, only this machine is served.
     """
 
     def __init__(self, app: ASGIApp, tokens: Tokens | None, observe: Callable[[str, int, float], None]) -> None:
@@ -240,27 +263,25 @@ class AuthMiddleware:
         except Exception as error:
             logger.error("a request failed", extra={"path": scope["path"][:200]}, exc_info=error)
             if not status:
-                await _refuse(answer, scope, RequestRefused(500, "the server failed; its log says why"))
-        # A few names, whatever addresses are tried.
+                await _refuse(answer, scope, RequestRefused(500, "internal error; see the log of the server"))
+        # The handler's name, not the URL: clients can invent URLs without end.
         self.observe(getattr(scope.get("endpoint"), "__name__", "other"), status, time.perf_counter() - start)
 
     def _admit(self, scope: Scope) -> None:
-        """Refuse what nobody may ask, and note the scopes of the rest."""
         if CONTROL.search(scope["path"]):
-            raise RequestRefused(400, "the address has a control character or a line separator: leave it out")
+            raise RequestRefused(400, "the URL contains a control character or line separator: remove it")
         headers: dict[bytes, bytes] = dict(scope["headers"])
         scope["ovk.headers"] = headers
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
-            raise RequestRefused(403, "a page from elsewhere may not ask")
-        allowed: frozenset[str] | None = frozenset(SCOPES)
-        if self.tokens is None:
-            client = scope.get("client")
-            if not is_local_name(headers.get(b"host")) or (client is not None and not is_loopback(client[0])):
-                raise RequestRefused(403, "without tokens this server answers its own machine alone")
-        else:
-            allowed = self.tokens.scopes(headers.get(b"authorization", b"").decode("latin-1"))
-        scope["ovk.scopes"] = allowed
+            raise RequestRefused(403, "requests from pages of another origin are refused")
+        if self.tokens is not None:
+            scope["ovk.scopes"] = self.tokens.scopes(headers.get(b"authorization", b"").decode("latin-1"))
+            return
+        client = scope.get("client")
+        if not is_local_name(headers.get(b"host")) or (client is not None and not is_loopback(client[0])):
+            raise RequestRefused(403, "without tokens, this server accepts only requests from its own machine")
+        scope["ovk.scopes"] = frozenset(SCOPES)
 
 
 async def _refuse(send: Send, scope: Scope, error: RequestRefused) -> None:

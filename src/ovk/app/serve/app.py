@@ -1,4 +1,4 @@
-"""The addresses of a server, and what each answers."""
+"""The routes of a server and their handlers."""
 
 from __future__ import annotations
 
@@ -38,60 +38,58 @@ from ovk.app.serve.service import ModelService
 from ovk.app.serve.status import ServiceMetrics, page_and_policy, page_for, view
 from ovk.base import Array, closest_names
 
-#: The version of every model, for clients of the protocol that name one: what it has learned is told by its sequence.
+#: The version of every model, for clients that name one; its state is identified by the sequence number.
 VERSION = "1"
 
-#: Most pages that are kept up to date at once, and seconds between two of their updates.
+#: Maximum number of status pages that are updated, and seconds between two updates.
 MAX_EVENT_STREAMS, UPDATE_SECONDS = 32, 1.0
 
-#: Bodies beyond this are read in another thread, so that others need not wait for them.
+#: Larger bodies are handled in another thread, so that other requests do not wait for them.
 MAX_INLINE_BYTES = 64 << 10
 
-#: Targets beyond this are refused: sums of squares of larger numbers are beyond the range of doubles.
+#: Larger targets are refused: sums of their squares exceed the range of doubles.
 MAX_TARGET = 1e140
 
-#: The header that says where the JSON of a request ends and the bytes of its tensors begin.
-BINARY = b"inference-header-content-length"
+#: The header with the length of the JSON, which the bytes of tensors follow.
+JSON_LENGTH = b"inference-header-content-length"
 
-#: Parameters by which clients of Triton ask for a place in its queue: they are taken, and change no prediction.
-QUEUEING = ("priority", "timeout")
+#: Scheduling parameters of Triton's clients, accepted and ignored.
+SCHEDULING_PARAMETERS = ("priority", "timeout")
 
-#: Parameters that are true or false.
-FLAGS = ("await_label", "binary_data_output")
+BOOLEAN_PARAMETERS = ("await_label", "binary_data_output")
 
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 class RequestSchema(NamedTuple):
-    """The keys of a request, and the parameters in the object under one of them."""
+    """The allowed keys of a request, and the parameters in the object under one of them, `key`."""
 
     keys: Sequence[str]
     parameters: Sequence[str] = ()
     key: str = "parameters"
 
     def check(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The parameters of a request; keys and parameters that nobody would read are refused."""
+        """The parameters of a request. Refuses unknown keys and parameters."""
         for name in body:
             if name not in self.keys and name in self.parameters:
                 raise RequestRefused(400, f'{name!r} belongs inside {self.key!r}: "{self.key}": {{"{name}": ...}}')
             if name not in self.keys:
                 known = _known(name, self.keys)
-                raise RequestRefused(400, f"unknown key {name[:60]!r}: a request holds {known}")
+                raise RequestRefused(400, f"unknown key {name[:60]!r}: allowed keys are {known}")
         return self.check_parameters(body)
 
     def check_parameters(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The parameters of a request; those that nobody would read are refused."""
         found = body.get(self.key) or {}
         if not isinstance(found, dict):
             raise RequestRefused(400, f"{self.key} must be an object")
         for name, value in found.items():
-            if name not in self.parameters and not (self.key == "parameters" and name in QUEUEING):
+            if name not in self.parameters and not (self.key == "parameters" and name in SCHEDULING_PARAMETERS):
                 elsewhere = ": only /v2/models/NAME/infer takes it" if name in INFER.parameters else ""
                 known = _known(name, self.parameters)
                 raise RequestRefused(
-                    400, f"unknown parameter {name[:60]!r} in {self.key}{elsewhere}; known here: {known}"
+                    400, f"unknown parameter {name[:60]!r} in {self.key}{elsewhere}; allowed here: {known}"
                 )
-            if name in FLAGS and type(value) is not bool:
+            if name in BOOLEAN_PARAMETERS and type(value) is not bool:
                 raise RequestRefused(400, f"{name} must be true or false, got {json.dumps(value)[:40]}")
         return found
 
@@ -109,7 +107,7 @@ INVOCATIONS = RequestSchema((*MLFLOW_FORMS, "params"), ("level",), "params")
 
 
 class ParsedRequest(NamedTuple):
-    """A request whose body follows its schema: the model, the JSON, binary data, the parameters, the token's scopes."""
+    """A request whose body follows its schema."""
 
     service: ModelService
     body: dict[str, Any]
@@ -126,11 +124,11 @@ class ParsedRequest(NamedTuple):
         try:
             found.encode()
         except UnicodeEncodeError:
-            raise RequestRefused(400, "id must be a string that UTF-8 can encode") from None
+            raise RequestRefused(400, "id must be valid Unicode") from None
         return found
 
     def inputs(self) -> tuple[RequestRows, memoryview]:
-        """The rows, as `rows` or as the tensors of `inputs`, and what is left of the binary data."""
+        """The rows, from `rows` or the tensors of `inputs`, and the rest of the binary data."""
         if "rows" in self.body:
             rows, rest = read_rows(self.body["rows"], "rows"), self.binary
         else:
@@ -141,22 +139,22 @@ class ParsedRequest(NamedTuple):
     def check_count(self, rows: RequestRows) -> None:
         most = self.service.limits.rows
         if not len(rows):
-            raise RequestRefused(400, "the request holds no rows")
+            raise RequestRefused(400, "the request contains no rows")
         if len(rows) > most:
             raise RequestRefused(
                 413,
-                f"the request holds {len(rows):,} rows; at most {most:,} are allowed (--max-rows): send several "
+                f"the request contains {len(rows):,} rows; at most {most:,} are allowed (--max-rows): send several "
                 "requests",
             )
 
 
 def _check_end(binary: memoryview) -> None:
     if len(binary):
-        raise RequestRefused(400, f"{len(binary)} bytes stand behind the last tensor")
+        raise RequestRefused(400, f"{len(binary)} unexpected bytes after the last tensor")
 
 
 class Server:
-    """What the addresses have in common: the models, the limits, and whether the end has begun."""
+    """The handlers of all routes, and the models behind them."""
 
     def __init__(self, services: Mapping[str, ModelService], limits: Limits, tokens: Tokens | None) -> None:
         self.services, self.limits, self.tokens = dict(services), limits, tokens
@@ -178,7 +176,7 @@ class Server:
         self.opened = True
 
     def close(self) -> None:
-        """Accept no request to learn any more and let pages go; learn what waits, write checkpoints, end."""
+        """Refuse learning requests, end event streams, learn queued requests and write checkpoints."""
         self.stopping.set()
         for service in self.services.values():
             service.queue.stop()
@@ -188,7 +186,6 @@ class Server:
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Open when the server starts, unless that was done, and close when it ends."""
         if not self.opened:
             self.open()
         try:
@@ -198,8 +195,7 @@ class Server:
 
     def app(self) -> Starlette:
         one, version = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
-        # Method, address, handler, scope and schema of the body. No scope: for those that tell nothing but that the
-        # server is there, and for the page, which is the same for everybody.
+        # Method, path, handler, scope and body schema. Health checks and the empty status page need no scope.
         table: list[tuple[str, str, Callable[..., Any], str | None, RequestSchema | None]] = [
             ("POST", f"{one}/infer", self.infer, "predict", INFER),
             ("POST", f"{one}/learn", self.learn, "learn", LEARN),
@@ -224,7 +220,7 @@ class Server:
             for method, path, handler, scope, schema in table
         ]
         auth = Middleware(AuthMiddleware, tokens=self.tokens, observe=self.metrics.observe)
-        handlers: Any = {HTTPException: no_such_address, ClientDisconnect: gone}
+        handlers: Any = {HTTPException: http_error, ClientDisconnect: client_disconnected}
         app = Starlette(routes=routes, middleware=[auth], lifespan=self.lifespan, exception_handlers=handlers)
         app.state.server = self
         return app
@@ -232,13 +228,13 @@ class Server:
     def _parsing(
         self, schema: RequestSchema, handler: Callable[[ParsedRequest], Response | Entry]
     ) -> Callable[[Request], Any]:
-        """A handler of requests with a body; an entry that it returns is stored in the log before the reply."""
+        """Parse the body for a handler. An entry that the handler returns is in the log before the client is told."""
 
         @wraps(handler)
         async def parsing(request: Request) -> Response:
             service = self._service(request)
             content = await self._body(request)
-            length: bytes | None = request.scope["ovk.headers"].get(BINARY)
+            length: bytes | None = request.scope["ovk.headers"].get(JSON_LENGTH)
 
             def work() -> Response | Entry:
                 body, binary = split_body(content, None if length is None else length.decode("latin-1"))
@@ -254,46 +250,45 @@ class Server:
                 return found
             receipt = await service.queue.submit(found)
             if found.promote is not None:
-                return json_reply({"sequence": receipt.sequence, "active": found.promote}, 202)
+                return json_response({"sequence": receipt.sequence, "active": found.promote}, 202)
             reply: dict[str, Any] = {"id": found.id, "sequence": receipt.sequence, "rows": receipt.rows}
             if found.partial and found.targets is not None:
                 reply["outputs"] = found.targets.names
-            return json_reply(reply, 202)
+            return json_response(reply, 202)
 
         return parsing
 
     # Health and metadata ----------------------------------------------------------------------------------------------
 
     async def live(self, request: Request) -> Response:
-        return json_reply({"live": True})
+        return json_response({"live": True})
 
     async def ready(self, request: Request) -> Response:
         ready = self.opened and not self.stopping.is_set()
-        return json_reply({"ready": ready}, 200 if ready else 503)
+        return json_response({"ready": ready}, 200 if ready else 503)
 
     async def model_ready(self, request: Request) -> Response:
         service = self._service(request)
         ready = not self.stopping.is_set() and not service.halted
-        return json_reply({"name": service.name, "ready": ready}, 200 if ready else 503)
+        return json_response({"name": service.name, "ready": ready}, 200 if ready else 503)
 
     async def server_metadata(self, request: Request) -> Response:
         found = {"name": "ovk", "version": __version__, "extensions": ["binary_tensor_data", "learn"]}
-        return json_reply({**found, "models": list(self.services)})
+        return json_response({**found, "models": list(self.services)})
 
     async def version(self, request: Request) -> Response:
         return PlainTextResponse(__version__)
 
     async def model_metadata(self, request: Request) -> Response:
-        """The tensors that a model takes and gives."""
         service = self._service(request)
         active = service.state.active
-        return json_reply(
+        return json_response(
             {
                 "name": service.name,
                 "versions": [VERSION],
                 "platform": "ovk",
-                "inputs": [spec.described() for spec in active.inputs()],
-                "outputs": [spec.described() for spec in active.gives().values()],
+                "inputs": [spec.metadata() for spec in active.input_specs()],
+                "outputs": [spec.metadata() for spec in active.output_specs().values()],
                 "parameters": {"targets": active.outputs, "active": active.name, "learns": not service.predicts_only},
             }
         )
@@ -301,13 +296,12 @@ class Server:
     # Predicting and learning ------------------------------------------------------------------------------------------
 
     def infer(self, request: ParsedRequest) -> Response:
-        """Predictions, in tensors."""
         service, parameters = request.service, request.parameters
         rows, rest = request.inputs()
         _check_end(rest)
         state = service.state
         active = state.active
-        given = active.gives()
+        given = active.output_specs()
         as_bytes = _wanted_outputs(request.body, parameters, given)
         level = active.checked_level(parameters.get("level", 0.9))
         found = active.predict(rows, frozenset(as_bytes), level)
@@ -315,11 +309,10 @@ class Server:
         identifier = request.identifier()
         if parameters.get("await_label") is True:
             if "learn" not in request.scopes:
-                # What waits is learned with the label, whoever sends that.
+                # Whoever sends the label, these rows are learned.
                 raise RequestRefused(
                     403,
-                    "rows that wait for labels become rows to learn, and this token does not allow learning: leave out "
-                    "await_label",
+                    "rows that wait for labels are learned, and this token does not allow learning: omit await_label",
                 )
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
@@ -332,41 +325,41 @@ class Server:
             about["note"] = note
         reply |= {"parameters": about, "outputs": tensors}
         if not buffers:
-            return json_reply(reply)
+            return json_response(reply)
         head = json.dumps(reply, allow_nan=False).encode()
         headers = {"Inference-Header-Content-Length": str(len(head))}
         return Response(b"".join([head, *buffers]), media_type="application/octet-stream", headers=headers)
 
     def invocations(self, request: ParsedRequest) -> Response:
-        """Predictions as MLflow's servers give them, of the first model."""
+        """Predictions of the first model, in the format of MLflow's scoring servers."""
         _check_end(request.binary)
         service, rows = request.service, read_frame(request.body)
         request.check_count(rows)
         level = request.parameters.get("level")
         predictions, note = service.state.active.records(rows, level, learning=not service.predicts_only)
-        return json_reply({"predictions": predictions, **({"note": note} if note else {})})
+        return json_response({"predictions": predictions, **({"note": note} if note else {})})
 
     def learn(self, request: ParsedRequest) -> Entry:
-        """Rows and their targets: safe when the reply goes out, learned soon after."""
         request.service.check_learns()
         return _read_entry(request)
 
     def promote(self, request: ParsedRequest) -> Entry:
-        """Let another model answer from now on."""
+        """Make another model the active one."""
         state = request.service.state
         others = [model.name for model in state.models if model is not state.active]
         name = request.body.get("name", others[0] if len(others) == 1 else None)
         if name not in [model.name for model in state.models]:
-            raise RequestRefused(400, f"name must be one of {', '.join(others) or 'no shadow: there is none'}")
+            what = f"name must be one of {', '.join(others)}" if others else "there is no shadow to promote"
+            raise RequestRefused(400, what)
         return Entry(request.identifier(), promote=name)
 
     # Watching ---------------------------------------------------------------------------------------------------------
 
     async def events(self, request: Request) -> Response:
-        """Server-sent events: what the page shows, whenever it changed."""
+        """Server-sent events with the contents of the status page."""
         service = self._service(request)
         if self._streams >= MAX_EVENT_STREAMS:
-            raise RequestRefused(429, f"{MAX_EVENT_STREAMS} pages are kept up to date already", retry_after=10)
+            raise RequestRefused(429, f"{MAX_EVENT_STREAMS} status pages are connected already", retry_after=10)
         return StreamingResponse(self._updates(service), media_type="text/event-stream")
 
     async def _updates(self, service: ModelService) -> AsyncIterator[bytes]:
@@ -394,28 +387,25 @@ class Server:
         html = page_for(self.services if self.tokens is None else None)
         return Response(html, media_type="text/html; charset=utf-8", headers=headers)
 
-    # What requests have in common -------------------------------------------------------------------------------------
-
     def _service(self, request: Request) -> ModelService:
-        """The model that the address names, the first one where it names none."""
+        """The model in the path, by default the first one."""
         name = request.path_params.get("model", next(iter(self.services)))
         if name not in self.services:
             known = f": models are {', '.join(self.services)}" if "predict" in request.scope["ovk.scopes"] else ""
             raise RequestRefused(404, f"there is no model {name[:100]!r}{known}")
         if request.path_params.get("version", VERSION) != VERSION:
-            raise RequestRefused(404, f"there is no such version of this model: its versions are {VERSION}")
+            raise RequestRefused(404, f"unknown version; the only version of this model is {VERSION}")
         return self.services[name]
 
     async def _body(self, request: Request) -> bytes:
-        """The body, if its type and size are allowed and it comes in time."""
         headers: dict[bytes, bytes] = request.scope["ovk.headers"]
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
-        # Clients of the protocol leave it out; pages elsewhere, which could do so as well, are told by their origin.
-        allowed = ("application/json", "application/octet-stream") if BINARY in headers else ("application/json",)
+        # Clients of the protocol omit it. Foreign pages could omit it too, but the Origin header gives them away.
+        allowed = ("application/json", "application/octet-stream") if JSON_LENGTH in headers else ("application/json",)
         if kind and kind not in allowed:
             raise RequestRefused(415, f"Content-Type must be {' or '.join(allowed)}, got {kind[:60]}")
         if headers.get(b"content-encoding", b"identity") != b"identity":
-            raise RequestRefused(415, "compressed bodies are not taken")
+            raise RequestRefused(415, "compressed bodies are not supported")
         too_large = RequestRefused(
             413, f"the body is larger than {self.limits.body:,} bytes (--max-body): send several requests"
         )
@@ -431,14 +421,14 @@ class Server:
                         raise too_large
                     chunks.append(chunk)
         except TimeoutError:
-            raise RequestRefused(408, f"the body did not come within {self.limits.seconds:g} s") from None
+            raise RequestRefused(408, f"the body did not arrive within {self.limits.seconds:g} s") from None
         return b"".join(chunks)
 
 
 def _wanted_outputs(
     body: dict[str, Any], parameters: dict[str, Any], given: Mapping[str, TensorSpec]
 ) -> dict[str, bool]:
-    """Names of the outputs that were asked for, the first one by default, and whether they are wanted as bytes."""
+    """The requested outputs, by default the first one, and whether each is to be sent as bytes."""
     everything = parameters.get("binary_data_output") is True
     asked = body.get("outputs")
     if not asked:
@@ -456,15 +446,12 @@ def _wanted_outputs(
 
 
 def _read_entry(request: ParsedRequest) -> Entry:
-    """The entry of a request to learn: rows with targets, or labels of rows that were predicted before.
-
-    Labels that leave out some of the outputs are partial, and the others may come later.
-    """
+    """The log entry of a learning request: rows with targets, or all or some labels of predicted rows."""
     body, label_of, rest = request.body, request.body.get("infer_id"), request.binary
     if label_of is not None and not isinstance(label_of, str):
         raise RequestRefused(400, "infer_id must be a string")
     if label_of is not None and ("rows" in body or "inputs" in body):
-        raise RequestRefused(400, "infer_id stands for rows that were sent before: leave out rows and inputs")
+        raise RequestRefused(400, "infer_id refers to rows that were sent before: omit rows and inputs")
     rows = None
     if label_of is None:
         rows, rest = request.inputs()
@@ -500,27 +487,27 @@ def _read_targets(given: Any, binary: memoryview) -> RequestRows:
 
 
 def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:
-    """Refuse targets (n, d) whose squared errors are no numbers: nobody could tell how well they are predicted."""
+    """Refuse targets (n, d) whose squared errors overflow, which would make every score infinite."""
     too_large = np.abs(Y) > MAX_TARGET  # nan is not
     if too_large.any():
         i, q = np.argwhere(too_large)[0].tolist()
         raise RequestRefused(
             400,
-            f"target {outputs[q]!r} of row {i + 1} is {Y[i, q]:g}, beyond {MAX_TARGET:g}, so its squared error is no "
-            "number: send null if it is not known",
+            f"target {outputs[q]!r} of row {i + 1} must be at most {MAX_TARGET:g} in magnitude, got {Y[i, q]:g}: send "
+            "null if it is unknown",
         )
 
 
-def json_reply(content: Any, status: int = 200) -> Response:
-    """A reply in JSON. It ends its line, for those who read it in a terminal."""
+def json_response(content: Any, status: int = 200) -> Response:
+    """A JSON response with a final newline, for terminals."""
     return Response(_ENCODER.encode(content).encode() + b"\n", status, media_type="application/json")
 
 
-async def no_such_address(request: Request, error: Exception) -> Response:
+async def http_error(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
-    message = {404: "there is no such address", 405: "this address does not take that method"}.get(status, "refused")
-    return json_reply({"error": message}, status)
+    message = {404: "no such URL", 405: "method not allowed for this URL"}.get(status, "refused")
+    return json_response({"error": message}, status)
 
 
-async def gone(request: Request, error: Exception) -> Response:
-    return json_reply({"error": "the connection was closed"}, 400)
+async def client_disconnected(request: Request, error: Exception) -> Response:
+    return json_response({"error": "the connection was closed"}, 400)

@@ -1,4 +1,4 @@
-"""The state of a model in service after a number of records of its log."""
+"""The state of a served model after a given number of log records."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from ovk.app.serve.ledger import History
 from ovk.app.serve.log import Entry, Log
 from ovk.app.serve.protocol import RequestRows
 from ovk.app.serve.served_model import Outcome, RollingScores, ServedModel, as_served
-from ovk.base import Registered, State, one_blas_thread
+from ovk.base import PathLike, Registered, State, one_blas_thread
+from ovk.persistence import load
 
-#: What a learner may refuse rows with. It does so every time, so a replay of the log comes to the same state; anything
-#: else, such as a lack of memory, stops the learning.
+#: Errors with which a learner refuses rows. They are deterministic, so replaying the log gives the same state. Any
+#: other error, such as a lack of memory, stops learning.
 REFUSALS = (ValueError, TypeError, ArithmeticError, RequestRefused)
 
 
 @dataclass
 class Checkpoint(State, Registered):
-    """A model in service with its shadows: which one answers, their scores, and how much of the log they have learned.
+    """A served model and its shadows, their scores, and how much of the log they have learned.
 
-    It never changes: `after` returns the next one. So predictions read it while the next rows are learned, and the same
-    log leads to the same bytes, whenever the process was killed in between.
+    Immutable: `after` returns the next state, so predictions can read this one meanwhile. The same log gives the same
+    bytes, however often the process was killed.
     """
 
-    #: The model and its shadows, and the number of the one that answers.
+    #: The model and its shadows.
     models: list[ServedModel]
     active_index: int
     scores: RollingScores
-    #: Number of the last record of the log that was learned, and rows learned in service.
+    #: Number of the last log record that was learned, and rows learned in service.
     sequence: int = 0
     rows: int = 0
     history: History = field(default_factory=History)
-    #: Digest of the files with which the service began.
+    #: Digest of the model files that the service started from.
     origin: str = ""
 
     _state_classes = {"models": ServedModel, "scores": RollingScores, "history": History}
 
     @classmethod
     def start(cls, models: dict[str, Any], origin: str = "") -> Checkpoint:
-        """Models that were loaded, by name, before the first request; the first one answers."""
+        """The state before the first request; the first model is active."""
         served = [as_served(model, name) for name, model in models.items()]
         first = served[0]
         for other in served[1:]:
@@ -53,11 +54,11 @@ class Checkpoint(State, Registered):
 
     @property
     def model(self) -> Any:
-        """The session or estimator that answers."""
+        """The active session or estimator."""
         return self.active.model
 
     def after(self, number: int, entry: Entry) -> Checkpoint:
-        """The state after one more record of the log."""
+        """The state after one more log record."""
         history, complete = self.history.after(number, entry, self.active.outputs)
         new = replace(self, sequence=number, history=history)
         names = [model.name for model in self.models]
@@ -68,16 +69,14 @@ class Checkpoint(State, Registered):
         return new
 
     def _learn(self, rows: RequestRows, targets: RequestRows) -> None:
-        """Put models in place that have learned the rows, and the scores with them. For a new state only."""
         outcomes: list[Outcome | None] = []
         models: list[ServedModel] = []
         for model in self.models:
-            outcome = None
             try:
-                model, outcome = model.learned(rows, targets)
+                new, outcome = model.learned(rows, targets)
             except REFUSALS:
-                model = replace(model, failures=model.failures + 1)
-            models.append(model)
+                new, outcome = replace(model, failures=model.failures + 1), None
+            models.append(new)
             outcomes.append(outcome)
         self.models = models
         if outcomes[self.active_index] is not None:
@@ -86,23 +85,28 @@ class Checkpoint(State, Registered):
 
 
 def learn_log(state: Checkpoint, log: Log) -> Checkpoint:
-    """The state after the records of a log that it has not learned: that of a service, byte for byte."""
+    """The state after the remaining log records, byte-identical to that of the service."""
     with one_blas_thread(tiles=1):
         for number, content in log.replay(after=state.sequence):
             state = state.after(number, Entry.decode(content))
     return state
 
 
+def load_model(path: PathLike) -> Any:
+    """The session or estimator in a file; of a checkpoint, the active one."""
+    loaded = load(path)
+    return loaded.model if isinstance(loaded, Checkpoint) else loaded
+
+
 def _check_alike(first: ServedModel, other: ServedModel) -> None:
-    """A shadow must be able to learn from the same rows."""
     if first.outputs != other.outputs or first.task != other.task:
         raise ValueError(
             f"{other.name} predicts {', '.join(other.outputs)}, but {first.name} {', '.join(first.outputs)}: a shadow "
             "must have the same outputs"
         )
-    needed, known = ({name for spec in one.inputs() for name in spec.columns} for one in (other, first))
+    needed, known = ({name for spec in one.input_specs() for name in spec.columns} for one in (other, first))
     if not needed <= known:
         raise ValueError(
             f"{other.name} needs the inputs {', '.join(sorted(needed - known))}, which {first.name} does not have: a "
-            "shadow must do with the same rows"
+            "shadow must use the same inputs"
         )

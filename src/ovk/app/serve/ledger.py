@@ -1,11 +1,11 @@
-"""What became of each request id: queued, answered, waiting for labels, labelled.
+"""The state of each request id: queued, answered, waiting for labels, labelled.
 
-A request to learn is *queued* until the log is synced, and *answered* from then on: when it is repeated it gets the
-same receipt, and other contents under its id are refused. A prediction *waits* for labels under the id of its request.
-Each label is a request of its own. When all outputs are labelled, or the time has passed, the rows are learned, once.
+A learning request is *queued* until the log is synced and *answered* afterwards: a repetition gets the same receipt,
+and other contents under its id are refused. A prediction *waits* for labels under the id of its request. Each label is
+a separate request. When all outputs are labelled, or the time has passed, the rows are learned, once.
 
-`Ledger` holds the present state of every id, in memory. `History` is what the log says about them up to one of its
-records: it is part of the checkpoint, and the ledger of the next start begins with it.
+`Ledger` holds the current state of every id in memory. `History` holds their state after a given log record; it is part
+of the checkpoint, and the next start builds its ledger from it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import RequestRows
 from ovk.base import State
 
-#: Answered requests that are remembered, the last ones: a repeated one is not learned again.
+#: Answered requests that are remembered, so that a repeated one is not learned again.
 MAX_ANSWERED = 10_000
 
-#: Requests of a block of the history. Only the last block is copied when one is added.
+#: Requests in a block of the history. Adding a request copies only the last block.
 BLOCK_SIZE = 200
 
 
 class Receipt(NamedTuple):
-    """The reply to a request to learn: the number of its record, and of its rows."""
+    """The reply to a learning request: the number of its record, and how many rows it has."""
 
     sequence: int
     rows: int
@@ -40,27 +40,20 @@ class Receipt(NamedTuple):
 
 @dataclass
 class History(State):
-    """Answered requests and partial labels after some records of the log. It never changes: `after` gives the next.
+    """Answered requests and partial labels after a log record. Immutable: `after` returns the next history."""
 
-    A learner cannot complete a row that it has learned, so rows with some of their labels are kept here.
-
-    Attributes
-    ----------
-    answered : ids, numbers of records, numbers of rows, digests, and ids of the predictions that were labelled, ""
-        for other requests; five lists for each block, of which the last one is not full
-    partial : by id of the prediction its rows and their labels so far, as `Entry` encodes them
-    """
-
+    #: Blocks of five lists: ids, record numbers, numbers of rows, digests, labelled predictions (or "").
     answered: list[tuple[list[Any], ...]] = field(default_factory=list)
+    #: By prediction id, its rows and their labels so far (`Entry.encode`): a learner cannot complete a learned row.
     partial: dict[str, bytes] = field(default_factory=dict)
 
     def requests(self) -> Iterator[tuple[str, int, int, str, str]]:
-        """Id, number of the record and of its rows, digest, and the prediction that was labelled; the oldest first."""
+        """Id, record number, number of rows, digest and labelled prediction of each request, oldest first."""
         for block in self.answered:
             yield from zip(*block, strict=True)
 
     def after(self, number: int, entry: Entry, outputs: Sequence[str]) -> tuple[History, Entry | None]:
-        """The history after one more record, and the rows that are now to be learned, if any."""
+        """The history after one more record, and the rows to learn now, if any."""
         answered, partial = self.answered, self.partial
         if entry.id is not None:
             answered = self._appended(entry.id, number, len(entry), entry.digest, entry.label_of or "")
@@ -92,7 +85,7 @@ def _labels(entry: Entry) -> dict[str, Any]:
 
 
 def _with_labels(entry: Entry, labels: dict[str, Any], outputs: Sequence[str]) -> Entry:
-    """The rows of an entry with the labels of these outputs, missing where there are none."""
+    """The rows of an entry with the labels of these outputs, nan where there are none."""
     columns = [labels.get(name, np.full(len(entry), np.nan)) for name in outputs]
     return Entry(None, entry.rows, RequestRows.named(outputs, columns), label_of=entry.label_of, partial=True)
 
@@ -101,35 +94,34 @@ def _with_labels(entry: Entry, labels: dict[str, Any], outputs: Sequence[str]) -
 class _Request:
     digest: str
     label_of: str
-    #: A future while the request is on its way into the log.
+    #: A future until the request is in the log.
     reply: Receipt | asyncio.Future[Receipt]
 
     @property
     def where(self) -> str:
-        return f"record {self.reply.sequence}" if isinstance(self.reply, Receipt) else "on its way into the log"
+        return f"record {self.reply.sequence}" if isinstance(self.reply, Receipt) else "not yet in the log"
 
 
 @dataclass
 class _Prediction:
     rows: RequestRows
     until: float
-    #: By output, whether its label is in the log, or else on its way there.
+    #: By labelled output, whether the label is in the log already.
     labels: dict[str, bool] = field(default_factory=dict)
 
 
 class Ledger:
-    """The present state of every request id. It has no lock: the queue that owns it holds one.
+    """The current state of every request id. Not thread-safe: the queue that owns it holds a lock.
 
-    Rows wait in memory, for a limited time and within a limited number of bytes: the oldest go first. Rows that are
-    partly labelled in the history wait again. `expired` is called with the id of each prediction that is dropped while
-    only some of its labels have arrived.
+    Rows wait in memory for a limited time and up to a total size; the oldest are dropped first. `expired` is called
+    with the id of each dropped prediction that has some of its labels.
     """
 
     def __init__(
         self, limits: Limits, outputs: Sequence[str], history: History, expired: Callable[[str], None]
     ) -> None:
         self._limits, self._outputs, self._expired = limits, list(outputs), expired
-        #: In the order of the log, then those on their way there.
+        #: In the order of the log, then those not yet in it.
         self._requests: OrderedDict[str, _Request] = OrderedDict()
         #: By id of a prediction, the requests with its labels.
         self._labelled: dict[str, list[_Request]] = {}
@@ -144,13 +136,13 @@ class Ledger:
             self._keep(prediction, entry.rows, _labels(entry))
 
     def __len__(self) -> int:
-        """Predictions that wait for labels."""
+        """Number of predictions that wait for labels."""
         return len(self._waiting)
 
-    # Requests to learn ------------------------------------------------------------------------------------------------
+    # Learning requests ------------------------------------------------------------------------------------------------
 
     def find(self, entry: Entry) -> Receipt | asyncio.Future[Receipt] | None:
-        """The reply to the same request, or its future; another request with the same id is refused."""
+        """The reply to the same request, or its future. Refuses another request with the same id."""
         known = None if entry.id is None else self._requests.get(entry.id)
         if known is None:
             return None
@@ -159,18 +151,18 @@ class Ledger:
         if entry.label_of is not None and entry.id == entry.label_id:
             raise RequestRefused(
                 409,
-                f"other labels came before for infer_id {entry.label_of!r} ({known.where}), and a row is learned once, "
-                "so these were not learned: give every prediction an id of its own; where an output is not known yet, "
-                "leave it out instead of sending null",
+                f"infer_id {entry.label_of!r} was labelled with other values before ({known.where}), and a row is "
+                "learned only once: use a unique id for each prediction; omit outputs that are not known yet instead "
+                "of sending null",
             )
         raise RequestRefused(
             409,
-            f"the id {entry.id!r} was used before for other contents ({known.where}), so this request was not learned: "
-            "give it an id of its own, or repeat the first one unchanged",
+            f"id {entry.id!r} was used before for other contents ({known.where}): use a unique id, or repeat the first "
+            "request unchanged",
         )
 
     def queued(self, entry: Entry, reply: asyncio.Future[Receipt]) -> None:
-        """The request goes to the log; labels of outputs that have one, or of rows that do not wait, are refused."""
+        """Note that a request goes to the log. Refuses a second label of an output and labels of unknown rows."""
         if entry.label_of is not None:
             outputs = self._outputs_of(entry)
             if self.rows_of(entry.label_of) is None:
@@ -179,15 +171,15 @@ class Ledger:
             if twice := labels.keys() & outputs:
                 raise RequestRefused(
                     409,
-                    f"the label of {', '.join(sorted(twice))} came before for infer_id {entry.label_of!r}, and was not "
-                    "changed: a row is learned once; send only outputs that have no label yet",
+                    f"infer_id {entry.label_of!r} has a label of {', '.join(sorted(twice))} already, which was not "
+                    "changed: send only outputs without a label",
                 )
             labels |= dict.fromkeys(outputs, False)
         if entry.id is not None:
             self._add(entry.id, _Request(entry.digest, entry.label_of or "", reply))
 
     def stored(self, entry: Entry, receipt: Receipt) -> None:
-        """The request is in the log; a prediction with labels of all outputs no longer waits."""
+        """Note that a request is in the log. A prediction with labels of all outputs no longer waits."""
         if entry.id is not None:
             self._requests[entry.id].reply = receipt
             self._answered += 1
@@ -201,7 +193,7 @@ class Ledger:
                 self._drop(entry.label_of)
 
     def failed(self, entry: Entry) -> None:
-        """The request could not be stored: it may come again."""
+        """Forget a request that could not be stored, so that it can be repeated."""
         if entry.id is not None:
             self._remove(entry.id)
         prediction = self._waiting.get(entry.label_of or "")
@@ -228,23 +220,22 @@ class Ledger:
     # Predictions that wait for labels ---------------------------------------------------------------------------------
 
     def wait(self, identifier: str, rows: RequestRows) -> None:
-        """Keep rows until their labels come. An id under which other rows wait, or were labelled, is refused."""
+        """Keep rows until their labels arrive. Refuses the id of other rows that wait or were labelled."""
         self.expire()
         known = self._waiting.get(identifier)
         if known is None:
             if identifier in self._labelled:
-                raise id_taken(identifier, f"rows were labelled ({self._labelled[identifier][-1].where})")
+                raise id_taken(identifier, f"its rows were labelled ({self._labelled[identifier][-1].where})")
             self._keep(identifier, rows)
         elif known.rows.encode() != rows.encode():
-            raise id_taken(identifier, "other rows wait")
+            raise id_taken(identifier, "other rows wait for labels under it")
 
     def rows_of(self, identifier: str) -> RequestRows | None:
-        """The rows that wait for labels under that id."""
         found = self._waiting.get(identifier)
         return found.rows if found is not None and found.until > time.monotonic() else None
 
     def expire(self) -> None:
-        """Forget rows whose time has passed, or that there is no room for."""
+        """Drop rows whose time has passed or that exceed the memory limit."""
         now = time.monotonic()
         while self._waiting:
             oldest, prediction = next(iter(self._waiting.items()))
@@ -267,11 +258,10 @@ class Ledger:
 def no_rows_wait(identifier: str) -> RequestRefused:
     return RequestRefused(
         404,
-        f"no rows wait for labels under the infer_id {identifier[:60]!r}: it is unknown, its labels came before, its "
-        "time has passed (--label-seconds), or the server was restarted since; send rows and targets together instead",
+        f"no rows wait for labels under infer_id {identifier[:60]!r}: it is unknown, labelled already, expired "
+        "(--label-seconds), or lost in a restart; send rows and targets together instead",
     )
 
 
 def id_taken(identifier: str, why: str) -> RequestRefused:
-    cure = "give every prediction an id of its own"
-    return RequestRefused(409, f"{why} under the id {identifier[:60]!r}, so these do not wait for labels: {cure}")
+    return RequestRefused(409, f"id {identifier[:60]!r} is taken: {why}; use a unique id for each prediction")

@@ -1,7 +1,7 @@
-"""A log of records that survives crashes: appended, synced, numbered, checked.
+"""A write-ahead log of numbered, checksummed records, and the records themselves (`Entry`).
 
-A folder of segments ``log-<number of the first record>.wal``. A segment begins with MAGIC; then come frames, one for
-each group of records that was synced together:
+The log is a folder of segments ``log-<number of the first record>.wal``. A segment begins with MAGIC; then come frames,
+one for each group of records that was synced together:
 
     b"OVKF"                      4 bytes
     length of the body           4 bytes
@@ -10,9 +10,8 @@ each group of records that was synced together:
     crc32 of the body            4 bytes
     body                         for each record its length (4 bytes) and its content
 
-A frame is written only after the frame before it was synced. So a crash can leave the last frame incomplete, and no
-other: that one was never acknowledged and is cut off. Anything else that is wrong is no crash but damage, and the log
-refuses to be read, naming file and offset.
+A frame is written only after the previous one was synced, so a crash can only leave the last frame incomplete. That
+frame was never acknowledged and is cut off. Any other fault is damage, and reading raises `LogDamaged`.
 """
 
 from __future__ import annotations
@@ -45,18 +44,15 @@ OVERHEAD = HEAD.size + SUMS.size
 
 
 class Log:
-    """The records of one model, in segments of about `segment_bytes`.
-
-    With `keep`, segments stay when a checkpoint no longer needs them.
-    """
+    """The log of one model. With `keep`, segments that a checkpoint no longer needs are not removed."""
 
     def __init__(self, folder: Path, *, segment_bytes: int = 16 << 20, keep: bool = False) -> None:
         self.folder, self.segment_bytes, self.keep = folder, segment_bytes, keep
-        #: Number of the last record, and bytes of an incomplete frame that were cut off the end.
+        #: Number of the last record, and bytes of an incomplete last frame that were cut off.
         self.sequence, self.cut = 0, 0
-        #: Whether a frame that failed could not be taken back: only a new start, which cuts it off, helps.
+        #: Whether a frame that could not be written could not be removed either; only a restart cuts it off.
         self.broken = False
-        #: Set by a checkpoint: the next record begins a new segment, so that this one can go after the next checkpoint.
+        #: Set by a checkpoint: the next record begins a new segment, so that the next checkpoint can remove this one.
         self.full = False
         self._descriptor: int | None = None
         self._size = 0
@@ -65,19 +61,19 @@ class Log:
         return sorted(self.folder.glob("log-*.wal"))
 
     def replay(self, after: int) -> Iterator[tuple[int, bytes]]:
-        """The records behind number `after`; an incomplete last frame is cut off."""
+        """The records with numbers above `after`. An incomplete last frame is cut off."""
         self.sequence = after
         segments = self.segments()
         expected: int | None = None
         for k, path in enumerate(segments):
-            first = _first(path)
+            first = _first_number(path)
             if expected is None and first > after + 1:
                 raise LogDamaged(
-                    f"{path} begins with record {first}, but the checkpoint ends with record {after}: segments in "
-                    "between are missing; put them back"
+                    f"{path} begins with record {first}, but the checkpoint ends with record {after}: restore the "
+                    "segments in between"
                 )
             if expected is not None and first != expected:
-                raise LogDamaged(f"{path} begins with record {first}, but the segment before ends at {expected - 1}")
+                raise LogDamaged(f"{path} begins with record {first}, but the previous one ends with {expected - 1}")
             expected = first
             for number, content in self._read(path, first, last=k == len(segments) - 1):
                 expected = number + 1
@@ -86,36 +82,36 @@ class Log:
                     yield number, content
         if expected is not None and expected <= after:
             raise LogDamaged(
-                f"{segments[-1]} ends with record {expected - 1}, but the checkpoint has learned {after}: the log was "
-                "cut or replaced since"
+                f"{segments[-1]} ends with record {expected - 1}, but the checkpoint ends with {after}: the log was "
+                "truncated or replaced"
             )
 
     def _read(self, path: Path, expected: int, *, last: bool) -> Iterator[tuple[int, bytes]]:
         content = path.read_bytes()
-        place = len(MAGIC)
-        if content[:place] != MAGIC:
-            if last and len(content) <= place and MAGIC.startswith(content.rstrip(b"\0")):
+        offset = len(MAGIC)
+        if content[:offset] != MAGIC:
+            if last and len(content) <= offset and MAGIC.startswith(content.rstrip(b"\0")):
                 self._cut(path, 0, len(content))
                 return
-            raise LogDamaged(f"{path} is damaged at offset 0: it does not begin like a log")
-        while place < len(content):
-            fault, body, end = _frame(content, place, expected)
+            raise LogDamaged(f"{path} is damaged at offset 0: it is not a log")
+        while offset < len(content):
+            fault, body, end = _frame(content, offset, expected)
             if fault:
-                # What a crash leaves reaches to the end of the last file, and nothing whole stands behind it.
-                if last and end >= len(content) and not _whole_frame_behind(content, place + 1):
-                    self._cut(path, place, len(content) - place)
+                # The fault of a crash extends to the end of the last segment, and no complete frame follows it.
+                if last and end >= len(content) and not _has_frame_from(content, offset + 1):
+                    self._cut(path, offset, len(content) - offset)
                     return
                 raise LogDamaged(
-                    f"{path} is damaged at offset {place}: {fault}, and records follow that were acknowledged; restore "
-                    "the file from a backup, or start anew with another --data"
+                    f"{path} is damaged at offset {offset}: {fault}, and acknowledged records follow; restore the "
+                    "file from a backup, or start with another --data directory"
                 )
-            for record in _records(body, path, place):
+            for record in _records(body, path, offset):
                 yield expected, record
                 expected += 1
-            place = end
+            offset = end
 
     def _cut(self, path: Path, size: int, lost: int) -> None:
-        """Cut a segment behind `size` bytes; one of which nothing is left goes."""
+        """Truncate a segment to `size` bytes; remove it if none are left."""
         self.cut += lost
         if size == 0:
             path.unlink()
@@ -126,14 +122,14 @@ class Log:
             os.fsync(file.fileno())
 
     def append(self, records: Sequence[bytes]) -> range:
-        """Write records and sync them; their numbers. If that fails nothing of them stays, and OSError is raised."""
+        """Write and sync records, and return their numbers. If that raises OSError, none of them is in the log."""
         if self.broken:
-            raise OSError(errno.EIO, "an earlier record could be neither written nor taken back: restart")
+            raise OSError(errno.EIO, "an earlier record could be neither written nor removed: restart the server")
         first = self.sequence + 1
         body = b"".join(LENGTH.pack(len(record)) + record for record in records)
         head = HEAD.pack(FRAME, len(body), first)
         frame = head + SUMS.pack(zlib.crc32(head), zlib.crc32(body)) + body
-        descriptor = self._segment(first)
+        descriptor = self._open_segment(first)
         try:
             _write(descriptor, frame)
             os.fdatasync(descriptor)
@@ -144,8 +140,7 @@ class Log:
         self.sequence += len(records)
         return range(first, self.sequence + 1)
 
-    def _segment(self, first: int) -> int:
-        """The descriptor to write to, of a new segment where there is none or the last is full."""
+    def _open_segment(self, first: int) -> int:
         if self._descriptor is not None and self._size < self.segment_bytes and not self.full:
             return self._descriptor
         self.full = False
@@ -171,9 +166,9 @@ class Log:
         self.broken = False
 
     def forget(self, through: int) -> None:
-        """Remove segments that hold no record behind number `through`."""
+        """Remove segments whose records all have numbers up to `through`."""
         pairs = [] if self.keep else list(pairwise(self.segments()))
-        old = [path for path, following in pairs if _first(following) <= through + 1]
+        old = [path for path, following in pairs if _first_number(following) <= through + 1]
         for path in old:
             path.unlink()
         if old:
@@ -185,50 +180,48 @@ class Log:
             self._descriptor = None
 
 
-def _first(path: Path) -> int:
-    """Number of the first record of a segment, by its name."""
+def _first_number(path: Path) -> int:
     number = path.stem.removeprefix("log-")
     if not number.isdigit():
-        raise LogDamaged(f"{path} is no segment of a log: its name holds no number; move it elsewhere")
+        raise LogDamaged(f"{path} is not a log segment: its name has no number; move it to another folder")
     return int(number)
 
 
-def _frame(content: bytes, place: int, expected: int | None) -> tuple[str, bytes, int]:
-    """What is wrong with the frame at that place (nothing: ""), its body, and where it ends as far as one can tell."""
-    body_place = place + OVERHEAD
-    if body_place > len(content):
-        return "a frame is cut off", b"", len(content)
-    mark, length, first = HEAD.unpack_from(content, place)
-    head_sum, body_sum = SUMS.unpack_from(content, place + HEAD.size)
-    if mark != FRAME or zlib.crc32(content[place : place + HEAD.size]) != head_sum:
-        return "the head of a frame is wrong", b"", len(content)
-    end = body_place + length
-    body = content[body_place:end]
+def _frame(content: bytes, offset: int, expected: int | None) -> tuple[str, bytes, int]:
+    """The fault of the frame at that offset ("" for none), its body, and its end as far as it is known."""
+    body_offset = offset + OVERHEAD
+    if body_offset > len(content):
+        return "a frame is truncated", b"", len(content)
+    mark, length, first = HEAD.unpack_from(content, offset)
+    head_sum, body_sum = SUMS.unpack_from(content, offset + HEAD.size)
+    if mark != FRAME or zlib.crc32(content[offset : offset + HEAD.size]) != head_sum:
+        return "the header of a frame is wrong", b"", len(content)
+    end = body_offset + length
+    body = content[body_offset:end]
     if len(body) < length:
-        return "a frame is cut off", b"", end
+        return "a frame is truncated", b"", end
     if zlib.crc32(body) != body_sum:
         return "the checksum of a frame is wrong", b"", end
     if expected is not None and first != expected:
-        return f"record {first} stands where {expected} should be", b"", place
+        return f"record {first} instead of {expected}", b"", offset
     return "", body, end
 
 
-def _whole_frame_behind(content: bytes, place: int) -> bool:
-    """Whether a frame that is whole stands anywhere behind that place."""
-    while (place := content.find(FRAME, place)) >= 0:
-        if not _frame(content, place, None)[0]:
+def _has_frame_from(content: bytes, offset: int) -> bool:
+    while (offset := content.find(FRAME, offset)) >= 0:
+        if not _frame(content, offset, None)[0]:
             return True
-        place += 1
+        offset += 1
     return False
 
 
-def _records(body: bytes, path: Path, place: int) -> Iterator[bytes]:
+def _records(body: bytes, path: Path, offset: int) -> Iterator[bytes]:
     start = 0
     while start < len(body):
         (length,) = LENGTH.unpack_from(body, start)
         start += LENGTH.size
         if start + length > len(body):
-            raise LogDamaged(f"{path} is damaged at offset {place}: a record is longer than its frame")
+            raise LogDamaged(f"{path} is damaged at offset {offset}: a record is longer than its frame")
         yield body[start : start + length]
         start += length
 
@@ -239,25 +232,18 @@ def _write(descriptor: int, content: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-# Records of the log: what was asked for, as bytes.
-
-
 @dataclass(frozen=True)
 class Entry:
-    """A record of the log.
-
-    Rows to learn with their targets; or labels of rows that were predicted before, all of them or some; or the end of
-    the time in which further labels of such rows are taken; or the name of a model to promote.
-    """
+    """A log record: rows with targets; all or some labels of predicted rows; their expiry; or a promotion."""
 
     id: str | None
     rows: RequestRows | None = None
     targets: RequestRows | None = None
     promote: str | None = None
-    #: Id of the prediction whose labels the targets are, and whether labels of other outputs are still to come.
+    #: Id of the prediction that the targets label, and whether labels of other outputs are still missing.
     label_of: str | None = None
     partial: bool = False
-    #: Id of a prediction of which no further labels are taken.
+    #: Id of a prediction that accepts no further labels.
     expired: str | None = None
 
     def __len__(self) -> int:
@@ -265,7 +251,7 @@ class Entry:
 
     @property
     def label_id(self) -> str:
-        """The identifier of labels that were sent without one: a label that comes twice is one request."""
+        """The id of labels that were sent without one, so that a label sent twice is one request."""
         names = self.targets.names if self.partial and self.targets is not None else None
         return f"label of {self.label_of}" + ("" if names is None else f": {', '.join(sorted(names))}")
 
@@ -276,9 +262,9 @@ class Entry:
 
     @cached_property
     def digest(self) -> str:
-        """What tells the contents of two requests with the same identifier apart.
+        """Digest of the contents, to compare requests with the same id.
 
-        The rows of a prediction that was labelled are not part of it: nobody keeps them until the label is repeated.
+        It excludes the rows of a labelled prediction, which are no longer there when the label is repeated.
         """
         rows, targets = self._contents
         about = json.dumps([self.promote, self.label_of, self.partial]).encode()

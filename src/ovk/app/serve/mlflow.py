@@ -1,6 +1,6 @@
-"""Models of ovk for MLflow, without pickle: `save_model` writes the folder, ``mlflow.pyfunc.load_model`` reads it.
+"""MLflow models without pickle: `save_model` writes the folder, ``mlflow.pyfunc.load_model`` reads it.
 
-MLflow finds the way back by the name of this module, which the folder holds, and calls `_load_pyfunc`.
+The folder names this module; MLflow imports it and calls `_load_pyfunc`.
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from ovk.app.serve.checkpoint import Checkpoint
-from ovk.app.serve.protocol import Cells, RequestRows
+from ovk.app.serve.checkpoint import load_model
+from ovk.app.serve.protocol import RequestRows
 from ovk.app.serve.served_model import as_served
 from ovk.base import PathLike
-from ovk.persistence import load
 
 __all__ = ["save_model"]
 
 
 def save_model(model: PathLike, path: PathLike, **kwargs: Any) -> None:
-    """Write an MLflow model that holds the file of a model.
+    """Write an MLflow model that contains a model file.
 
     Parameters
     ----------
-    model : a file written by `ovk.save`, ``ovk stream``, ``ovk fit`` or ``ovk serve``
-    path : the folder to write, which must not be there yet
-    kwargs : passed on to ``mlflow.pyfunc.save_model``, such as signature or input_example
+    model : path
+        A file written by `ovk.save`, ``ovk stream``, ``ovk fit`` or ``ovk serve``.
+    path : path
+        The folder to create, which must not exist.
+    **kwargs
+        Arguments of ``mlflow.pyfunc.save_model``, such as signature or input_example.
+
+    See Also
+    --------
+    ovk.save, ovk.app.serve.create_app
 
     Examples
     --------
@@ -44,31 +50,29 @@ def save_model(model: PathLike, path: PathLike, **kwargs: Any) -> None:
     """
     import mlflow.pyfunc
 
-    load(model)  # what cannot be loaded should not be stored either
+    load_model(model)  # a file that cannot be loaded must not be stored
     kwargs.setdefault("pip_requirements", ["ovk"])
     mlflow.pyfunc.save_model(path=str(path), loader_module="ovk.app.serve.mlflow", data_path=str(model), **kwargs)
 
 
 def _load_pyfunc(data_path: str, model_config: Any = None) -> PyfuncModel:
-    """What MLflow calls to load a model."""
-    loaded = load(data_path)
-    return PyfuncModel(loaded.model if isinstance(loaded, Checkpoint) else loaded, Path(data_path).stem)
+    return PyfuncModel(load_model(data_path), Path(data_path).stem)
 
 
 class PyfuncModel:
-    """A model as MLflow wants it: `predict` of a frame, an array or a dictionary of columns."""
+    """Predicts frames, arrays and dictionaries of columns for MLflow."""
 
     def __init__(self, model: Any, name: str) -> None:
         self._served = as_served(model, name)
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
-        """Predictions: a frame with a column for each output; with params={"level": 0.9} also of interval ends."""
+        """A frame with a column for each output; with params={"level": 0.9} also for each interval bound."""
         import pandas as pd
 
         level = (params or {}).get("level")
         found, _ = self._served.columns(_rows(model_input), level)
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None
-        # Probabilities of labels are a matrix, which is no column.
+        # Class probabilities are a matrix, not a column.
         return pd.DataFrame({name: values for name, values in found.items() if values.ndim == 1}, index=index)
 
 
@@ -77,16 +81,14 @@ def _rows(model_input: Any) -> RequestRows:
 
     if isinstance(model_input, dict):
         model_input = pd.DataFrame({name: np.ravel(values) for name, values in model_input.items()})
-    if not isinstance(model_input, pd.DataFrame):
+    names = list(getattr(model_input, "columns", [None]))
+    if not all(isinstance(name, str) for name in names):
         matrix = np.asarray(model_input, dtype=np.float64)
         return RequestRows.of_matrix(matrix.reshape(len(matrix), -1))
-    if not all(isinstance(name, str) for name in model_input.columns):
-        return RequestRows.of_matrix(model_input.to_numpy(dtype=np.float64))
-    columns: list[Cells] = []
-    for name in model_input.columns:
-        column = model_input[name]
-        if pd.api.types.is_numeric_dtype(column):
-            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        else:
-            columns.append([None if pd.isna(cell) else cell for cell in column.tolist()])
-    return RequestRows.named(list(model_input.columns), columns)
+    columns = [
+        column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if pd.api.types.is_numeric_dtype(column)
+        else [None if pd.isna(cell) else cell for cell in column.tolist()]
+        for _, column in model_input.items()
+    ]
+    return RequestRows.named(names, columns)

@@ -1,18 +1,14 @@
-"""Rows of requests: read from JSON, from tensors of the Open Inference Protocol (version 2) and from MLflow's frames.
+"""Rows of requests, read from JSON, tensors of the Open Inference Protocol (version 2) and MLflow's frames.
 
-Tensors come in JSON, or as bytes behind it (binary tensor extension). Whatever their form, rows are a matrix of numbers
-or columns with names, and can be written to bytes for the log.
+Tensors are in the JSON, or follow it as bytes (binary tensor extension).
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from io import StringIO
 from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
@@ -21,21 +17,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk.app.serve.access import RequestRefused
+from ovk.app.sessions import csv_line
 from ovk.base import Array, closest_names, quoted
 
-#: A column: (n,) numbers, nan where missing, or cells of any kind that JSON knows.
+#: A column: (n,) numbers, nan where missing, or a list of JSON scalars.
 Cells = Array | list[Any]
 
 #: Most levels of nesting in the JSON of a request.
 MAX_DEPTH = 16
 
-#: Datatypes of numbers, as NumPy writes them on the wire.
+#: NumPy's names of the protocol's numeric datatypes, in the byte order of the wire.
 NUMBERS = {
     "BOOL": "?", "UINT8": "u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8",
     "INT8": "i1", "INT16": "<i2", "INT32": "<i4", "INT64": "<i8", "FP16": "<f2", "FP32": "<f4", "FP64": "<f8",
 }  # fmt: skip
 
-#: The forms of a request of MLflow's, exactly one of which must be there.
+#: The forms of an MLflow request, of which it has exactly one.
 MLFLOW_FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
 _LENGTH = struct.Struct("<I")
@@ -43,7 +40,7 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class RequestRows:
-    """Rows of a request: columns with names, or a matrix (n, k) of numbers without."""
+    """Rows of a request: named columns, or an unnamed matrix (n, k) of numbers."""
 
     names: tuple[str, ...] | None
     columns: tuple[Cells, ...]
@@ -69,13 +66,13 @@ class RequestRows:
         return 200 + sum(c.nbytes if isinstance(c, np.ndarray) else 80 * len(c) for c in self.columns)
 
     def numbers(self, names: Sequence[str] | None, width: int, what: str) -> Array:
-        """(n, width) numbers: the columns of these names, or where there are no names all of them in their order."""
+        """(n, width) the columns of these names, or all columns in order if the rows or `names` have no names."""
         if self.matrix is not None:
             matrix = self.matrix
         else:
             columns = self.columns
             if names is not None:
-                cure = ": send null where it is not known" if what == "targets" else ""
+                cure = ": send null for unknown values" if what == "targets" else ""
                 columns = tuple(self.column(name, cure) for name in names)
             matrix = np.column_stack([as_numbers(column, what) for column in columns]) if columns else np.empty((0, 0))
         if matrix.shape[1] != width:
@@ -83,37 +80,37 @@ class RequestRows:
         return matrix
 
     def column(self, name: str, cure: str = "") -> Cells:
-        """The column of that name; a message that there is none also says what to do, the `cure`."""
+        """A column by name; the error for a missing one contains `cure`."""
         names = self.names or ()
         if name not in names:
-            found = quoted(names) or "columns without names"
+            found = quoted(names) or "unnamed columns"
             close = closest_names([name], names)
-            meant = f"; did you mean {name!r} by {close[name]!r}?" if close else ""
+            meant = f"; rename {close[name]!r} to {name!r}?" if close else ""
             raise RequestRefused(400, f"column {name!r} is missing{cure}; the request has {found}{meant}")
         return self.columns[names.index(name)]
 
     def labels(self) -> list[Any]:
-        """The cells of targets that are labels, which is one column."""
+        """The cells of the only column, as class labels."""
         width = len(self.columns) if self.matrix is None else self.matrix.shape[1]
         if width != 1:
-            raise RequestRefused(400, f"targets must be one column of labels, got {width}")
+            raise RequestRefused(400, f"targets must be one column of labels, got {width} columns")
         cells = self.columns[0] if self.matrix is None else self.matrix[:, 0]
         return cells if isinstance(cells, list) else list(cells.tolist())
 
     def with_names(self, names: Sequence[str]) -> RequestRows:
-        """The same rows with names: those they have, or for a matrix the ones given."""
+        """The rows as named columns; `names` are for a matrix."""
         if self.matrix is None:
             return self
         if self.matrix.shape[1] != len(names):
             raise RequestRefused(
                 400,
-                f"inputs must have the {len(names)} columns {', '.join(names)}, got {self.matrix.shape[1]} without "
-                "names",
+                f"inputs must have the {len(names)} columns {', '.join(names)}, got {self.matrix.shape[1]} unnamed "
+                "columns",
             )
         return RequestRows.named(names, list(self.matrix.T))
 
     def encode(self) -> bytes:
-        """The rows as bytes: a line of JSON, then the numbers."""
+        """A line of JSON, then the numbers."""
         if self.matrix is not None:
             return json.dumps({"shape": self.matrix.shape}).encode() + b"\n" + self.matrix.astype("<f8").tobytes()
         cells = [None if isinstance(column, np.ndarray) else column for column in self.columns]
@@ -133,33 +130,29 @@ class RequestRows:
 
 
 def as_numbers(cells: Any, what: str) -> Array:
-    """(n,) numbers, nan where they are missing; infinity is refused."""
+    """(n,) numbers, nan where missing. Refuses infinity."""
     if not isinstance(cells, np.ndarray):
         if strange := set(map(type, cells)) - {int, float, bool, type(None)}:
             cell = next(cell for cell in cells if type(cell) in strange)
-            raise RequestRefused(400, f"{what} must hold numbers or null, found {str(cell)[:40]!r}")
+            raise RequestRefused(400, f"{what} must contain numbers or null, got {str(cell)[:40]!r}")
         try:
             cells = np.array(cells, dtype=np.float64)  # None becomes nan
         except OverflowError:
-            raise RequestRefused(400, f"{what} hold a number beyond the range of doubles") from None
+            raise RequestRefused(400, f"{what} must contain numbers in the range of doubles") from None
     numbers: Array = cells
     if np.isinf(numbers).any():
-        raise RequestRefused(400, f"{what} hold infinity, or a number beyond the range of doubles")
+        raise RequestRefused(400, f"{what} must contain numbers in the range of doubles, got infinity")
     return numbers
 
 
 def _flat(values: list[Any]) -> list[Any]:
-    """The values of nested lists, row by row."""
     while values and set(map(type, values)) == {list}:
         values = list(chain.from_iterable(values))
     return values
 
 
-# The body of a request.
-
-
 def parse_json(content: bytes) -> dict[str, Any]:
-    """The JSON object of a request; NaN and Infinity are no JSON."""
+    """The JSON object of a request. Refuses NaN and Infinity, which are not JSON."""
     try:
         value = _DECODER.decode(content.decode("utf-8"))
     except RequestRefused:
@@ -176,19 +169,18 @@ def parse_json(content: bytes) -> dict[str, Any]:
 
 
 def _refuse_constant(word: str) -> Any:
-    raise RequestRefused(400, f"the body holds {word}, which JSON does not know: write null for a missing value")
+    raise RequestRefused(400, f"the body contains {word}, which is not valid JSON: use null for missing values")
 
 
-#: Made once: `json.loads` with an option makes one for each call.
+#: Created once: `json.loads` with an option creates one for each call.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _deeper(value: Any, levels: int) -> bool:
-    """Whether objects and lists stand in each other more than `levels` deep."""
     nested = [value]
     for _ in range(levels):
         items = list(chain.from_iterable(one.values() if type(one) is dict else one for one in nested))
-        # Nearly all of them are numbers, which their types tell without a loop.
+        # Nearly all items are numbers: checking their types avoids a loop.
         if not {list, dict} & set(map(type, items)):
             return False
         nested = [item for item in items if type(item) is list or type(item) is dict]
@@ -196,7 +188,7 @@ def _deeper(value: Any, levels: int) -> bool:
 
 
 def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any], memoryview]:
-    """The JSON of a request, and the bytes of binary tensors behind it, if a header says how long the JSON is."""
+    """The JSON of a request and the binary tensors after it; `json_length` is the header with the JSON's length."""
     if json_length is None:
         return parse_json(content), memoryview(b"")
     if not (json_length.isascii() and json_length.isdigit()) or int(json_length[:12]) > len(content):
@@ -207,26 +199,23 @@ def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any],
     return parse_json(content[:size]), memoryview(content)[size:]
 
 
-# Tensors.
-
-
 class TensorSpec(NamedTuple):
-    """A tensor that a model takes or gives: its name, datatype of the protocol, shape with -1 for the rows, columns."""
+    """An input or output tensor of a model; the shape has -1 for the number of rows."""
 
     name: str
     datatype: str
     shape: list[int]
     columns: list[str]
 
-    def described(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         name, datatype, shape, columns = self
         return {"name": name, "datatype": datatype, "shape": shape, "parameters": {"columns": columns}}
 
 
 def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows, memoryview]:
-    """The rows of a list of tensors, and what is left of the binary data.
+    """The rows in a list of tensors, and the rest of the binary data.
 
-    One tensor of several columns is a matrix; tensors of one column each are columns with names.
+    One tensor with several columns is a matrix; tensors with one column each are named columns.
     """
     if not isinstance(given, list) or not given or not all(isinstance(tensor, dict) for tensor in given):
         raise RequestRefused(400, f"{what} must be a list of tensors")
@@ -235,7 +224,7 @@ def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows
     for tensor in given:
         name = tensor.get("name")
         if not isinstance(name, str) or not name or len(name) > 200:
-            raise RequestRefused(400, f"each of {what} needs a name")
+            raise RequestRefused(400, f"{what} must have names of at most 200 characters")
         values, binary = _read_tensor(tensor, f"tensor {name[:60]!r}", binary)
         if isinstance(values, np.ndarray) and values.ndim == 2:
             if values.shape[1] == 1:
@@ -244,39 +233,39 @@ def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows
                 return RequestRows.of_matrix(values), binary
             else:
                 raise RequestRefused(
-                    400, f"tensor {name!r} has {values.shape[1]} columns; several tensors have one each"
+                    400, f"tensor {name!r} must have one column, as one of several, got {values.shape[1]}"
                 )
         names.append(name)
         columns.append(values)
     if len(set(names)) < len(names):
-        raise RequestRefused(400, f"two of {what} have the same name")
+        raise RequestRefused(400, f"{what} must have distinct names")
     if len({len(column) for column in columns}) > 1:
-        raise RequestRefused(400, f"{what} have different numbers of rows")
+        raise RequestRefused(400, f"{what} must have the same number of rows")
     return RequestRows.named(names, columns), binary
 
 
 def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> tuple[Cells, memoryview]:
-    """Numbers (n,) or (n, k), or cells; and the binary data behind."""
+    """Numbers (n,) or (n, k), or a list of cells; and the rest of the binary data."""
     shape, datatype = tensor.get("shape"), tensor.get("datatype")
     if not (
         isinstance(shape, list)
         and 1 <= len(shape) <= 2
         and all(type(size) is int and 0 <= size < 1 << 40 for size in shape)
     ):
-        raise RequestRefused(400, f"{label}: shape must be one or two whole numbers, got {str(shape)[:60]}")
+        raise RequestRefused(400, f"{label}: shape must be one or two integers, got {str(shape)[:60]}")
     size = prod(shape)
     if datatype not in NUMBERS and datatype != "BYTES":
         raise RequestRefused(
             400, f"{label}: datatype must be one of {', '.join(NUMBERS)}, BYTES, got {str(datatype)[:20]}"
         )
     if datatype == "BYTES" and len(shape) == 2 and shape[1] != 1:
-        raise RequestRefused(400, f"{label}: a tensor of BYTES is one column, got shape {shape}")
+        raise RequestRefused(400, f"{label}: a BYTES tensor must have one column, got shape {shape}")
     parameters, data = tensor.get("parameters"), tensor.get("data")
     length = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
     values: Cells
     if length is not None:
         if type(length) is not int or not 0 <= length <= len(binary):
-            raise RequestRefused(400, f"{label}: binary_data_size must be a number up to {len(binary)}")
+            raise RequestRefused(400, f"{label}: binary_data_size must be an integer up to {len(binary)}")
         values, binary = _from_bytes(binary[:length], datatype, size, label), binary[length:]
     elif not isinstance(data, list):
         raise RequestRefused(400, f"{label} has neither data nor binary_data_size")
@@ -285,9 +274,9 @@ def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> t
         if datatype != "BYTES":
             values = as_numbers(values, label)
         elif {list, dict} & set(map(type, values)):
-            raise RequestRefused(400, f"{label}: data of BYTES are texts and nulls")
+            raise RequestRefused(400, f"{label}: data of a BYTES tensor must be strings or null")
         if len(values) != size:
-            raise RequestRefused(400, f"{label}: shape {shape} needs {size} values, found {len(values)}")
+            raise RequestRefused(400, f"{label}: shape {shape} requires {size} values, got {len(values)}")
     return (values.reshape(shape) if isinstance(values, np.ndarray) else values), binary
 
 
@@ -295,38 +284,37 @@ def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Ce
     if datatype != "BYTES":
         kind = np.dtype(NUMBERS[datatype])
         if len(content) != size * kind.itemsize:
-            raise RequestRefused(400, f"{label}: {size} values need {size * kind.itemsize} bytes, found {len(content)}")
+            raise RequestRefused(400, f"{label} must have {size * kind.itemsize} bytes, got {len(content)}")
         return as_numbers(np.frombuffer(content, dtype=kind).astype(np.float64), label)
     cells: list[str] = []
-    place = 0
-    while place + 4 <= len(content) and len(cells) <= size:
-        (length,) = _LENGTH.unpack_from(content, place)
-        place += 4
-        if place + length > len(content):
+    offset = 0
+    while offset + 4 <= len(content) and len(cells) <= size:
+        (length,) = _LENGTH.unpack_from(content, offset)
+        offset += 4
+        if offset + length > len(content):
             break
         try:
-            cells.append(str(content[place : place + length], "utf-8"))
+            cells.append(str(content[offset : offset + length], "utf-8"))
         except UnicodeDecodeError:
-            raise RequestRefused(400, f"{label} holds bytes that are not UTF-8") from None
-        place += length
-    if place != len(content) or len(cells) != size:
-        raise RequestRefused(400, f"{label}: the binary data do not hold {size} strings")
+            raise RequestRefused(400, f"{label} must be valid UTF-8") from None
+        offset += length
+    if offset != len(content) or len(cells) != size:
+        raise RequestRefused(400, f"{label}: the binary data must contain {size} strings")
     return cells
 
 
 def write_tensors(
     outputs: Sequence[tuple[TensorSpec, npt.NDArray[Any]]], binary: Mapping[str, bool]
 ) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """Tensors for a reply, and the bytes of those that are wanted as such.
+    """Tensors for a response, and the bytes of the binary ones. Missing and infinite values are null in JSON.
 
-    What is missing or infinite is null in JSON. A matrix says what its columns are called: in one text, since
-    parameters of the protocol are texts, numbers and truth values.
+    The column names of a matrix are one string of CSV: the protocol allows only strings, numbers and booleans there.
     """
     described, buffers = [], []
     for (name, datatype, _, columns), values in outputs:
         tensor: dict[str, Any] = {"name": name, "datatype": datatype, "shape": list(values.shape)}
         if values.ndim == 2:
-            tensor["parameters"] = {"columns": csv_line(tuple(columns))}
+            tensor["parameters"] = {"columns": csv_line(columns)[:-1]}
         if binary.get(name, False):
             content = _to_bytes(values, datatype)
             tensor.setdefault("parameters", {})["binary_data_size"] = len(content)
@@ -337,16 +325,8 @@ def write_tensors(
     return described, buffers
 
 
-@lru_cache(maxsize=256)
-def csv_line(names: tuple[str, ...]) -> str:
-    """Names as a line of CSV, in quotes where they hold a comma."""
-    line = StringIO()
-    csv.writer(line, lineterminator="").writerow(names)
-    return line.getvalue()
-
-
 def plain_list(values: npt.NDArray[Any]) -> Any:
-    """Nested lists, with None for what is no finite number."""
+    """Nested lists, with None for values that are not finite."""
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         some: npt.NDArray[Any] = values.astype(object)
         some[~np.isfinite(values)] = None
@@ -361,32 +341,29 @@ def _to_bytes(values: npt.NDArray[Any], datatype: str) -> bytes:
     return b"".join(_LENGTH.pack(len(word)) + word for word in words)
 
 
-# Rows as plain lists or records, and as MLflow's scoring protocol writes them.
-
-
 def read_rows(value: Any, what: str) -> RequestRows:
-    """Rows as a list of lists of numbers, or of records with the names of the columns."""
+    """Rows given as a list of lists of numbers, or of records with column names."""
     if not isinstance(value, list):
         raise RequestRefused(400, f"{what} must be a list of rows")
     if not value:
-        raise RequestRefused(400, f"{what} is an empty list: it must hold at least one row")
+        raise RequestRefused(400, f"{what} must contain at least one row")
     if isinstance(value[0], dict):
         names = value[0].keys()
         if not all(isinstance(record, dict) and record.keys() <= names for record in value):
             raise RequestRefused(400, f"{what}: all records must have the same columns")
         return _of_columns(list(names), [[record.get(name) for record in value] for name in names])
-    # No texts, which NumPy would read as numbers.
+    # NumPy would convert strings to numbers.
     if set(map(type, _flat(value))) <= {int, float, type(None)}:
         try:
             matrix = np.array(value, dtype=np.float64)  # None becomes nan
         except (TypeError, ValueError, OverflowError):
-            raise RequestRefused(400, f"{what} must be rows of equally many numbers or nulls") from None
+            raise RequestRefused(400, f"{what} must be rows of numbers or nulls, all of the same length") from None
         if matrix.ndim > 2:
             raise RequestRefused(400, f"{what} must be rows of numbers, got {matrix.ndim} dimensions")
         return RequestRows.of_matrix(as_numbers(matrix if matrix.ndim == 2 else matrix[:, None], what))
     if all(isinstance(cell, (str, int, float)) or cell is None for cell in value):
         return RequestRows.named(["label"], [value])
-    raise RequestRefused(400, f"{what} must be rows of numbers and nulls, or records with the names of the columns")
+    raise RequestRefused(400, f"{what} must be rows of numbers and nulls, or records with column names")
 
 
 def read_frame(body: dict[str, Any]) -> RequestRows:
@@ -394,36 +371,35 @@ def read_frame(body: dict[str, Any]) -> RequestRows:
     found = [form for form in MLFLOW_FORMS if form in body]
     if len(found) != 1:
         raise RequestRefused(
-            400, f"the body must hold one of {', '.join(MLFLOW_FORMS)}, found {', '.join(found) or 'none'}"
+            400, f"the body must contain one of {', '.join(MLFLOW_FORMS)}, got {', '.join(found) or 'none'}"
         )
     form, value = found[0], body[found[0]]
     if form == "inputs" and isinstance(value, dict):
-        # Tensors of one column, (n, 1), are columns.
+        # A tensor (n, 1) is a column.
         lists = [column if isinstance(column, list) else [column] for column in value.values()]
         cells = [[c[0] if isinstance(c, list) and len(c) == 1 else c for c in column] for column in lists]
         return _of_columns(list(value), cells)
     if form != "dataframe_split":
         return read_rows(value, form)
     if not isinstance(value, dict) or not isinstance(value.get("data"), list):
-        raise RequestRefused(400, "dataframe_split must hold columns and data")
+        raise RequestRefused(400, "dataframe_split must contain columns and data")
     names, data = value.get("columns"), value["data"]
     if names is None:
         return read_rows(data, "data")
     if not isinstance(names, list) or not all(isinstance(row, list) and len(row) == len(names) for row in data):
-        raise RequestRefused(400, "columns must be a list of names, and each row of data a list of as many values")
+        raise RequestRefused(400, "columns must be a list of names, and each row of data must have as many values")
     return _of_columns(names, [list(column) for column in zip(*data, strict=True)] if data else [[] for _ in names])
 
 
 def _of_columns(names: list[Any], lists: list[list[Any]]) -> RequestRows:
-    """Columns of numbers, texts, truth values and nulls."""
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise RequestRefused(400, "columns must have names that are texts, each another one")
+        raise RequestRefused(400, "column names must be distinct strings")
     if len({len(column) for column in lists}) > 1:
-        raise RequestRefused(400, "columns have different numbers of rows")
+        raise RequestRefused(400, "columns must have the same number of rows")
     columns: list[Cells] = []
     for name, cells in zip(names, lists, strict=True):
         kinds = set(map(type, cells))
         if not kinds <= {str, bool, int, float, type(None)}:
-            raise RequestRefused(400, f"column {name[:60]!r} must hold numbers, texts or nulls")
+            raise RequestRefused(400, f"column {name[:60]!r} must contain numbers, strings or nulls")
         columns.append(cells if kinds & {str, bool} else as_numbers(cells, f"column {name[:60]!r}"))
     return RequestRows.named(names, columns)

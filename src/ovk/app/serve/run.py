@@ -1,4 +1,4 @@
-"""A server process: the socket, signals, structured logs."""
+"""The server process: socket, signals and structured logs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ovk.base import one_blas_thread
 
 logger = logging.getLogger("ovk.app.serve")
 
-#: What every record of Python's logging has; the rest was given with it.
+#: Attributes of every log record; others come from `extra`.
 _COMMON = {*vars(logging.makeLogRecord({})), "message", "asctime", "color_message", "taskName"}
 
-#: Seconds until a thread that computes lets others run, which is what a prediction waits while rows are learned.
+#: Seconds until a computing thread yields, which a prediction waits while rows are learned.
 SWITCH_SECONDS = 0.0005
 
 
 class JsonLines(logging.Formatter):
-    """A line of JSON for each record: time, level, event, and what was given with it."""
+    """A line of JSON for each record: time, level, event and its `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -46,7 +46,7 @@ class JsonLines(logging.Formatter):
 
 
 class _QuietServer(uvicorn.Server):
-    """A server that ends with exit code 0 when it is told to end, after everything is safe."""
+    """A server that exits with code 0 after a signal, when everything is saved."""
 
     def __init__(self, config: uvicorn.Config, server: Server, announcement: dict[str, Any]) -> None:
         super().__init__(config)
@@ -54,7 +54,7 @@ class _QuietServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # Not before signals are heard: who reads this may send one.
+        # After the signal handlers are installed: whoever reads this line may send a signal.
         logger.info("listening", extra=self._announcement)
 
     @contextmanager
@@ -72,12 +72,9 @@ class _QuietServer(uvicorn.Server):
 
 
 def serve(app: Starlette, host: str, port: int, *, access_log: bool = False) -> bool:
-    """Serve until SIGTERM or Ctrl-C: then drain, write checkpoints, and return whether these hold all that was learned.
+    """Serve until SIGTERM or Ctrl-C, then write checkpoints. Returns whether these contain everything learned.
 
-    Parameters
-    ----------
-    app : what `ovk.app.serve.create_app` made, its models opened or not
-    host, port : the address to listen at; port 0 takes one that is free, which the log names
+    Port 0 takes a free port, which the log names.
     """
     server: Server = app.state.server
     with _listening(host, port) as listener, one_blas_thread(tiles=1):
@@ -110,7 +107,7 @@ def serve(app: Starlette, host: str, port: int, *, access_log: bool = False) -> 
 
 
 def log_as_json() -> None:
-    """Let the loggers of the server write lines of JSON to standard error."""
+    """Configure the loggers of the server to write lines of JSON to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.captureWarnings(True)
@@ -124,7 +121,7 @@ def log_as_json() -> None:
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio sends small replies at once (TCP_NODELAY).
+    # asyncio sets TCP_NODELAY only if the protocol is given.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

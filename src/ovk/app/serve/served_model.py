@@ -1,7 +1,7 @@
-"""Models in service: what a request asks of an estimator, or of a session or fitted table; and how well they do.
+"""Estimators, sessions and table models behind one interface for requests, and their rolling scores.
 
-A served model never changes: `learned` gives another one, which has learned the rows. Whoever holds the old one can go
-on predicting with it, and a call that fails leaves it as it was.
+A served model is immutable: `learned` returns a new one. Predictions can use the old one meanwhile, and a failed call
+changes nothing.
 """
 
 from __future__ import annotations
@@ -29,56 +29,48 @@ from ovk.online import AutoStream
 
 Outputs = dict[str, npt.NDArray[Any]]
 
-#: Rows from whose errors the intervals of an estimator are made.
+#: Number of recent errors from which the intervals of an estimator are computed.
 INTERVAL_ROWS = 2000
 
 
 class Outcome(NamedTuple):
-    """Rows with their outcomes, and what a model had predicted for them.
+    """Predictions for rows before they were learned, and their outcomes, each (n, d); (n, 1) codes for labels."""
 
-    Attributes
-    ----------
-    F : (n, d) predictions; (n, 1) codes of labels, nan where a row was skipped
-    half : (n, d) half widths of the intervals of level 0.9 that were served before the rows were learned, infinite or
-        nan where there were none
-    Y : (n, d) outcomes, nan where unknown
-    """
-
-    F: Array
-    half: Array
-    Y: Array
+    F: Array  # nan where a row was skipped
+    half: Array  # half widths of the 90% intervals, infinite or nan where there were none
+    Y: Array  # nan where unknown
 
 
 @dataclass
 class ServedModel(State, ABC):
-    """An estimator, session or fitted table under a name."""
+    """An estimator, session or table model under a name."""
 
     name: str
     model: Any
     task: Task[Any]
     outputs: list[str]
     learns: bool
-    #: Of how many last rows the errors are kept, from which intervals are made; 0 where that sets no limit.
+    #: Number of recent errors kept for intervals, which limits their level; 0 for no limit.
     window: int = 0
-    #: Requests that it could not learn.
+    #: Number of requests that it could not learn.
     failures: int = 0
 
     _state_classes = {"task": Task}
 
-    #: Whether its intervals begin with the first rows that are learned in service; others bring errors along.
+    #: Whether intervals use only errors from the service; other models bring errors of their own.
     intervals_of_service = False
 
     @property
     @abstractmethod
     def classes(self) -> npt.NDArray[Any]:
-        """(K,) the labels there are, none for numbers."""
+        """(K,) class labels, none for regression."""
 
     @abstractmethod
-    def inputs(self) -> list[TensorSpec]: ...
+    def input_specs(self) -> list[TensorSpec]: ...
 
     @abstractmethod
     def targets(self, targets: RequestRows) -> Array:
-        """(n, d) outcomes as numbers, nan where unknown; of labels their codes."""
+        """(n, d) outcomes as numbers or codes of labels, nan where unknown."""
 
     @abstractmethod
     def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
@@ -89,19 +81,27 @@ class ServedModel(State, ABC):
         """(d,) half widths of intervals, infinite where too few errors are known."""
 
     @abstractmethod
-    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[ServedModel, Outcome]:
-        """A model that has learned the rows, and what this one predicted for them."""
+    def _learned(self, rows: RequestRows, targets: RequestRows, Y: Array) -> tuple[ServedModel, Array]:
+        """A model that has learned the rows, and the predictions (n, d) of this one for them."""
 
     @abstractmethod
     def _predict(self, rows: RequestRows, wanted: frozenset[str]) -> Outputs:
         """The mean and, if wanted, its standard deviation; or the labels and, if wanted, their probabilities."""
 
+    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[ServedModel, Outcome]:
+        """A model that has learned the rows, and the predictions of this one for them."""
+        Y = self.targets(targets)
+        new, F = self._learned(rows, targets, Y)
+        # The intervals as served; `regions_then_learn` updates its quantiles less often.
+        half = self.half_widths(LEVEL) if self.task.numeric else np.nan
+        return new, Outcome(F, np.broadcast_to(half, Y.shape), Y)
+
     def _extra_output(self) -> str:
-        """What it can tell besides the mean or the labels, "" for nothing."""
+        """The optional output besides the mean or the labels, or ""."""
         return "" if self.task.numeric else "probability"
 
-    def gives(self) -> dict[str, TensorSpec]:
-        """The outputs that can be asked for, the one given by default first."""
+    def output_specs(self) -> dict[str, TensorSpec]:
+        """The outputs that a request can name, the default one first."""
         extra = [self._extra_output()] if self._extra_output() else []
         if self.task.numeric:
             d, columns = len(self.outputs), self.outputs
@@ -119,7 +119,7 @@ class ServedModel(State, ABC):
         return found
 
     def columns(self, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[Outputs, str]:
-        """Predictions by the names of outputs, with a level also the ends of intervals; and why ends are missing."""
+        """Predictions by output name, with a level also interval bounds; and why bounds are missing."""
         asked = LEVEL if level is None else self.checked_level(level)
         wanted = frozenset() if level is None else frozenset({"lower", "upper"})
         found = self.predict(rows, wanted, asked)
@@ -135,7 +135,7 @@ class ServedModel(State, ABC):
         return named, self.missing_bounds(found, asked, learning=learning)
 
     def records(self, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[list[Any], str]:
-        """A record for each row, or a number or label where there is one output; and why ends are missing."""
+        """A record for each row, or a value if there is one output; and why bounds are missing."""
         values, note = self.columns(rows, level, learning=learning)
         found = {name: plain_list(column) for name, column in values.items()}
         if len(found) == 1:
@@ -143,32 +143,32 @@ class ServedModel(State, ABC):
         return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)], note
 
     def checked_level(self, level: Any) -> float:
-        """How often an interval should hold the outcome, if the rows that the model keeps are enough for it."""
+        """The level of intervals, if the model keeps enough errors for it."""
         if type(level) not in (int, float) or not 1e-6 <= level <= 1 - 1e-6:
-            got = f"the text {level[:40]!r}: write it without quotes" if isinstance(level, str) else json.dumps(level)
+            got = f"the string {level[:40]!r}: write it without quotes" if isinstance(level, str) else json.dumps(level)
             raise RequestRefused(400, f"level must be a number between 0 and 1, got {got[:80]}")
         if self.window and rows_needed(level) > self.window:
             highest = floor(1e4 * self.window / (self.window + 1)) / 1e4
             raise RequestRefused(
                 400,
-                f"intervals of level {level} need the errors of {rows_needed(level):,} rows, and only the last "
+                f"intervals of level {level} require the errors of {rows_needed(level):,} rows, and only the last "
                 f"{self.window:,} are kept: the highest level is {highest}",
             )
         return float(level)
 
     def missing_bounds(self, found: Outputs, level: float, *, learning: bool) -> str:
-        """Why intervals have no ends, in one sentence; empty if they have. `learning` is whether rows are learned."""
+        """Why interval bounds are missing, or "". `learning` is whether the service learns."""
         ends = [found[end] for end in ("lower", "upper") if end in found]
         if not any((np.isinf(end) & np.isfinite(found["mean"])).any() for end in ends):
             return ""
         if self.intervals_of_service and not learning:
             return (
-                "this model has no intervals here: they are made from the errors of rows that are learned in service, "
-                "and this service learns none"
+                "this model has no intervals here: they are computed from rows learned in service, and this service "
+                "does not learn"
             )
         return (
-            f"ends of intervals are null where an output has too few known outcomes: level {level} needs "
-            f"{rows_needed(level):,} of them"
+            f"interval bounds are null where an output has too few known outcomes: level {level} requires "
+            f"{rows_needed(level):,}"
         )
 
     def size(self) -> int:
@@ -178,11 +178,11 @@ class ServedModel(State, ABC):
 def _check_lengths(rows: RequestRows, targets: RequestRows) -> None:
     if len(rows) != len(targets):
         (n, one), (m, other) = ((len(part), "" if len(part) == 1 else "s") for part in (rows, targets))
-        raise RequestRefused(400, f"the request has {n} row{one} but {m} target{other}: each row needs its own")
+        raise RequestRefused(400, f"the request has {n} row{one} but {m} target{other}: send one target for each row")
 
 
 def _array_bytes(value: Any, seen: set[int]) -> int:
-    """Bytes of all arrays that an object leads to."""
+    """Bytes of all arrays that are reachable from an object."""
     if id(value) in seen:
         return 0
     seen.add(id(value))
@@ -200,7 +200,7 @@ def _array_bytes(value: Any, seen: set[int]) -> int:
 
 @dataclass
 class ServedEstimator(ServedModel, kind="estimator"):
-    """An estimator, which takes rows of numbers and learns if it is an online learner; `intervals` has its errors."""
+    """An estimator, which takes rows of numbers and learns if it is an online learner."""
 
     intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=INTERVAL_ROWS))
 
@@ -210,7 +210,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
     def classes(self) -> npt.NDArray[Any]:
         return np.asarray([] if self.task.numeric else self.model.classes_)
 
-    def inputs(self) -> list[TensorSpec]:
+    def input_specs(self) -> list[TensorSpec]:
         p = int(self.model.n_features_in_)
         names = getattr(self.model, "feature_names_in_", None)
         columns = [f"x{j}" for j in range(p)] if names is None else [str(name) for name in names]
@@ -232,19 +232,18 @@ class ServedEstimator(ServedModel, kind="estimator"):
         """(n, p) inputs without missing values."""
         known, p = None, int(self.model.n_features_in_)
         if rows.names is not None:
-            [spec] = self.inputs()
-            # A matrix of one column is a column with the name of the tensor.
+            [spec] = self.input_specs()
+            # A matrix with one column arrives as a column with the name of the tensor.
             known = None if p == 1 and rows.names == (spec.name,) else spec.columns
             if known and not hasattr(self.model, "feature_names_in_") and not set(known) <= set(rows.names):
                 raise RequestRefused(
                     400,
                     f"this model was fitted without column names: send each row as a list of {p} numbers, in the order "
-                    f"in which it was fitted, or name them {quoted(known)}; the request has "
-                    f"{quoted(rows.names)}",
+                    f"of fitting, or name them {quoted(known)}; the request has {quoted(rows.names)}",
                 )
         X = rows.numbers(known, p, "inputs")
         if np.isnan(X).any():
-            raise RequestRefused(400, "inputs hold missing values, which this model does not take")
+            raise RequestRefused(400, "inputs contain missing values, which this model does not support")
         return X
 
     def targets(self, targets: RequestRows) -> Array:
@@ -256,7 +255,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
             code = known.get(str(cell), known.get(str(int(cell)) if isinstance(cell, float) and cell % 1 == 0 else ""))
             if code is None:
                 allowed = ", ".join(list(known)[:20])
-                raise RequestRefused(400, f"targets hold the label {str(cell)[:40]!r}, which is none of {allowed}")
+                raise RequestRefused(400, f"unknown label {str(cell)[:40]!r} in targets; labels are {allowed}")
             codes.append(code)
         return np.array(codes, dtype=np.float64)[:, None]
 
@@ -276,12 +275,11 @@ class ServedEstimator(ServedModel, kind="estimator"):
             return {"mean": _as_shape(mean, shape), "std": _as_shape(std, shape)}
         return {"mean": _as_shape(self.model.predict(X), shape)}
 
-    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[ServedModel, Outcome]:
-        X, Y = self._X(rows), self.targets(targets)
+    def _learned(self, rows: RequestRows, targets: RequestRows, Y: Array) -> tuple[ServedModel, Array]:
+        X = self._X(rows)
         y = Y[:, 0] if getattr(self.model, "single_output_", False) else Y
         if not self.task.numeric:
             y = self.classes[Y[:, 0].astype(np.intp)]
-        # One that does not learn predicts only.
         model = self.model._snapshot() if self.learns else self.model
         found = model.predict_then_learn(X, y) if self.learns else model.predict(X)
         if not self.task.numeric:
@@ -290,18 +288,16 @@ class ServedEstimator(ServedModel, kind="estimator"):
             code = {label: k for k, label in enumerate(self.classes.tolist())}
             F = np.full(Y.shape, np.nan)
             F[answered, 0] = [code[label] for label in found[answered].astype(self.classes.dtype).tolist()]
-            return replace(self, model=model), Outcome(F, np.full(F.shape, np.nan), Y)
+            return replace(self, model=model), F
         F = _as_shape(found, Y.shape)
-        # Not those of `regions_then_learn`, which are brought up to date now and then: these are what is served.
-        half = np.broadcast_to(self.half_widths(LEVEL), Y.shape)
         intervals = self.intervals._snapshot()
         intervals.regions_then_learn(F, Y)
-        return replace(self, model=model, intervals=intervals), Outcome(F, half, Y)
+        return replace(self, model=model, intervals=intervals), F
 
 
 @cache
 def _takes_std(estimator: Any) -> bool:
-    # AutoStream knows the word only to say what to use instead.
+    # AutoStream accepts the argument only to name the alternative in an error.
     return "return_std" in signature(estimator.predict).parameters and not issubclass(estimator, AutoStream)
 
 
@@ -311,7 +307,7 @@ def _as_shape(values: Any, shape: tuple[int, ...]) -> Array:
 
 @dataclass
 class ServedTable(ServedModel, kind="table"):
-    """A session or a fitted table: columns with names, lags and scaling of its own."""
+    """A session or table model, which takes named columns."""
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -321,7 +317,7 @@ class ServedTable(ServedModel, kind="table"):
         columns = self.model.preparation.columns_
         return list(dict.fromkeys(source for column in columns for source in column.sources()))
 
-    def inputs(self) -> list[TensorSpec]:
+    def input_specs(self) -> list[TensorSpec]:
         numbers = {column.name for column in self.model.preparation.columns_ if isinstance(column, Number)}
         return [TensorSpec(name, "FP64" if name in numbers else "BYTES", [-1], [name]) for name in self._sources()]
 
@@ -333,7 +329,7 @@ class ServedTable(ServedModel, kind="table"):
         return codes
 
     def _batch(self, rows: RequestRows, targets: RequestRows | None) -> tuple[list[str], Batch]:
-        """Rows as a session knows them, and the names of their columns."""
+        """The column names, and the rows as a session reads them."""
         sources = self._sources()
         named = rows.with_names(sources)
         for name in sources:
@@ -342,12 +338,11 @@ class ServedTable(ServedModel, kind="table"):
         if targets is not None:
             _check_lengths(rows, targets)
             outcomes = list(self.targets(targets).T) if self.task.numeric else [targets.labels()]
-            # What stands in the inputs under the name of a target is not for the model to see.
+            # An input with the name of a target must not reach the model.
             columns |= dict(zip(self.outputs, outcomes, strict=True))
         return list(columns), Batch(list(columns.values()), list(range(1, len(rows) + 1)), [])
 
     def _prepared(self, rows: RequestRows, targets: RequestRows | None) -> Prepared:
-        """Inputs and outputs of the rows; the session stays as it is."""
         names, batch = self._batch(rows, targets)
         try:
             preparation = self.model.preparation.fork().bind(names, "the request", predict=targets is None)
@@ -359,7 +354,6 @@ class ServedTable(ServedModel, kind="table"):
         return prepared
 
     def _bad_cell(self, names: list[str], batch: Batch) -> str:
-        """Which cell of a batch cannot be read, and what it should be."""
         for column in self.model.preparation.columns_:
             cells = [batch.columns[names.index(source)] for source in column.sources()]
             for i in np.flatnonzero(column.encode(cells).bad)[:1].tolist():
@@ -383,7 +377,7 @@ class ServedTable(ServedModel, kind="table"):
             return {"mean": F}
         return {"label": self.classes[F.argmax(axis=1)], "probability": F}
 
-    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[ServedModel, Outcome]:
+    def _learned(self, rows: RequestRows, targets: RequestRows, Y: Array) -> tuple[ServedModel, Array]:
         names, batch = self._batch(rows, targets)
         model: Any = self.model
         if self.learns:
@@ -394,85 +388,67 @@ class ServedTable(ServedModel, kind="table"):
             found = model.predictor().bind(names, "the request").predict(batch)
         if len(found.rows) != len(batch.rows):
             raise ValueError("rows of the request cannot be read")
-        new, Y = replace(self, model=model), self.targets(targets)
-        if self.task.numeric:
-            return new, Outcome(found.F, np.broadcast_to(self.half_widths(LEVEL), found.F.shape), Y)
-        F = np.asarray(found.codes, dtype=np.float64)[:, None]
-        return new, Outcome(F, np.full(F.shape, np.nan), Y)
+        F = found.F if self.task.numeric else np.asarray(found.codes, dtype=np.float64)[:, None]
+        return replace(self, model=model), F
 
 
 def as_served(model: Any, name: str) -> ServedModel:
-    """A model that was loaded, ready to serve under that name."""
     if isinstance(model, LearnedTable):
         task, learns = CLASSIFICATION if model.settings.classify else REGRESSION, isinstance(model, Session)
         window = int(model.recent.size) if task.numeric and learns else 0
         return ServedTable(name, model, task, list(model.settings.targets), learns, window)
     kind = type(model).__name__
     if not callable(getattr(model, "predict", None)):
-        raise ValueError(f"{name} holds a {kind}, which does not predict: give an estimator or a session")
+        raise ValueError(f"{name} contains a {kind}, which does not predict: serve an estimator or a session")
     p, classify = getattr(model, "n_features_in_", None), is_classifier(model)
     if p is None or (classify and not hasattr(model, "classes_")):
-        raise ValueError(f"{name} holds a {kind} that was not fitted to rows of numbers: fit it first")
-    # One that learns in service does so wholly or not at all.
+        raise ValueError(f"{name} contains a {kind} that is not fitted to rows of numbers: fit it first")
+    # Learning in service must be atomic.
     learns = isinstance(model, Transactional) and isinstance(model, OnlineLearner)
     if classify:
         return ServedEstimator(name, model, CLASSIFICATION, ["label"], learns)
-    # How many outputs there are nobody knows better than a prediction.
+    # A prediction shows the number of outputs.
     F = np.asarray(model.predict(np.zeros((1, p))))
     if F.dtype.kind not in "fiub":
-        raise ValueError(f"{name} holds a {kind}, whose predictions are no numbers: it cannot be served")
+        raise ValueError(f"{name} contains a {kind}, whose predictions are not numbers: it cannot be served")
     outputs = ["y"] if F.size == 1 else [f"y{q}" for q in range(F.size)]
     return ServedEstimator(name, model, REGRESSION, outputs, learns, INTERVAL_ROWS)
 
 
-# Errors of the last rows beside the baselines, coverage, and a curve of them.
-
 #: Rows over which errors are averaged.
 SCORED_ROWS = 1000
 
-#: Rows of which the prediction and the outcome are shown.
+#: Rows whose prediction and outcome are shown.
 SHOWN_ROWS = 30
 
-#: Most points of the curve: when there are as many, every other one goes, and the next ones are twice as far apart.
+#: Maximum points of the error curve: then every other one is dropped and the distance between points doubles.
 MAX_POINTS = 240
 
-#: Rows before there are warnings, and outcomes before there is one on coverage.
+#: Rows before there are warnings, and outcomes before there is a warning about coverage.
 MIN_WARNING_ROWS = 200
 
-#: Coverage of intervals of 90% outside of which there is a warning: of 200 outcomes, chance alone does not lead there.
+#: Range of the coverage of 90% intervals without a warning; with 200 outcomes, chance alone does not leave it.
 MIN_COVERAGE, MAX_COVERAGE = 0.8, 0.97
 
-#: Rows before the first point of the curve, and between two points at first.
+#: Initial number of rows between two points of the curve.
 CURVE_STEP = 20
 
 
 @dataclass
 class RollingScores(State):
-    """Predictions and outcomes of the last rows, and a curve of errors, for each learner and each baseline.
-
-    Numbers have squared errors; labels are written as codes, with an error of 0 or 1.
-
-    Attributes
-    ----------
-    names : the learners, then the baselines
-    recent : (m, names + 3, d) the last rows: the prediction under each name, then the prediction of the active model,
-        the half width of its interval, and the outcome
-    fresh : (k, learners + 3, d) rows that the baselines have not seen yet
-    curve : (points, names, d) errors of the last rows before each point
-    reached, step : for each point of the curve, how many rows there were; rows between two points
-    rows, n_classes : rows and labels that the baselines have seen
-    """
+    """Recent predictions and outcomes, and an error curve, for each learner and baseline; labels are codes."""
 
     outputs: list[str]
     task: Task[Any]
-    names: list[str]
+    names: list[str]  # the learners, then the baselines
     baselines: list[Any]
+    #: (m, names + 3, d) by row: prediction under each name; prediction, half width and outcome of the active model.
     recent: Array
-    fresh: Array
-    curve: Array
-    reached: list[int] = field(default_factory=list)
-    step: int = CURVE_STEP
-    rows: int = 0
+    fresh: Array  # (k, learners + 3, d) rows that the baselines have not seen yet
+    curve: Array  # (points, names, d) recent errors at each point
+    reached: list[int] = field(default_factory=list)  # number of rows at each point of the curve
+    step: int = CURVE_STEP  # rows between two points
+    rows: int = 0  # rows and labels that the baselines have seen
     n_classes: int = 0
 
     _state_classes = {"task": Task}
@@ -485,10 +461,10 @@ class RollingScores(State):
         return cls(list(outputs), task, names, baselines, recent, fresh, curve)
 
     def updated(self, outcomes: Sequence[Outcome | None], active: int) -> RollingScores:
-        """The scores after further rows: what each learner had predicted, None if it could not learn them.
+        """The scores after further rows; the outcome of a learner is None if it could not learn them.
 
-        The active model is one of those that could. The rows are put aside until the next point of the curve is due:
-        many requests of few rows do not pay for errors that nobody looks at.
+        The active model must have learned them. Rows are collected until the next point of the curve is due, so that
+        small requests do not pay for errors that nobody reads.
         """
         best = outcomes[active]
         assert best is not None
@@ -499,7 +475,7 @@ class RollingScores(State):
         return new if len(fresh) < min(self.step, SCORED_ROWS) else new.up_to_date()
 
     def up_to_date(self) -> RollingScores:
-        """The scores with the rows that were put aside."""
+        """The scores including the collected rows."""
         if not len(self.fresh):
             return self
         new, Y = self._snapshot(), self.fresh[:, -1]
@@ -518,8 +494,8 @@ class RollingScores(State):
         return new
 
     def errors(self, last: int = SCORED_ROWS) -> dict[str, Array]:
-        """(d,) root of the mean squared error of the last rows, or the share of wrong labels, for each name."""
-        # With the rows last, the loops of NumPy run over them: three times as fast.
+        """(d,) RMSE, or error rate, of the last rows, by name."""
+        # With rows as the last axis, NumPy's inner loops run over them: three times as fast.
         recent = np.ascontiguousarray(self.recent[-last:].T)
         F, Y = recent[:, :-3], recent[:, -1:]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -528,21 +504,21 @@ class RollingScores(State):
         return dict(zip(self.names, np.sqrt(mean) if self.task.numeric else mean, strict=True))
 
     def _covered(self) -> Array:
-        """(d, m) whether outcomes lay in the interval of the active model, nan where that is unknown."""
+        """(d, m) whether the interval of the active model contains the outcome, nan where unknown."""
         F, half, Y = self.recent[:, -3:].T.swapaxes(0, 1)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.where(np.isfinite(Y) & np.isfinite(half), np.abs(Y - F) <= half, np.nan)
 
     def coverage(self) -> Array:
-        """(d,) share of the last outcomes within the intervals of level 0.9."""
+        """(d,) share of recent outcomes in the 90% intervals."""
         return _mean(self._covered())
 
     def last(self) -> Array:
-        """(k, 3, d) prediction, half width and outcome of the last rows, of the active model."""
+        """(k, 3, d) prediction, half width and outcome of the active model for the last rows."""
         return self.recent[-SHOWN_ROWS:, -3:]
 
     def warnings(self, active: str) -> list[str]:
-        """What somebody should look at: errors that rise, a baseline that does better, intervals that miss."""
+        """Sentences about rising errors, better baselines and intervals with wrong coverage."""
         found: list[str] = []
         if len(self.recent) < MIN_WARNING_ROWS:
             return found
@@ -550,21 +526,21 @@ class RollingScores(State):
         before, now = errors[active], self.errors(len(self.recent) // 5)[active]
         for q, output in enumerate(self.outputs):
             if now[q] > 1.5 * before[q]:
-                found.append(f"{output}: the error of the last rows is {now[q] / before[q]:.1f} times the usual one")
+                found.append(f"{output}: the recent error is {now[q] / before[q]:.1f} times the usual error")
             better = [one.name for one in self.baselines if errors[one.name][q] < before[q]]
             if better:
-                found.append(f"{output}: {better[0]} does better than the model")
+                found.append(f"{output}: the baseline {better[0]!r} has a lower error than the model")
         known = np.isfinite(self._covered()).sum(axis=-1)
         for q, share in enumerate(self.coverage()):
             if known[q] < MIN_WARNING_ROWS or MIN_COVERAGE <= share <= MAX_COVERAGE:
                 continue
-            fault = "too narrow" if share < MIN_COVERAGE else "wider than they need to be"
-            found.append(f"{self.outputs[q]}: intervals of 90% hold {share:.1%} of the outcomes, they are {fault}")
+            fault = "too narrow" if share < MIN_COVERAGE else "too wide"
+            found.append(f"{self.outputs[q]}: 90% intervals contain {share:.1%} of the outcomes and are {fault}")
         return found
 
 
 def _mean(values: Array) -> Array:
-    """Mean over the last axis of what is known, nan where nothing is."""
+    """Mean of the finite values over the last axis, nan where there are none."""
     known = np.isfinite(values)
     count = known.sum(axis=-1)
     mean: Array = np.where(known, values, 0.0).sum(axis=-1) / np.where(count > 0, count, np.nan)

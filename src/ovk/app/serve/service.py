@@ -1,8 +1,8 @@
-"""A model in service: one writer, a log, checkpoints; and readers who never wait.
+"""A served model with its log, checkpoints and learning threads; predictions never wait for them.
 
-A request to learn goes through two threads, from queue to queue. The first writes all requests that wait into the log
-and syncs it once, then their replies go out. The second learns them, record by record, and puts the next state into
-place by one assignment: a prediction reads the state that is there.
+A learning request passes through two threads. The first writes all queued requests to the log, syncs it once, and
+answers them. The second learns them, record by record, and replaces the state in one assignment: a prediction reads the
+current state.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ovk.app.serve.access import Limits, RequestRefused
-from ovk.app.serve.checkpoint import Checkpoint, learn_log
+from ovk.app.serve.checkpoint import Checkpoint, learn_log, load_model
 from ovk.app.serve.ledger import History, Ledger, Receipt, no_rows_wait
 from ovk.app.serve.log import Entry, Log
 from ovk.app.serve.protocol import RequestRows
@@ -34,42 +34,41 @@ if sys.platform != "win32":
 
 logger = logging.getLogger("ovk.app.serve")
 
-#: Name of the file with the last checkpoint, in the folder of a model.
+#: Name of the checkpoint in the folder of a model.
 CHECKPOINT = "checkpoint.ovk"
 
-#: Seconds between two searches for predictions whose time has passed.
+#: Seconds between two searches for expired predictions.
 EXPIRY_INTERVAL = 1.0
 
-#: An entry on its way into the log, and who waits for it; nobody does where the service itself wrote it.
+#: An entry for the log, and the future that waits for it, None where the service itself wrote it.
 Queued = tuple[Entry, asyncio.Future[Receipt] | None]
 
 
 class LearnQueue:
-    """The way of a model's requests into its log; without a log none is accepted.
+    """Takes learning requests into the log of a model; without a log it refuses them.
 
-    Requests are accepted in the thread of the event loop. `write` runs in a thread of its own: it writes all entries
-    that wait, syncs the log once, has them answered, and puts them into `to_learn`.
+    Requests are accepted in the thread of the event loop; `write` runs in another thread.
     """
 
     def __init__(self, name: str, log: Log | None, limits: Limits) -> None:
         self.name, self.log, self.limits = name, log, limits
         self.ledger = Ledger(limits, [], History(), self._learn_partial)
-        #: Records of the log. None is the last thing that comes out of a queue.
+        #: Log records. None marks the end of a queue.
         self.to_learn: SimpleQueue[tuple[int, Entry] | None] = SimpleQueue()
         self._to_log: SimpleQueue[Queued | None] = SimpleQueue()
-        #: Entries that are not learned yet.
+        #: Number of entries that are not learned yet.
         self.pending = 0
-        #: Why nothing is learned any more; empty if all is well.
+        #: Why the model has stopped learning, or "".
         self.halted = ""
         self._lock = threading.Lock()
         self._stopping = False
 
     def start(self, state: Checkpoint) -> None:
-        """Go on from a state: with the requests it knows, and the rows that have some labels."""
+        """Restore the requests and partial labels of a state."""
         self.ledger = Ledger(self.limits, state.active.outputs, state.history, self._learn_partial)
 
     def stop(self) -> None:
-        """From now on requests to learn are refused; those that wait are still dealt with."""
+        """Refuse further learning requests; queued ones are still written and learned."""
         with self._lock:
             if not self._stopping:
                 self._stopping = True
@@ -82,7 +81,7 @@ class LearnQueue:
     # Requests, in the thread of the event loop ------------------------------------------------------------------------
 
     def look_up(self, entry: Entry) -> tuple[bool, RequestRows | None]:
-        """Whether the same request came before, and its rows: those of labels are the rows that wait for them."""
+        """Whether the request is a repetition, and its rows; for labels, the rows that wait for them."""
         with self._lock:
             repeated = self.ledger.find(entry) is not None
             rows = entry.rows if entry.label_of is None else self.ledger.rows_of(entry.label_of)
@@ -91,19 +90,18 @@ class LearnQueue:
         return repeated, rows
 
     def wait_for_label(self, identifier: str, rows: RequestRows) -> None:
-        """Keep rows until their labels come; refuse them if others wait, or did, under the same id."""
         with self._lock:
             self.ledger.wait(identifier, rows)
 
     async def submit(self, entry: Entry) -> Receipt:
-        """Have an entry written to the log; it is safe when this returns, and will be learned."""
+        """Queue an entry and wait until it is in the log."""
         with self._lock:
             reply = self.ledger.find(entry)
             if reply is None:
                 reply = self._accept(entry)
         if isinstance(reply, Receipt):
             return reply
-        # A client that goes away, or waits for too long, does not take the record with it.
+        # The record is kept even if its client disconnects or times out.
         await asyncio.wait([reply], timeout=self.limits.seconds)
         if not reply.done():
             raise RequestRefused(503, "the rows are not stored yet: repeat the request with the same id", retry_after=2)
@@ -111,13 +109,13 @@ class LearnQueue:
 
     def _accept(self, entry: Entry) -> asyncio.Future[Receipt]:
         if self.log is None:
-            raise RequestRefused(409, "this server was started without --data: it predicts, and keeps nothing")
+            raise RequestRefused(409, "this server was started without --data and does not learn")
         if self._stopping:
             raise RequestRefused(503, "the server is shutting down", retry_after=5)
         if self.halted:
             raise RequestRefused(503, "this model has stopped learning: see the server's log")
         if self.pending >= self.limits.queue:
-            raise RequestRefused(429, f"{self.pending} requests wait to be learned already", retry_after=1)
+            raise RequestRefused(429, f"{self.pending} requests are queued already: retry later", retry_after=1)
         reply: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self.ledger.queued(entry, reply)
         self.pending += 1
@@ -125,10 +123,10 @@ class LearnQueue:
         return reply
 
     def _learn_partial(self, prediction: str) -> None:
-        """Have rows learned with the labels that came.
+        """Queue the expiry of a prediction, so that its rows are learned with the labels they have.
 
-        The lock is held: a label that was accepted before stands before this in the log, and none is accepted after. At
-        the end of the service such rows stay in the checkpoint, and wait again after the next start.
+        The lock is held, so all labels accepted earlier precede this entry in the log, and none is accepted later. When
+        the service stops, such rows stay in the checkpoint and wait again after the next start.
         """
         if not self._stopping:
             self.pending += 1
@@ -137,7 +135,7 @@ class LearnQueue:
     # The thread that writes the log -----------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Write entries until the end, which `stop` begins."""
+        """Write queued entries to the log until `stop`."""
         last = False
         while not last:
             group = [self._next_to_log()]
@@ -148,7 +146,7 @@ class LearnQueue:
         self.to_learn.put(None)
 
     def _next_to_log(self) -> Queued | None:
-        """The next entry; meanwhile rows with some labels go into the queue when their time has passed."""
+        """The next entry; meanwhile, expired predictions are queued."""
         while True:
             with self._lock:
                 self.ledger.expire()
@@ -179,7 +177,7 @@ class LearnQueue:
                     self.ledger.failed(entry)
                     self.pending -= 1
             if reply is not None:
-                with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+                with suppress(RuntimeError):  # the loop has ended
                     reply.get_loop().call_soon_threadsafe(_set_result, reply, result)
             if isinstance(result, Receipt):
                 self.to_learn.put((result.sequence, entry))
@@ -190,13 +188,13 @@ def _set_result(reply: asyncio.Future[Receipt], result: Receipt | RequestRefused
         return
     if isinstance(result, RequestRefused):
         reply.set_exception(result)
-        reply.exception()  # it may be that nobody waits any more
+        reply.exception()  # the client may be gone: mark it as retrieved
     else:
         reply.set_result(result)
 
 
 class ModelService:
-    """One model under one name, with its shadows; without a folder for log and checkpoints it does not learn."""
+    """A model under a name, with its shadows. Without a folder for log and checkpoints it does not learn."""
 
     def __init__(
         self,
@@ -212,53 +210,53 @@ class ModelService:
         self.folder, self.limits = folder, limits or Limits()
         self.log = None if folder is None else Log(folder, keep=keep_log)
         self.queue = LearnQueue(name, self.log, self.limits)
-        #: Never changed, only replaced.
+        #: Immutable; learning replaces it.
         self.state: Checkpoint
         self.refused = 0
-        #: The last checkpoint: its number, when its file was written, its rows; and when the last one was tried.
+        #: Of the last checkpoint: sequence number, time and rows; and the time of the last attempt.
         self.saved_sequence, self.saved_at, self._saved_rows, self._tried_at = 0, time.time(), 0, 0.0
         self._recent: deque[tuple[float, int]] = deque(maxlen=600)
         self._threads: list[threading.Thread] = []
-        self._guard: int | None = None
+        self._lock_file: int | None = None
 
     # Opening and closing ----------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Load the model or its last checkpoint, learn what the log holds behind it, and begin."""
+        """Load the model or its last checkpoint, learn the log after it, and start the threads."""
         origin = hashlib.sha256(b"".join(file.read_bytes() for file in [self.path, *self.shadows])).hexdigest()
         if self.folder is None or self.log is None:
             self.state = self._from_files(origin)
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         self._take_lock()
-        place = self.folder / CHECKPOINT
-        if place.exists():
-            found = load(place)
+        path = self.folder / CHECKPOINT
+        if path.exists():
+            found = load(path)
             if not isinstance(found, Checkpoint) or found.origin != origin:
                 raise ValueError(
-                    f"{place} is not a checkpoint of {self.path}{' with these shadows' if self.shadows else ''}: it "
-                    "was made from another file; give another folder to --data, or the files it began with"
+                    f"{path} is not a checkpoint of {self.path}{' with these shadows' if self.shadows else ''}: use "
+                    "another --data directory, or the files that it was started with"
                 )
             self.state = found
         else:
             if self.log.segments():
-                raise ValueError(f"{self.folder} holds a log but no {CHECKPOINT}: put it back, or give another --data")
+                raise ValueError(f"{self.folder} contains a log but no {CHECKPOINT}: restore it, or use another --data")
             self.state = self._from_files(origin)
-            save(self.state, place)
-        # Rows of users are in it, as in the log; later checkpoints keep the permissions of the file they replace.
-        place.chmod(0o600)
+            save(self.state, path)
+        # Like the log, it contains rows of users. Later checkpoints keep the permissions of the file they replace.
+        path.chmod(0o600)
         self.saved_sequence, self._saved_rows = self.state.sequence, self.state.rows
-        # Not the start of this process: one that is killed again and again has to write a checkpoint too.
-        self.saved_at = min(place.stat().st_mtime, time.time())
+        # Not the start of this process: a process that is killed repeatedly must write checkpoints too.
+        self.saved_at = min(path.stat().st_mtime, time.time())
         state = self.state = learn_log(self.state, self.log)
         if self.log.cut:
-            logger.warning("torn record cut off", extra={"model": self.name, "bytes": self.log.cut})
+            logger.warning("incomplete record removed", extra={"model": self.name, "bytes": self.log.cut})
         if state.sequence > self.saved_sequence:
             extra = {"model": self.name, "records": state.sequence - self.saved_sequence, "sequence": state.sequence}
             logger.info("log replayed", extra=extra)
         self._checkpoint_if_due()
         if self.predicts_only:
-            logger.info("predicts only", extra={"model": self.name, "reason": self.predicts_only})
+            logger.info("prediction only", extra={"model": self.name, "reason": self.predicts_only})
         self.queue.start(state)
         for target in (self.queue.write, self._learn):
             thread = threading.Thread(target=target, name=f"ovk {target.__name__} {self.name}", daemon=True)
@@ -270,27 +268,25 @@ class ModelService:
         for file in [self.path, *self.shadows]:
             name = file.stem
             if name in models:
-                raise ValueError(f"two of the files are called {name!r}: rename one of them")
-            loaded = load(file)
-            models[name] = loaded.model if isinstance(loaded, Checkpoint) else loaded
+                raise ValueError(f"two files have the name {name!r}: rename one of them")
+            models[name] = load_model(file)
         return Checkpoint.start(models, origin)
 
     def _take_lock(self) -> None:
-        """Two processes that write one log would spoil it."""
         assert self.folder is not None
-        self._guard = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        self._lock_file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         if sys.platform != "win32":
             try:
-                fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                os.close(self._guard)
-                self._guard = None
+                os.close(self._lock_file)
+                self._lock_file = None
                 raise ValueError(
-                    f"another process serves from {self.folder}: stop it, or give another --data"
+                    f"another process uses {self.folder}: stop it, or use another --data directory"
                 ) from None
 
     def close(self) -> None:
-        """Learn what was acknowledged, write a checkpoint, and end."""
+        """Learn the acknowledged requests, write a checkpoint, and stop."""
         self.queue.stop()
         for thread in self._threads:
             thread.join()
@@ -299,36 +295,31 @@ class ModelService:
         self._threads = []
         if self.log is not None:
             self.log.close()
-        if self._guard is not None:
-            os.close(self._guard)
-            self._guard = None
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
 
     @property
     def unsaved(self) -> bool:
-        """Whether records of the log are not in the last checkpoint, so that a start has to learn them again."""
+        """Whether the log has records that are not in the last checkpoint, which the next start must learn again."""
         return self.log is not None and self.log.sequence > self.saved_sequence
-
-    # What requests need to know ---------------------------------------------------------------------------------------
 
     @property
     def halted(self) -> str:
-        """Why nothing is learned any more; empty if all is well."""
         return self.queue.halted
 
     @property
     def predicts_only(self) -> str:
-        """Why rows are not learned, in one sentence; empty if they are."""
+        """Why this service does not learn, or ""."""
         if not any(model.learns for model in self.state.models):
             return (
-                "this model predicts only; it was fitted to one batch: to learn in service, use `ovk stream`, or a "
-                "learner with partial_fit"
+                "this model was fitted to one batch and does not learn: use `ovk stream`, or a learner with partial_fit"
             )
         if self.log is None:
-            return "this server was started without --data: it predicts, but does not learn"
+            return "this server was started without --data and does not learn"
         return ""
 
     def check_learns(self) -> None:
-        """Refuse rows to learn, or to wait for their labels, where none are learned."""
         if self.predicts_only:
             raise RequestRefused(409, self.predicts_only)
 
@@ -351,7 +342,7 @@ class ModelService:
         try:
             state = self.state.after(number, entry)
         except BaseException as error:
-            # Not a refusal that a replay would repeat: the state must not part from the log.
+            # A replay might not fail in the same way, so the state could diverge from the log.
             self.queue.halted = f"record {number} could not be learned"
             extra = {"model": self.name, "sequence": number, "error": type(error).__name__}
             logger.critical("learning stopped; restart to replay the log", extra=extra, exc_info=error)
@@ -366,7 +357,7 @@ class ModelService:
         self._recent.append((time.monotonic(), state.rows))
 
     def _until_checkpoint(self) -> float | None:
-        """Seconds until the next checkpoint is due, None if there is nothing to write."""
+        """Seconds until the next checkpoint is due, None if there is nothing to save."""
         if self.halted or self.state.sequence <= self.saved_sequence:
             return None
         if self.state.rows - self._saved_rows >= self.limits.checkpoint_rows:
@@ -379,7 +370,7 @@ class ModelService:
             self._checkpoint()
 
     def _checkpoint(self) -> None:
-        """Write the state; segments of the log that it holds go."""
+        """Save the state and remove the log segments that it makes obsolete."""
         assert self.folder is not None
         assert self.log is not None
         state, start = self.state, time.perf_counter()
@@ -387,9 +378,9 @@ class ModelService:
         try:
             save(state, self.folder / CHECKPOINT)
         except OSError as error:
-            # The log has everything: nothing is lost, and the next checkpoint may succeed.
+            # Nothing is lost: the log has all records, and the next checkpoint may succeed.
             where = {"model": self.name, "file": str(self.folder / CHECKPOINT)}
-            logger.error("no checkpoint could be written", extra={**where, "error": str(error.strerror)})
+            logger.error("the checkpoint cannot be written", extra={**where, "error": str(error.strerror)})
             return
         self.saved_sequence, self.saved_at = state.sequence, self._tried_at
         self.log.forget(state.sequence)
@@ -398,10 +389,8 @@ class ModelService:
         extra = {"model": self.name, "sequence": state.sequence, "rows": state.rows, "milliseconds": milliseconds}
         logger.info("checkpoint", extra=extra)
 
-    # What the page and the metrics show -------------------------------------------------------------------------------
-
     def rate(self) -> float:
-        """Rows learned a second, over the last ten seconds."""
+        """Rows learned per second, over the last ten seconds."""
         now = time.monotonic()
         known = [(at, rows) for at, rows in list(self._recent) if now - at <= 10]
         if len(known) < 2:

@@ -1,6 +1,6 @@
-"""How a service is doing: metrics for Prometheus, and the page at ``/`` with the policy under which browsers show it.
+"""Metrics for Prometheus, and the status page at ``/`` with its content security policy.
 
-Everything is read from the state when somebody asks, so that requests do not pay for it.
+Both read the state on demand, so that requests do not pay for them.
 """
 
 from __future__ import annotations
@@ -27,48 +27,43 @@ from prometheus_client.registry import Collector
 from ovk.app.serve.protocol import plain_list
 from ovk.app.serve.service import ModelService
 
-#: Bounds of the classes of latencies, in seconds.
+#: Bounds of the latency histogram, in seconds.
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
-#: Kind, name, help, labels after that of the model, and value.
+#: Kind, name, help, labels besides the model, and value.
 Sample = tuple[Any, str, str, dict[str, str], float]
 
 
 def _samples(service: ModelService) -> Iterator[Sample]:
-    """The metrics of a model."""
     state = service.state
     count, gauge = CounterMetricFamily, GaugeMetricFamily
     yield count, "ovk_rows_learned", "Rows learned in service.", {}, state.rows
-    yield count, "ovk_rows_refused", "Requests to learn that were refused, and rows refused.", {}, service.refused
+    yield count, "ovk_rows_refused", "Learning requests refused, and rows that learners refused.", {}, service.refused
     yield gauge, "ovk_sequence", "Number of the last record learned.", {}, state.sequence
-    yield gauge, "ovk_queue_requests", "Requests that are not learned yet.", {}, service.queue.pending
-    yield gauge, "ovk_waiting_for_labels", "Predictions that wait for labels.", {}, len(service.queue.ledger)
+    yield gauge, "ovk_queue_requests", "Learning requests that are queued.", {}, service.queue.pending
+    yield gauge, "ovk_waiting_for_labels", "Predictions waiting for labels.", {}, len(service.queue.ledger)
     yield gauge, "ovk_halted", "1 if the model has stopped learning.", {}, float(bool(service.halted))
     if service.folder is not None:
         age = time.time() - service.saved_at
-        yield gauge, "ovk_checkpoint_age_seconds", "Age of the file of the last checkpoint.", {}, age
+        yield gauge, "ovk_checkpoint_age_seconds", "Age of the last checkpoint.", {}, age
         yield gauge, "ovk_checkpoint_sequence", "Last record in the checkpoint.", {}, service.saved_sequence
     for one in state.models:
         learner = {"learner": one.name}
-        yield gauge, "ovk_model_bytes", "Bytes of a learner's arrays.", learner, one.size()
-        yield gauge, "ovk_active", "1 for the learner that answers.", learner, float(one is state.active)
-        yield count, "ovk_learner_failures", "Requests a learner could not learn.", learner, one.failures
+        yield gauge, "ovk_model_bytes", "Bytes of the arrays of a model.", learner, one.size()
+        yield gauge, "ovk_active", "1 for the active model.", learner, float(one is state.active)
+        yield count, "ovk_learner_failures", "Requests that a model could not learn.", learner, one.failures
     scores = state.scores.up_to_date()
-    text = "RMSE (classification: error rate) of the last rows."
+    text = "RMSE of recent rows (classification: error rate)."
     for name, errors in scores.errors().items():
         for output, value in zip(scores.outputs, errors.tolist(), strict=True):
             yield gauge, "ovk_rolling_error", text, {"learner": name, "output": output}, value
-    text = "Share of the outcomes of the last rows in the 90% interval served just before they were learned."
+    text = "Share of recent outcomes in the 90% interval served just before they were learned."
     for output, value in zip(scores.outputs, scores.coverage().tolist(), strict=True):
         yield gauge, "ovk_interval_coverage", text, {"output": output}, value
 
 
 class ServiceMetrics(Collector):
-    """All metrics of a server: those of its requests, which are counted, and those of its models, which are read.
-
-    Requests are counted in the thread of the event loop alone, so no lock is needed, which would cost more than the
-    rest.
-    """
+    """Metrics of requests and models. Only the thread of the event loop counts requests, so no lock is needed."""
 
     def __init__(self, services: Mapping[str, ModelService]) -> None:
         self.services = services
@@ -98,7 +93,7 @@ class ServiceMetrics(Collector):
                     families[name] = kind(name, text, labels=["model", *labels])
                 families[name].add_metric([model, *labels.values()], value)
         yield from families.values()
-        took = HistogramMetricFamily("ovk_request_seconds", "Time of a request.", labels=["route"])
+        took = HistogramMetricFamily("ovk_request_seconds", "Duration of a request.", labels=["route"])
         for route, counts in self._buckets.items():
             bounds = [*map(str, BUCKETS), "+Inf"]
             took.add_metric([route], list(zip(bounds, accumulate(counts), strict=True)), self._seconds[route])
@@ -110,7 +105,7 @@ class ServiceMetrics(Collector):
 
 @functools.cache
 def page_and_policy() -> tuple[bytes, str]:
-    """The page, and the policy that allows its own style and script and nothing else."""
+    """The page, and the policy that allows only its own style and script."""
     html = files("ovk.app.serve").joinpath("page.html").read_bytes()
 
     def digests(tag: bytes) -> str:
@@ -125,7 +120,7 @@ def page_and_policy() -> tuple[bytes, str]:
 
 
 def page_for(services: Mapping[str, ModelService] | None) -> bytes:
-    """The page of a server with these models, as the first one is now; None where only a token may tell."""
+    """The page with the current view of the first model; without it (None) if a token is required."""
     html = page_and_policy()[0]
     if services is None:
         return html
@@ -134,7 +129,7 @@ def page_for(services: Mapping[str, ModelService] | None) -> bytes:
 
 
 def view(service: ModelService) -> dict[str, Any]:
-    """Everything that the page shows, as JSON knows it: what is not a number is None."""
+    """The contents of the page as JSON; None where a value is not finite."""
     state = service.state
     scores, active = state.scores.up_to_date(), state.active
     return {
@@ -170,7 +165,7 @@ def view(service: ModelService) -> dict[str, Any]:
 
 
 def resident_memory() -> int:
-    """Bytes of memory that the process holds; 0 where the system does not tell."""
+    """Resident bytes of the process, 0 where the system does not report them."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

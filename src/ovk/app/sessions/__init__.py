@@ -3,7 +3,7 @@
 from ovk.app.sessions.forecasts import Forecast
 from ovk.app.sessions.group_errors import GroupErrors
 from ovk.app.sessions.merging import merge_sessions
-from ovk.app.sessions.predictions import FilePredictions, OtherSession, PredictionColumns
+from ovk.app.sessions.predictions import FilePredictions, OtherSession, PredictionColumns, csv_line
 from ovk.app.sessions.session import (
     Interrupted,
     LearnedTable,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk.app.sessions.predictions import Predictions, RowPredictor
-from ovk.app.tables import Batch, Preparation, Records, filled
+from ovk.app.tables import Batch, Preparation, Records, fill_forward
 from ovk.base import Array, Indices, State, as_dates, calendar, check_int, following, in_interval, quoted, snapshot_of
 from ovk.intervals import masses, upper_quantile
 
@@ -64,7 +64,7 @@ def horizon_errors(
     rows = starts[:, None] + np.arange(horizon)
     inside = rows < m
     rows = np.minimum(rows, m - 1)
-    known = filled(np.vstack([past, Y]))
+    known = fill_forward(np.vstack([past, Y]))
     before = known[starts[:, None] + np.arange(longest)]
     F = recursive_forecast(predict, lags, before, X[rows])
     return np.where(inside[:, :, None], Y[rows] - F, np.nan)
@@ -133,7 +133,7 @@ class HorizonErrors(State):
 
     def _keep(self, model: Any, Y: Array) -> None:
         """Copy the model, which has learned the rows with outputs Y that follow `past`."""
-        self.past = filled(np.vstack([self.past, Y]))[len(Y) :]
+        self.past = fill_forward(np.vstack([self.past, Y]))[len(Y) :]
         self.learned += len(Y)
         self.model = snapshot_of([model])[0]
 
@@ -202,7 +202,7 @@ def forecast(
 def future_inputs(preparation: Preparation, steps: int, future: Records | None) -> tuple[Array, Array | None]:
     """(steps, p) inputs of the next rows, nan for lags; and (steps,) their times, if rows have times."""
     batch, names = _rows(future, steps)
-    clock = preparation.clock()
+    clock = preparation.time_column()
     unknown = [
         source
         for column in preparation.columns_

@@ -96,7 +96,7 @@ class RowPredictor:
             widths = self.recent.widths(self.recent.level if level is None else level)
         count = len(rows.chunk.targets) if labels is None else len(labels)
         F = self.outputs(rows.chunk.X) if len(rows.rows) else np.empty((0, count))
-        Y = rows.chunk.Y if self.preparation.knows_outputs() else None
+        Y = rows.chunk.Y if self.preparation.has_targets() else None
         return Predictions(rows.rows, F, widths, Y, rows.instants, labels)
 
 
@@ -280,7 +280,7 @@ class FilePredictions:
         self._preparation: Preparation = self._predictor.preparation
         find_columns(keep, records.names, records.label)
         places = {name: list(records.names).index(name) for name in keep}
-        self.columns = model.prediction_columns(outcomes=self._preparation.knows_outputs(), keep=places)
+        self.columns = model.prediction_columns(outcomes=self._preparation.has_targets(), keep=places)
         for name in keep:
             if self.columns.names.count(name) > 1:
                 raise ValueError(f"keep {name!r} clashes with a column of the predictions")

@@ -100,7 +100,7 @@ class LearnedTable(ABC):
             (label,) = self.preparation.outputs_
             assert isinstance(label, Label)
             labels = label.levels[: label.first]
-        timed = self.preparation.clock() is not None
+        timed = self.preparation.time_column() is not None
         return PredictionColumns(self.settings.targets, labels, timed=timed, outcomes=outcomes, keep=keep)
 
     def _described(self, found: Summary, n_rows: int, *, table: bool) -> Summary:
@@ -133,13 +133,6 @@ class LearnedTable(ABC):
             raise ValueError("forecast() does not support classes; predict rows with known inputs instead")
         predictor = self.predictor()
         return forecast(predictor, steps, level, future, self._horizon_errors(predictor))
-
-    def predict(self, batch: Batch, level: float | None = None) -> Predictions:
-        """Predict the next rows, with intervals of that level, without changing the model.
-
-        The columns of the batch are in the order of the last ``preparation.bind``; `predict_file` accepts any order.
-        """
-        return self.predictor().predict(batch, level)
 
     def predict_file(
         self,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.app.parallel import CHUNK, Partition, PartitionedFit, PartitionError, Pass, RidgeLearner, as_engine
+from ovk.app.parallel import CHUNK_ROWS, Partition, PartitionedFit, PartitionError, Pass, RidgeLearner, as_engine
 from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
@@ -28,14 +28,14 @@ from ovk.app.sessions.summary import (
     score_summary,
 )
 from ovk.app.tables import (
-    WORDS_OF_TABLE,
+    MAX_TABLE_LEVELS,
     Batch,
     FileRange,
     Preparation,
     Prepared,
     Records,
     concatenate,
-    filled,
+    fill_forward,
     open_records,
 )
 from ovk.base import Array, Indices, Mask, Registered, State, check_int, one_blas_thread
@@ -155,7 +155,7 @@ class TableModel(LearnedTable, State, Registered):
             read += f"; {self.n_known:,} have a known target and were learned"
         found.sentences = [
             read,
-            f"the model was learned from all rows; to test it, preliminary models held out {self.tested}",
+            f"the model was learned from all rows; errors come from preliminary fits without {self.tested}",
             *([] if settings.classify else [_validity(settings)]),
             f"chosen: {self.chosen()}",
         ]
@@ -233,7 +233,7 @@ class WholeTable(NamedTuple):
 
 def whole_table(records: Records, settings: Settings) -> WholeTable:
     """Read a table that fits in memory; raises an error if it has too few readable rows."""
-    preparation = settings.preparation(records.names, records.label, WORDS_OF_TABLE)
+    preparation = settings.preparation(records.names, records.label, MAX_TABLE_LEVELS)
     whole = concatenate(list(records.batches(int(settings.block))), len(records.names))
     check_row_count(whole, records.label)
     rows = preparation.fit(whole).prepare(whole)
@@ -383,7 +383,7 @@ def _choose_and_fit(
 def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: Chunk, start: int) -> Array:
     """(k, horizon, d) errors of forecasts from row `start` on, by a model learned from the rows before it."""
     longest, d = max(settings.lags), chunk.Y.shape[1]
-    before = filled(np.vstack([np.full((longest, d), np.nan), chunk.Y[:start]]))[start:]
+    before = fill_forward(np.vstack([np.full((longest, d), np.nan), chunk.Y[:start]]))[start:]
     X, Y = chunk.X[start:], chunk.Y[start:]
     return horizon_errors(predict, settings.lags, before, X, Y, int(settings.horizon), MAX_FORECASTS_KEPT)
 
@@ -467,7 +467,7 @@ class RangePartition(Partition):
         self.n_bad = 0
         with self.range.open() as records:
             preparation.bind(records.names, self.label)
-            for batch in records.batches(CHUNK):
+            for batch in records.batches(CHUNK_ROWS):
                 rows = preparation.prepare(batch)
                 self.n_bad += len(rows.bad)
                 known = np.isfinite(rows.chunk.Y).any(axis=1)
@@ -518,7 +518,7 @@ def fit_files(
             if other != names:
                 raise PartitionError(f"columns of {one.label} differ from {label}: {list(other)}, not {list(names)}")
         whole = concatenate([batch for _, some in found for batch in some], len(names))
-        preparation = settings.preparation(names, label, WORDS_OF_TABLE)
+        preparation = settings.preparation(names, label, MAX_TABLE_LEVELS)
         rows = preparation.fit(whole).prepare(whole)
         known = np.isfinite(rows.chunk.Y).any(axis=1)
         X, Y = rows.chunk.X[known], rows.chunk.Y[known]

@@ -1,10 +1,10 @@
-"""Streams of brokers as records: their position is part of what a session saves, and of nothing else.
+"""Streams of brokers as records. Only the session file stores the position in the stream.
 
-No acknowledgements and no consumer groups: the session file says which message comes next, and how many of its rows
-were read already. It is written together with the model, so that the two cannot disagree, whatever dies when.
+There are no acknowledgements and no consumer groups: the session file contains the next message and the number of its
+rows that were read. It is written together with the model, so that a crash cannot separate the two.
 
-A new broker is a subclass of `Broker` in a file of its own, with a scheme in `PORTS`, the option of its address in
-`OPTIONS` and a case in `_broker`. Credentials come from environment variables or a file, never from a command line.
+A new broker is a subclass of `Broker` in its own file, with a scheme in `PORTS`, the query parameter of its URL in
+`QUERY_PARAMETERS` and a case in `_broker`. Credentials come from environment variables or a file, never from arguments.
 """
 
 from __future__ import annotations
@@ -29,18 +29,22 @@ import numpy as np
 from ovk.app.tables.records import PORTS, Batch, Records, csv_rows, is_number
 from ovk.base import check_int
 
-#: The option that an address may hold, by scheme.
-OPTIONS = {"nats": "subject", "kafka": "partition"}
+#: The query parameter that a URL may have, by scheme.
+QUERY_PARAMETERS = {"nats": "subject", "kafka": "partition"}
 
-#: What a broker may be told, as names in a file; in the environment ``OVK_BROKER_USER`` and so on.
-SECRETS = ("user", "password", "token", "creds", "ca", "cert", "key", "tls")
+#: Names of credentials in a file; the environment variables are ``OVK_BROKER_USER`` and so on.
+CREDENTIALS = ("user", "password", "token", "creds", "ca", "cert", "key", "tls")
 
-#: The variables begin with this; the one that names a file of credentials ends with FILE.
+#: Prefix of the environment variables; OVK_BROKER_FILE names a file of credentials.
 PREFIX = "OVK_BROKER_"
 
 
 class BrokerError(ValueError):
-    """A broker cannot be reached, refuses us, or does not have what was asked for.
+    """A broker cannot be reached, refuses the connection, or does not have the requested stream.
+
+    See Also
+    --------
+    StreamLost, open_broker
 
     Examples
     --------
@@ -49,12 +53,16 @@ class BrokerError(ValueError):
     ...     open_broker("nats://user:secret@127.0.0.1/STREAM")
     ... except BrokerError as error:
     ...     print(error)
-    the address must not hold a password, which others can read: set the variables OVK_BROKER_USER and OVK_BROKER_PASSWORD, or name a file with them in OVK_BROKER_FILE
-    """  # noqa: E501
+    the address must not contain a password: set OVK_BROKER_USER and OVK_BROKER_PASSWORD, or OVK_BROKER_FILE
+    """
 
 
 class StreamLost(BrokerError):
-    """A stream that was being read has lost messages, or stays away: no fault of the call.
+    """A stream lost messages or became unreachable while it was read.
+
+    See Also
+    --------
+    BrokerError, open_broker
 
     Examples
     --------
@@ -65,43 +73,37 @@ class StreamLost(BrokerError):
 
     @classmethod
     def away(cls, label: str, patience: float, error: object) -> Self:
-        """What to raise when a server has not come back."""
         return cls(
-            f"{label} has been away for {patience:.0f} s ({error}): what was learned is saved, go on with --resume "
+            f"{label} has been unreachable for {patience:.0f} s ({error}): progress is saved; continue with --resume "
             "when it is back"
         )
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a stream is: ``nats://host:4222/STREAM?subject=a.b`` or ``kafka://host:9092/TOPIC?partition=0``.
-
-    `part` is the subject or the partition.
-    """
+    """A URL such as ``nats://host:4222/STREAM?subject=a.b`` or ``kafka://host:9092/TOPIC?partition=0``."""
 
     scheme: str
     hosts: str
     name: str
-    part: str = ""
+    selector: str = ""  # the subject or the partition
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """The address in a text."""
         parts = urlsplit(text)
         if parts.scheme not in PORTS:
             raise BrokerError(f"the address must begin with {' or '.join(f'{s}://' for s in PORTS)}, got {text!r}")
         if "@" in parts.netloc:
             raise BrokerError(
-                "the address must not hold a password, which others can read: set the variables "
-                f"{PREFIX}USER and {PREFIX}PASSWORD, or name a file with them in {PREFIX}FILE"
+                f"the address must not contain a password: set {PREFIX}USER and {PREFIX}PASSWORD, or {PREFIX}FILE"
             )
         name = parts.path.strip("/")
         if not parts.netloc or not name or "/" in name:
-            raise BrokerError(f"the address must read {parts.scheme}://host:port/NAME, got {text!r}")
-        allowed = OPTIONS[parts.scheme]
+            raise BrokerError(f"the address must have the form {parts.scheme}://host:port/NAME, got {text!r}")
+        allowed = QUERY_PARAMETERS[parts.scheme]
         options = parse_qsl(parts.query, keep_blank_values=True)
         if unknown := [option for option, _ in options if option != allowed]:
-            raise BrokerError(f"the address may hold ?{allowed}=, got {unknown[0]!r}")
+            raise BrokerError(f"the only parameter of the address is {allowed!r}, got {unknown[0]!r}")
         if len(options) > 1:
             raise BrokerError(f"{text!r} names more than one {allowed}: read each with its own command")
         hosts = [one if ":" in one else f"{one}:{PORTS[parts.scheme]}" for one in parts.netloc.split(",")]
@@ -109,53 +111,43 @@ class Address:
 
     @property
     def label(self) -> str:
-        """The address for a message."""
         return f"{self.scheme}://{self.hosts}/{self.name}"
 
 
 def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What the environment and the file it names say: user, password, token, creds, ca, cert, key, tls."""
+    """Credentials by name, from the environment and the file that it names."""
     found: dict[str, str] = {}
     if path := environment.get(f"{PREFIX}FILE"):
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeError) as error:
-            raise BrokerError(f"the file of credentials {path} ({PREFIX}FILE) cannot be read: {error}") from error
+            raise BrokerError(f"the credentials file {path} ({PREFIX}FILE) cannot be read: {error}") from error
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
             name, mark, value = (one.strip() for one in line.partition("="))
-            if not mark or name not in SECRETS:
-                raise BrokerError(
-                    f"line {number} of {path} ({PREFIX}FILE) must read NAME = VALUE, with one of {', '.join(SECRETS)}"
-                )
+            if not mark or name not in CREDENTIALS:
+                names = ", ".join(CREDENTIALS)
+                raise BrokerError(f"line {number} of {path} ({PREFIX}FILE) must read NAME = VALUE, with one of {names}")
             found[name] = value
-    for name in SECRETS:
+    for name in CREDENTIALS:
         if value := environment.get(f"{PREFIX}{name.upper()}", ""):
             found[name] = value
     return found
 
 
-# Rows in messages: JSON objects, arrays or lines of them, or CSV lines, many rows a message.
-
-
 class Message(NamedTuple):
-    """A message: its place in the stream (sequence number, offset) and its bytes."""
-
-    place: int
+    place: int  # sequence number or offset
     data: bytes
 
 
-class MessageRows(NamedTuple):
-    """The rows of a message: cells in the order of the columns, or the fault of a row that cannot be read."""
-
-    place: int
-    cells: list[Sequence[Any] | str]
+#: The cells of a row in the order of the columns, or the fault of a row that cannot be read.
+MessageRow = Sequence[Any] | str
 
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads the rows of messages that hold "jsonl" or "csv"; a message that cannot be read is one faulty row."""
+    """Reads the rows of "jsonl" or "csv" messages; a message that cannot be read is one faulty row."""
 
     form: str
     names: Sequence[str]
@@ -163,7 +155,7 @@ class RowReader:
 
     @classmethod
     def find(cls, message: Message, form: str | None, columns: Sequence[str] | None, label: str) -> Self | None:
-        """The reader that a first message asks for; None if it does not tell the columns."""
+        """The reader for a first message, None if the message does not show the columns."""
         start = message.data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
         form = form or ("jsonl" if start in (b"{", b"[") else "csv")
         if form == "jsonl":
@@ -179,30 +171,29 @@ class RowReader:
             return None
         if all(is_number(name) for name in names):
             raise ValueError(
-                f"the first message of {label} holds no names of columns ({_beginning(message.data)}): put a line of "
-                "names in front of it, or name them with --columns (columns= in Python)"
+                f"the first message of {label} has no column names ({_excerpt(message.data)}): add a header line, or "
+                "name the columns with --columns (columns= in Python)"
             )
         return cls(form, names, delimiter)
 
-    def rows(self, message: Message) -> MessageRows:
-        """The rows of a message."""
-        return MessageRows(message.place, (self._json if self.form == "jsonl" else self._csv)(message.data))
+    def rows(self, data: bytes) -> list[MessageRow]:
+        return self._json(data) if self.form == "jsonl" else self._csv(data)
 
-    def _json(self, data: bytes) -> list[Sequence[Any] | str]:
-        """Objects, arrays of objects, or an object a line; a key that a row lacks is missing."""
+    def _json(self, data: bytes) -> list[MessageRow]:
+        """Objects, arrays of objects, or an object per line; an absent key is a missing value."""
         known = set(self.names)
-        cells: list[Sequence[Any] | str] = []
+        cells: list[MessageRow] = []
         for row in _objects(data):
             if isinstance(row, str):
                 cells.append(row)
             elif known.isdisjoint(row):
-                cells.append(f"{_beginning(json.dumps(row))} has none of the columns")
+                cells.append(f"{_excerpt(json.dumps(row))} has none of the columns")
             else:
                 cells.append([row.get(name) for name in self.names])
         return cells
 
-    def _csv(self, data: bytes) -> list[Sequence[Any] | str]:
-        """Lines of values; a line that repeats the names of the columns is no row."""
+    def _csv(self, data: bytes) -> list[MessageRow]:
+        """Lines of values, without a header."""
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
         width = len(self.names)
         cells, faults = csv_rows(csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter), sys.maxsize)
@@ -210,9 +201,9 @@ class RowReader:
             cells[i] = fault
         if cells and isinstance(cells[0], list) and [name.strip() for name in cells[0]] == list(self.names):
             del cells[0]
-        # Rows of the right width, which are nearly all, are passed on as they are.
+        # Nearly all messages need no change.
         if any(isinstance(row, str) or len(row) != width for row in cells):
-            wrong = "{} fields where the columns are {}".format
+            wrong = "{} fields instead of {}".format
             cells = [
                 row if isinstance(row, str) or len(row) == width else wrong(len(row), width) for row in cells if row
             ]
@@ -220,84 +211,76 @@ class RowReader:
 
 
 def _objects(data: bytes) -> list[dict[str, Any] | str]:
-    """The objects of a message, and the faults of what is none."""
+    """The objects of a message, and faults for anything else."""
     try:
         whole = json.loads(data)
     except (ValueError, RecursionError, UnicodeError):
         lines = data.splitlines()
         if len(lines) < 2 or not data.lstrip().startswith(b"{"):
-            return [f"{_beginning(data)} is not JSON"]
+            return [f"{_excerpt(data)} is not JSON"]
         return [one for line in lines if line.strip() for one in _objects(line)]
     every = whole if isinstance(whole, list) else [whole]
-    return [one if isinstance(one, dict) else f"{_beginning(json.dumps(one))} is not a JSON object" for one in every]
+    return [one if isinstance(one, dict) else f"{_excerpt(json.dumps(one))} is not a JSON object" for one in every]
 
 
-def _beginning(text: str | bytes) -> str:
+def _excerpt(text: str | bytes) -> str:
     whole = text.encode("utf-8", "replace") if isinstance(text, str) else text
     more = f"... ({len(whole)} bytes)" if len(whole) > 40 else ""
     return repr(whole[:40].decode("utf-8", "replace")) + more
 
 
-# The stream as records.
-
 #: Ids of rows that are remembered with an id column.
 MAX_IDS = 100_000
 
-#: How often nothing may come before the end of a stream, until we ask whether what is missing is still there.
-MAX_PAUSES = 10
+#: Empty reads before the end of a stream, after which we ask whether the missing messages still exist.
+MAX_EMPTY_READS = 10
 
 
 class Broker(ABC):
-    """A stream of messages on a server, read from any place on.
+    """A stream of messages on a server, which can be read from any place."""
 
-    `label` is what to call it in a message; `identity` tells it from another stream of the same name. Where places are
-    `dense` they follow each other without holes, so that a hole means that messages were lost.
-    """
-
-    label: str
-    identity: str
-    dense: bool
+    label: str  # name in messages
+    identity: str  # differs from that of another stream of the same name
+    dense: bool  # whether places are consecutive, so that a hole means lost messages
 
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
-        """The first place that is still there, and the place behind the last one."""
+        """The first place that still exists, and the place after the last one."""
 
     @abstractmethod
     def read(self, place: int) -> list[Message]:
-        """Messages from that place on, in their order; none if nothing came for about a second.
+        """Messages from that place on, in order; none if none arrived for about a second.
 
-        A server that goes away is tried again with growing pauses; a place that is no longer there is an error or,
-        where places are dense, the first message behind it.
+        Reconnects with growing pauses. A place that no longer exists is an error or, where places are dense, gives the
+        first message after it.
         """
 
     def first_kept(self, place: int) -> int | None:
-        """The first place from there on whose message the server still has; None if it has none."""
+        """The first place, from that one on, whose message still exists; None if there is none."""
         first, stop = self.bounds()
         return max(place, first) if place < stop else None
 
     @abstractmethod
-    def close(self) -> None:
-        """Leave the server."""
+    def close(self) -> None: ...
 
 
 class Gap(StreamLost):
-    """Messages between the last one that was learned and the first one that is still there are lost."""
+    """Messages after the last one that was learned no longer exist."""
 
     def __init__(self, label: str, first: int, stop: int) -> None:
         self.first, self.stop = first, stop
         several = f"messages {first} to {stop - 1} of {label} are"
         which = f"message {first} of {label} is" if stop == first + 1 else several
         super().__init__(
-            f"{which} gone and could not be learned, for the server keeps only so much; to go on without, use "
-            "--accept-gap (accept_gap=True in Python)"
+            f"{which} gone: deleted by the server before being learned; to continue anyway, use --accept-gap "
+            "(accept_gap=True in Python)"
         )
 
 
 class BrokerRecords(Records):
-    """The rows of a broker's stream, from where a session left it, to the last one there is or on and on.
+    """The rows of a broker's stream, opened by `open_broker`.
 
-    Made by `open_broker`, with the parameters described there. `n_repeated` rows were dropped because their id was seen
-    before, and `n_lost` messages were gone before they could be read.
+    `n_repeated` rows were dropped because their id was repeated; `n_lost` messages were deleted before they were read.
     """
 
     def __init__(
@@ -318,39 +301,37 @@ class BrokerRecords(Records):
         self._id_memory = check_int(id_memory, "id_memory")
         self.n_repeated = self.n_lost = 0
         first, self._end = broker.bounds()
-        #: The next message to be fetched, and how many rows of the first one that is held were read.
+        #: The next message to fetch, and the number of rows read of the first fetched one.
         self._next, self._read_rows = first, 0
-        self._held: deque[MessageRows] = deque()
+        self._fetched: deque[tuple[int, list[MessageRow]]] = deque()
         self._ids: dict[int, None] = {}
         self._reader: RowReader | None = None
         self._unread: list[Message] = []
         self._id_place: int | None = None
-        #: How often nothing came although the end is not reached.
-        self._pauses = 0
+        #: Number of empty reads in sequence, although the end is not reached.
+        self._empty_reads = 0
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names of the columns, without that of the ids: those of a position, or what the first messages tell."""
+        """Column names without the id column, from the saved position or the first messages."""
         return tuple(name for name in self._known_reader().names if name != self._id_column)
 
     def _known_reader(self) -> RowReader:
-        """What reads rows; messages are fetched until one tells it."""
+        """The row reader; fetches messages until one shows the columns."""
         if self._reader is None and not self._unread and not self.follow and self._next >= self._end:
-            raise BrokerError(f"{self.label} holds no messages yet: publish some, or wait for them with --follow")
+            raise BrokerError(f"{self.label} contains no messages yet: publish some, or wait for them with --follow")
         while self._reader is None and self._fetch():
             pass
         if self._reader is None:
-            raise ValueError(f"no message of {self.label} tells the names of the columns: is it JSON objects, or CSV?")
+            raise ValueError(f"no message of {self.label} has column names: send JSON objects, or CSV with a header")
         names = self._reader.names
         if self._id_column is not None and self._id_column not in names:
             raise BrokerError(f"there is no column {self._id_column!r} in {self.label}: its columns are {list(names)}")
         self._id_place = None if self._id_column is None else names.index(self._id_column)
         return self._reader
 
-    # Reading ----------------------------------------------------------------------------------------------------------
-
     def _fetch(self) -> bool:
-        """Fetch further messages; False at the end of the stream. Where a stream is followed, none may come."""
+        """Fetch messages, none if a followed stream pauses. False at the end of the stream."""
         if not self.follow and self._next >= self._end:
             return False
         try:
@@ -360,7 +341,7 @@ class BrokerRecords(Records):
             return True
         if not messages and not self.follow:
             return self._expects_more()
-        self._pauses = 0
+        self._empty_reads = 0
         for message in messages:
             if message.place < self._next:
                 continue
@@ -371,18 +352,18 @@ class BrokerRecords(Records):
                 self._unread.append(message)
                 self._reader = RowReader.find(message, self._form, self._columns, self.label)
                 if self._reader is not None:
-                    self._held.extend(map(self._reader.rows, self._unread))
+                    self._fetched.extend((place, self._reader.rows(data)) for place, data in self._unread)
                     self._unread = []
             else:
-                self._held.append(self._reader.rows(message))
+                self._fetched.append((message.place, self._reader.rows(message.data)))
         return True
 
     def _expects_more(self) -> bool:
-        """Whether more is to come although nothing came: where places have holes, a pause is the end."""
-        self._pauses += 1
-        if self.broker.dense and self._pauses >= MAX_PAUSES:
-            # The server is slow, or messages before the end were removed after we had asked for it.
-            self._pauses = 0
+        """Whether more is to come after an empty read. Where places have holes, an empty read is the end."""
+        self._empty_reads += 1
+        if self.broker.dense and self._empty_reads >= MAX_EMPTY_READS:
+            # The server is slow, or messages were deleted after `bounds` was called.
+            self._empty_reads = 0
             kept = self.broker.first_kept(self._next)
             kept = self._end if kept is None else min(kept, self._end)
             if kept > self._next:
@@ -394,8 +375,8 @@ class BrokerRecords(Records):
             raise Gap(self.label, self._next, place)
         self.n_lost += place - self._next
         self._next = place
-        if not self._held:
-            # The message that was read in part is gone.
+        if not self._fetched:
+            # The partly read message is deleted.
             self._read_rows = 0
 
     def _read(self, size: int) -> Batch | None:
@@ -405,18 +386,18 @@ class BrokerRecords(Records):
             if self._reader is None and self.follow:
                 return Batch([], [], [])
         self._known_reader()
-        # Blocks begin at multiples of their size, wherever one that had to be short ended.
+        # Blocks begin at multiples of their size, even after a short one.
         wanted = size - self.offset % size
         found: list[Sequence[Any]] = []
         numbers: list[int] = []
         bad: list[tuple[int, str]] = []
         while (count := len(numbers) + len(bad)) < wanted:
-            if self._held:
+            if self._fetched:
                 self._take(wanted - count, found, numbers, bad)
             elif not self._fetch():
                 break
-            elif not self._held and self.follow:
-                # Nothing new for a while: what is here is learned, and whoever reads us hears of the pause.
+            elif not self._fetched and self.follow:
+                # The stream pauses: pass on the rows so far.
                 return self._batch(found, numbers, bad)
         return self._batch(found, numbers, bad) if numbers or bad else None
 
@@ -425,15 +406,15 @@ class BrokerRecords(Records):
         return Batch(cells, numbers, bad)
 
     def _take(self, most: int, found: list[Sequence[Any]], numbers: list[int], bad: list[tuple[int, str]]) -> None:
-        """At most so many rows of the first message that is held."""
-        rows = self._held[0]
+        """Append at most `most` rows of the first fetched message."""
+        place, rows = self._fetched[0]
         start = self._read_rows
-        some = rows.cells[start : start + most]
+        some = rows[start : start + most]
         number = self.offset
         for i, row in enumerate(some, start):
             if isinstance(row, str):
                 number += 1
-                bad.append((number, f"message {rows.place}, row {i + 1}: {row}"))
+                bad.append((number, f"message {place}, row {i + 1}: {row}"))
                 continue
             if self._id_place is not None:
                 if self._seen(row[self._id_place]):
@@ -444,12 +425,12 @@ class BrokerRecords(Records):
             numbers.append(number)
         self.offset = number
         self._read_rows += len(some)
-        if self._read_rows >= len(rows.cells):
-            self._held.popleft()
+        if self._read_rows >= len(rows):
+            self._fetched.popleft()
             self._read_rows = 0
 
     def _seen(self, cell: Any) -> bool:
-        """Whether a row of that id is among the last ones; from now on it is."""
+        """Whether an id is among the remembered ones; remembers it."""
         key = int.from_bytes(
             hashlib.blake2b(repr(cell).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
         )
@@ -468,11 +449,8 @@ class BrokerRecords(Records):
         names = () if self._reader is None else self.names
         return hashlib.sha256(f"{self.broker.identity} {names}".encode()).hexdigest()
 
-    # Position ---------------------------------------------------------------------------------------------------------
-
     def position(self) -> dict[str, Any]:
-        """The next message, the rows of it that were read, and what is needed to read on from there."""
-        first = [message.place for message in self._unread[:1]] + [message.place for message in islice(self._held, 1)]
+        first = [place for place, _ in (*self._unread[:1], *islice(self._fetched, 1))]
         return {
             "stream": self.broker.identity,
             "message": first[0] if first else self._next,
@@ -485,25 +463,22 @@ class BrokerRecords(Records):
         }
 
     def resume_at(self, offset: int, size: int, digest: str, position: Any) -> None:
-        """Go on from a position; `offset` rows were read by then."""
         if not position:
             raise ValueError(f"the model was learning from a file, not from {self.label}: use --continue-with")
         if position["stream"] != self.broker.identity:
             raise ValueError(
                 f"{self.label} is not the stream that the model was learning from ({position['stream']}), or it was "
-                "made anew since; to learn it as a further one, use --continue-with (in Python, continue_with=)"
+                "recreated; to continue with it as a new stream, use --continue-with (continue_with= in Python)"
             )
         if position["id_column"] != self._id_column:
-            raise ValueError(
-                f"the model tells rows apart by the id column {position['id_column']!r}: give the same one"
-            )
+            raise ValueError(f"id_column must be that of the model, {position['id_column']!r}, got {self._id_column!r}")
         first, end = self.broker.bounds()
         self._next, self._read_rows = int(position["message"]), int(position["row"])
         if self._next > end:
             raise ValueError(
-                f"{self.label} ends before message {self._next}, up to which it was learned: it was made anew or cut"
+                f"{self.label} ends before message {self._next}, where learning stopped: it was recreated or truncated"
             )
-        self._held.clear()
+        self._fetched.clear()
         self._unread.clear()
         self._reader = None if position["reader"] is None else RowReader(**position["reader"])
         self._ids = dict.fromkeys(np.asarray(position["ids"]).tolist())
@@ -516,7 +491,7 @@ class BrokerRecords(Records):
         self.broker.close()
 
 
-#: Seconds that a broker may be away before we give up.
+#: Seconds for which a broker may be unreachable.
 PATIENCE = 300.0
 
 
@@ -533,21 +508,37 @@ def open_broker(
 ) -> BrokerRecords:
     """Open a stream of NATS JetStream or a partition of a Kafka topic for reading.
 
-    Rows are JSON objects, arrays or lines of them, or CSV lines, many rows a message. Who we are is told by the
-    variables OVK_BROKER_USER, OVK_BROKER_PASSWORD, OVK_BROKER_TOKEN, OVK_BROKER_CREDS (a file of NATS), OVK_BROKER_CA,
-    OVK_BROKER_CERT, OVK_BROKER_KEY (files for TLS) and OVK_BROKER_TLS=1, or by a file of lines ``user = me`` that
-    OVK_BROKER_FILE names.
+    A message contains one or more rows: JSON objects, an array or lines of them, or CSV lines. Credentials come from
+    the variables OVK_BROKER_USER, OVK_BROKER_PASSWORD, OVK_BROKER_TOKEN, OVK_BROKER_CREDS (a file of NATS),
+    OVK_BROKER_CA, OVK_BROKER_CERT, OVK_BROKER_KEY (files for TLS) and OVK_BROKER_TLS=1, or from the file in
+    OVK_BROKER_FILE, which has lines such as ``user = me``.
 
     Parameters
     ----------
-    address : ``nats://host:4222/STREAM``, with ``?subject=a.b`` to read one subject of it, or
-        ``kafka://host:9092/TOPIC``, with ``?partition=0`` where it has several
-    form : "csv" or "jsonl"; default by the first message
-    columns : names of the columns; default the keys of the first object, or the first line of CSV
-    id_column : column that tells rows apart: a row whose id was seen among the last `id_memory` ids is dropped
-    follow : wait for new rows instead of ending with the last one that is there
-    accept_gap : go on where messages are lost, because the server no longer kept them
-    patience : seconds that the server may be away
+    address : str
+        ``nats://host:4222/STREAM``, with ``?subject=a.b`` to read one subject, or ``kafka://host:9092/TOPIC``, with
+        ``?partition=0`` if the topic has several.
+    form : {"csv", "jsonl"}, optional
+        Format of the messages; default according to the first message.
+    columns : sequence of str, optional
+        Column names; default the keys of the first object, or the first line of CSV.
+    id_column, id_memory : str, optional, and int
+        A row whose value in `id_column` is among the last `id_memory` values is dropped.
+    follow : bool
+        Whether to wait for new rows at the end of the stream.
+    accept_gap : bool
+        Whether to continue after messages that the server deleted before they were read.
+    patience : float
+        Seconds for which the server may be unreachable.
+
+    Returns
+    -------
+    BrokerRecords
+        The rows, read like those of `open_records`.
+
+    See Also
+    --------
+    open_records, BrokerError, StreamLost
 
     Examples
     --------
@@ -556,11 +547,11 @@ def open_broker(
     ...     open_broker("nats://127.0.0.1:1/STREAM")
     ... except (BrokerError, ImportError) as error:
     ...     print(error)
-    there is no NATS server at 127.0.0.1:1: check the address, and that the server runs
+    no NATS server answers at 127.0.0.1:1: check the address and that the server is running
     """
     where = Address.parse(address)
     if form not in (None, "csv", "jsonl"):
-        raise BrokerError(f"messages hold csv or jsonl, got {form!r}")
+        raise BrokerError(f"form must be 'csv' or 'jsonl', got {form!r}")
     broker = _broker(where, patience)
     try:
         return BrokerRecords(broker, form, columns, id_column, id_memory, follow=follow, accept_gap=accept_gap)

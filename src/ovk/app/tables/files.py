@@ -1,8 +1,8 @@
-"""Files where the library takes arrays: as two arrays, in chunks, and in progressive evaluation; ranges of files.
+"""Files where the library takes arrays (two arrays, chunks, progressive evaluation), and ranges of files.
 
-Ranges can be read apart: row groups of a Parquet file, bytes of a CSV or JSON lines file. A line belongs to the range
-that its first byte lies in, so that ranges which cover a file hold every line once. What cannot be entered in the
-middle (compressed files, UTF-16) is one range.
+Ranges can be read independently: row groups of a Parquet file, bytes of a CSV or JSON lines file. A line belongs to the
+range that contains its first byte, so that every line is read once. A file that cannot be entered in the middle
+(compressed, UTF-16) is one range.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 import numpy as np
 
-from ovk.app.tables.preparation import WORDS_OF_TABLE, Preparation
+from ovk.app.tables.preparation import MAX_TABLE_LEVELS, Preparation
 from ovk.app.tables.records import FORMATS, ParquetRecords, Records, concatenate, open_records, records_of_text
-from ovk.app.tables.text import COMPRESSED, MARKS, STDIN, decoded, stem_suffix
+from ovk.app.tables.text_files import BYTE_ORDER_MARKS, COMPRESSED, STDIN, decoded, stem_suffix
 from ovk.base import Array
 from ovk.evaluation import Chunk, Table
 from ovk.evaluation import chunks as chunks_of_rows
 from ovk.evaluation import progressive as progressive_of_rows
 
 #: Rows read at a time.
-BLOCK = 4096
+BLOCK_ROWS = 4096
 
 
 def read_table(
@@ -38,22 +38,30 @@ def read_table(
     time: Sequence[str] = (),
     form: str | None = None,
 ) -> Chunk:
-    """Read a file that fits in memory, as `ovk fit` does: inputs X and outputs Y, nan where nothing was observed.
+    """Read a file that fits in memory into inputs X and outputs Y, as ``ovk fit`` does.
 
-    Numbers may have percent signs and thousands separators, words become indicators, dates the time of day, the day of
-    the week and the time of year. A cell that cannot be read is nan; rows with too many or too few cells are left out.
+    Numbers may have percent signs and thousands separators. Words become indicators; dates become time of day, day of
+    week and time of year. Missing and unreadable cells are nan; rows with too many or too few cells are skipped.
 
     Parameters
     ----------
-    path : CSV, JSON lines or Parquet, compressed perhaps
-    targets : names of the output columns
-    features : names of the input columns; default all others
-    time : names of the columns that hold the time of a row
-    form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
+    path : path
+        A CSV, JSON lines or Parquet file, which may be compressed.
+    targets, features : sequence of str
+        Names of the output and input columns; by default, all columns but the outputs are inputs.
+    time : sequence of str
+        Names of the columns with the time of a row.
+    form : {"csv", "jsonl", "parquet"}, optional
+        Format; default according to the suffix or the first character.
 
     Returns
     -------
-    `Chunk` with X (n, p), Y (n, d), and the names of the features and targets
+    Chunk
+        X (n, p), Y (n, d), and the names of the features and targets.
+
+    See Also
+    --------
+    chunks, open_records, progressive
 
     Examples
     --------
@@ -70,26 +78,26 @@ def read_table(
     (array([71.6, 60. ,  nan, 55. ]), array([nan, 2.5, 3. , 1.5]))
     """
     with open_records(path, form) as records:
-        preparation = Preparation(targets, features, time, max_levels=WORDS_OF_TABLE)
+        preparation = Preparation(targets, features, time, max_levels=MAX_TABLE_LEVELS)
         preparation.bind(records.names, records.label)
-        whole = concatenate(list(records.batches(BLOCK)), len(records.names))
+        whole = concatenate(list(records.batches(BLOCK_ROWS)), len(records.names))
     if not whole.rows:
-        raise ValueError(f"{records.label} has no rows that can be read: check the path and the format")
+        raise ValueError(f"{records.label} has no readable rows: check the path and the format")
     return preparation.fit(whole).prepare(whole).chunk
 
 
 class FileTable(Table):
-    """A file or a part of one, opened for each reading: every row must be readable, and every cell a number."""
+    """A range of a file whose cells are all numbers; opened for each reading."""
 
-    def __init__(self, part: FileRange) -> None:
-        self.part = part
-        if part.path == STDIN:
-            raise ValueError("standard input cannot be read twice: give a file, or an iterator of chunks (X, Y)")
-        with part.open(strict=True) as records:
-            self.names, self.n_rows, self.label = records.names, records.n_rows, part.label
+    def __init__(self, range: FileRange) -> None:
+        self.range = range
+        if range.path == STDIN:
+            raise ValueError("standard input cannot be read twice: use a file, or an iterator of chunks (X, Y)")
+        with range.open(strict=True) as records:
+            self.names, self.n_rows, self.label = records.names, records.n_rows, range.label
 
     def blocks(self, columns: list[int], size: int) -> Iterator[Array]:
-        with self.part.open(strict=True, columns=columns) as records:
+        with self.range.open(strict=True, columns=columns) as records:
             for cells, rows, _ in records.batches(size):
                 if rows:
                     yield self._numbers(cells, columns, lambda i, rows=rows: records.place(rows[i]))  # type: ignore[misc]
@@ -99,7 +107,7 @@ Reads = TypeVar("Reads", bound=Callable[..., Any])
 
 
 def _reads_files(function: Reads, rows: str) -> Reads:
-    """The function, which also takes the path of a file as its argument `rows`."""
+    """The function, extended to take the path of a file as its argument `rows`."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -113,31 +121,36 @@ def _reads_files(function: Reads, rows: str) -> Reads:
     return cast(Reads, call)
 
 
-#: `chunks` and `progressive` of `ovk.evaluation`, which also take the path of a file: ``.csv``, ``.tsv`` or ``.txt`` (a
-#: line of names in front; separated by comma, semicolon, tab or bar), ``.jsonl`` or ``.ndjson``, each also with
-#: ``.gz``, ``.xz`` or ``.bz2`` behind it, or ``.parquet``. Only a chunk is in memory at a time.
+#: `chunks` and `progressive` of `ovk.evaluation`, which also take the path of a file: ``.csv``, ``.tsv`` or ``.txt``
+#: (with a header; separated by comma, semicolon, tab or bar), ``.jsonl`` or ``.ndjson``, each optionally with ``.gz``,
+#: ``.xz`` or ``.bz2``, or ``.parquet``. Only one chunk is in memory at a time.
 chunks = _reads_files(chunks_of_rows, "source")
 progressive = _reads_files(progressive_of_rows, "X")
 
 
-# Ranges of files.
-
-#: Bytes of text in a range, unless the user says how large ranges are.
+#: Default bytes of a text range.
 RANGE_BYTES = 1 << 26
 
-#: Places of a text range at which a sample is read, and bytes read at each.
+#: Number of samples that are read from a text range, and bytes of each.
 SAMPLES, SAMPLE_BYTES = 8, 1 << 16
 
 
 @dataclass(frozen=True)
 class FileRange:
-    """A part of a file.
+    """A range of a file that can be read independently of the rest.
 
-    Attributes
+    Parameters
     ----------
-    path : the file
-    form : "csv", "jsonl" or "parquet", None to tell it by the name
-    start, stop : bytes of a text, or row groups of a Parquet file; `stop` None for the whole file
+    path : str
+        The file.
+    form : {"csv", "jsonl", "parquet"}, optional
+        Format; default according to the suffix.
+    start, stop : int
+        Bytes of a text file, or row groups of a Parquet file; without `stop`, the whole file.
+
+    See Also
+    --------
+    split_files, ovk.app.parallel.fit
 
     Examples
     --------
@@ -162,7 +175,6 @@ class FileRange:
 
     @property
     def label(self) -> str:
-        """What to call it in a message."""
         name = os.path.basename(self.path)
         if self.stop is None:
             return name
@@ -188,11 +200,10 @@ class FileRange:
         )
 
     def table(self) -> FileTable:
-        """The range as a table of numbers."""
         return FileTable(self)
 
     def sample(self, rng: np.random.Generator) -> list[FileRange]:
-        """Small ranges within, at random places; those of Parquet cannot be entered in the middle, but read in part."""
+        """Small ranges at random places within this one; for Parquet, the whole range, of which a part is read."""
         if self.stop is None or self._form == "parquet" or self.stop - self.start <= SAMPLES * SAMPLE_BYTES:
             return [self]
         starts = np.sort(rng.integers(self.start, self.stop - SAMPLE_BYTES, size=SAMPLES)).tolist()
@@ -200,10 +211,10 @@ class FileRange:
 
 
 class _LineRange(io.RawIOBase):
-    """The lines of a file that begin between two bytes, behind its first line if that is a header."""
+    """The header of a file, if it has one, and the lines that begin between two bytes."""
 
     def __init__(self, path: str, start: int, stop: int, *, header: bool) -> None:
-        # An open file of ours, and not of whoever made the range: ranges travel between processes.
+        # Opened here, because ranges are sent between processes.
         self._file: BinaryIO = open(path, "rb")  # noqa: SIM115
         try:
             self._head = self._file.readline() if header else b""
@@ -216,7 +227,7 @@ class _LineRange(io.RawIOBase):
             raise
 
     def _line_from(self, byte: int, first: int) -> int:
-        """Where the first line begins that begins at that byte or later, and behind the header."""
+        """Start of the first line at or after that byte, and after the header."""
         if byte <= first:
             return first
         self._file.seek(byte - 1)
@@ -246,14 +257,25 @@ def split_files(
     size: int | None = None,
     form: str | None = None,
 ) -> list[FileRange]:
-    """Files as ranges that can be read apart, in the order of their names.
+    """Split files into ranges that can be read independently, in the order of their names.
 
     Parameters
     ----------
-    paths : file, pattern such as ``data/*.parquet``, or several of them
-    size : bytes of a text range, default 64 MB; a Parquet file is split into its row groups, as many together as have
-        this size
-    form : "csv", "jsonl" or "parquet"; default by the names of the files
+    paths : path, or iterable of paths
+        Files, or patterns such as ``data/*.parquet``.
+    size : int, optional
+        Bytes of a range, default 64 MB. Ranges of Parquet files are consecutive row groups of about this size.
+    form : {"csv", "jsonl", "parquet"}, optional
+        Format; default according to the suffix.
+
+    Returns
+    -------
+    list of FileRange
+        Ranges that cover all rows.
+
+    See Also
+    --------
+    FileRange, ovk.app.parallel.fit
 
     Examples
     --------
@@ -268,7 +290,7 @@ def split_files(
     """
     wanted = RANGE_BYTES if size is None else size
     if wanted < 1:
-        raise ValueError(f"size must be a number of bytes from 1 on, got {size!r}")
+        raise ValueError(f"size must be positive, got {size!r}")
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: list[FileRange] = []
     for path in (os.fspath(one) for one in listed):
@@ -288,8 +310,8 @@ def _ranges(path: str, form: str | None, size: int) -> list[FileRange]:
         return _grouped(path, form, bytes_of, size)
     with open(path, "rb") as file:
         head = file.read(8)
-    # Of the marks of encodings only that of UTF-8 leaves the ends of lines single bytes.
-    wide = any(head.startswith(mark) for mark, encoding in MARKS.items() if encoding != "utf-8-sig")
+    # Of the encodings with a mark, only UTF-8 has line ends of one byte.
+    wide = any(head.startswith(mark) for mark, encoding in BYTE_ORDER_MARKS.items() if encoding != "utf-8-sig")
     if Path(path).suffix.lower() in COMPRESSED or wide or known is None:
         return [FileRange(path, form)]
     total = os.path.getsize(path)
@@ -297,12 +319,12 @@ def _ranges(path: str, form: str | None, size: int) -> list[FileRange]:
 
 
 def _grouped(path: str, form: str | None, bytes_of: list[int], size: int) -> list[FileRange]:
-    """Row groups that follow each other, as many together as have `size` bytes."""
-    ends = np.cumsum(bytes_of) if bytes_of else np.zeros(0)
-    found, start = [], 0
-    while start < len(bytes_of):
-        before: Array | float = ends[start - 1] if start else 0.0
-        stop = max(start + 1, int(np.searchsorted(ends, before + size, side="right")))
-        found.append(FileRange(path, form, start, stop))
-        start = stop
-    return found or [FileRange(path, form)]
+    """Consecutive row groups, joined up to `size` bytes."""
+    found: list[FileRange] = []
+    start, total = 0, 0
+    for i, size_of_group in enumerate(bytes_of):
+        if i > start and total + size_of_group > size:
+            found.append(FileRange(path, form, start, i))
+            start, total = i, 0
+        total += size_of_group
+    return [*found, FileRange(path, form, start, len(bytes_of))] if bytes_of else [FileRange(path, form)]

@@ -1,7 +1,7 @@
 """Streams of NATS JetStream.
 
-The client speaks asyncio, and so lives in a thread of its own. A consumer is made for where we are and forgotten with
-the connection: the server keeps nothing about us that could disagree with the session file.
+The asyncio client runs in its own thread. Consumers are ephemeral, so that the server stores nothing that could
+disagree with the session file.
 """
 
 from __future__ import annotations
@@ -11,22 +11,26 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from ovk._extras import required
 from ovk.app.tables.brokers import Address, Broker, BrokerError, Message, StreamLost
 
-#: Seconds to wait for a new message, for an answer, and between two attempts to reach a server, at first and at most.
-WAIT, ANSWER, PAUSE, LONGEST_PAUSE = 1.0, 10.0, 0.1, 5.0
+#: Seconds to wait for a new message and for an answer.
+FETCH_TIMEOUT, ANSWER_TIMEOUT = 1.0, 10.0
 
-#: Bytes that a fetch should bring, and most messages of one.
+#: Seconds between two attempts to reach a server, at first and at most.
+FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
+
+#: Desired bytes and maximum number of messages of a fetch.
 FETCH_BYTES, MAX_MESSAGES = 1 << 22, 256
 
 T = TypeVar("T")
 
 
 class JetStream(Broker):
-    """A stream of JetStream, or a subject of it. A connection that breaks is made anew."""
+    """A stream, or one subject of it. Reconnects after errors."""
 
     def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
         with required("nats://", "nats"):
@@ -34,16 +38,15 @@ class JetStream(Broker):
             from nats.aio.client import Client
         self._make, self._errors = Client, errors
         self._address, self._known, self._patience = address, known, patience
-        self.label = address.label + (f"?subject={address.part}" if address.part else "")
-        self._stream, self._subject = address.name, address.part
+        self.label = address.label + (f"?subject={address.selector}" if address.selector else "")
+        self._stream, self._subject = address.name, address.selector
         # Messages on other subjects have sequence numbers too.
         self.dense = not self._subject
         self._subscription: Any = None
         self._next, self._message_bytes = 0, FETCH_BYTES
         self._tls = _tls_context(known)
         self._client: Any = None
-        #: The reason that the server last gave for refusing us.
-        self._said = ""
+        self._last_error = ""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="ovk-nats", daemon=True)
         self._thread.start()
@@ -54,74 +57,66 @@ class JetStream(Broker):
             raise
         self.identity = f"nats {self._stream} {self._subject} of {created}"
 
-    # The connection ---------------------------------------------------------------------------------------------------
-
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine, run in the thread of the connection."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     async def _connect(self) -> Any:
-        """A JetStream context, on a connection that is there."""
+        """A JetStream context; connects if necessary."""
         if self._client is None or not self._client.is_connected:
-            await self._drop()
+            await self._disconnect()
             who = {name: self._known[name] for name in ("user", "password", "token") if name in self._known}
             if "creds" in self._known:
                 who["user_credentials"] = self._known["creds"]
-            # Kept before it is connected, so that what it has opened is closed if it cannot be.
+            # Stored before it connects, so that a failed attempt is closed too.
             self._client = self._make()
             await self._client.connect(
                 servers=[f"{'tls' if self._tls else 'nats'}://{host}" for host in self._address.hosts.split(",")],
-                # Attempts and their pauses are ours.
+                # `_patiently` reconnects.
                 allow_reconnect=False,
                 max_reconnect_attempts=1,
-                reconnect_time_wait=PAUSE,
-                connect_timeout=ANSWER,
-                error_cb=self._heard,
+                reconnect_time_wait=FIRST_PAUSE,
+                connect_timeout=ANSWER_TIMEOUT,
+                error_cb=self._on_error,
                 tls=self._tls,
                 **who,
             )
-        return self._client.jetstream(timeout=ANSWER)
+        return self._client.jetstream(timeout=ANSWER_TIMEOUT)
 
-    async def _heard(self, error: Exception) -> None:
-        self._said = str(error)
+    async def _on_error(self, error: Exception) -> None:
+        self._last_error = str(error)
 
-    async def _drop(self) -> None:
+    async def _disconnect(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
-
-    async def _quiet_drop(self) -> None:
-        try:
-            await self._drop()
-        except (TimeoutError, OSError, self._errors.Error):
-            self._client = None
+            with suppress(TimeoutError, OSError, self._errors.Error):
+                await client.close()
 
     def _first_call(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The first call to a server: whatever fails is told in a sentence."""
+        """The first call to a server. Explains why it failed."""
         host = self._address.hosts
         try:
             return self._call(action())
         except BrokerError:
             raise
         except (TimeoutError, OSError, self._errors.Error) as error:
-            said = f"{error} {self._said}".lower()
-            if "permissions" in said or "auth" in said:
+            text = f"{error} {self._last_error}".lower()
+            if "permissions" in text or "auth" in text:
                 raise BrokerError(
-                    f"the NATS server at {host} refuses us: check OVK_BROKER_USER and OVK_BROKER_PASSWORD, "
+                    f"the NATS server at {host} refuses access: check OVK_BROKER_USER and OVK_BROKER_PASSWORD, "
                     "OVK_BROKER_TOKEN or OVK_BROKER_CREDS"
                 ) from error
-            if "tls" in said or "ssl" in said or "certificate" in said:
+            if "tls" in text or "ssl" in text or "certificate" in text:
                 raise BrokerError(
-                    f"the NATS server at {host} and we do not agree on TLS ({error}): check OVK_BROKER_CA, "
+                    f"TLS with the NATS server at {host} failed ({error}): check OVK_BROKER_CA, "
                     "OVK_BROKER_CERT and OVK_BROKER_KEY"
                 ) from error
             raise BrokerError(
-                f"there is no NATS server at {host}: check the address, and that the server runs"
+                f"no NATS server answers at {host}: check the address and that the server is running"
             ) from error
 
     def _patiently(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of an action that is tried again, on a new connection, with growing pauses."""
-        pause, until = PAUSE, time.monotonic() + self._patience
+        """The result of an action, repeated with growing pauses on new connections until it succeeds."""
+        pause, until = FIRST_PAUSE, time.monotonic() + self._patience
         while True:
             try:
                 return self._call(action())
@@ -130,28 +125,22 @@ class JetStream(Broker):
             except (TimeoutError, OSError, self._errors.Error) as error:
                 if time.monotonic() > until:
                     raise StreamLost.away(self._address.label, self._patience, error) from error
-            self._call(self._quiet_drop())
+            self._call(self._disconnect())
             time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, MAX_PAUSE)
 
     def close(self) -> None:
-        """End the connection and its thread."""
         if self._loop.is_closed():
             return
-        try:
-            asyncio.run_coroutine_threadsafe(self._quiet_drop(), self._loop).result(ANSWER)
-        except (TimeoutError, RuntimeError):
-            pass
-        finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(ANSWER)
-            if not self._thread.is_alive():
-                self._loop.close()
-
-    # The stream -------------------------------------------------------------------------------------------------------
+        with suppress(TimeoutError, RuntimeError):
+            asyncio.run_coroutine_threadsafe(self._disconnect(), self._loop).result(ANSWER_TIMEOUT)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(ANSWER_TIMEOUT)
+        if not self._thread.is_alive():
+            self._loop.close()
 
     async def _info(self) -> tuple[int, int, str]:
-        """First sequence number, the one behind the last, and when the stream was made."""
+        """First sequence number, the one after the last, and creation time of the stream."""
         from nats.js import errors
 
         context = await self._connect()
@@ -160,17 +149,17 @@ class JetStream(Broker):
         except errors.NotFoundError as error:
             names = ", ".join(sorted(one.config.name for one in await context.streams_info())) or "none"
             raise BrokerError(
-                f"there is no stream {self._stream!r} on {self.label.rsplit('/', 1)[0]}, which has {names}"
+                f"there is no stream {self._stream!r} on {self.label.rsplit('/', 1)[0]}: its streams are {names}"
             ) from error
         except errors.ServiceUnavailableError as error:
             raise BrokerError(f"{self.label}: the server runs without JetStream: start it with -js") from error
-        # An empty stream begins behind its last message.
+        # An empty stream begins after its last message.
         return int(info.state.first_seq or info.state.last_seq + 1), int(info.state.last_seq) + 1, str(info.created)
 
     def bounds(self) -> tuple[int, int]:
         first, stop, created = self._patiently(self._info)
         if not self.identity.endswith(f"of {created}"):
-            raise BrokerError(f"{self.label} was made anew while it was read: its messages are others now")
+            raise BrokerError(f"{self.label} was recreated while it was read: its messages have changed")
         return max(first, 1), max(stop, first, 1)
 
     def read(self, place: int) -> list[Message]:
@@ -179,7 +168,7 @@ class JetStream(Broker):
             self._next = found[-1].place + 1
             self._message_bytes = max(max(len(message.data) for message in found), 1)
         else:
-            # Nothing new, or a consumer that is no more: a new one costs little.
+            # No new messages, or the consumer is gone; a new one costs little.
             self._subscription = None
         return found
 
@@ -192,7 +181,7 @@ class JetStream(Broker):
                 self._subscription = await self._subscribe(context, place)
                 self._next = place
             count = min(max(FETCH_BYTES // self._message_bytes, 1), MAX_MESSAGES)
-            got = await self._subscription.fetch(count, timeout=WAIT)
+            got = await self._subscription.fetch(count, timeout=FETCH_TIMEOUT)
         except errors.TimeoutError:
             if not context._nc.is_connected:
                 raise
@@ -228,7 +217,6 @@ class JetStream(Broker):
 
 
 def _tls_context(known: Mapping[str, str]) -> Any:
-    """The TLS context that credentials ask for, None for none."""
     if not any(known.get(name) for name in ("ca", "cert", "key", "tls")):
         return None
     try:
@@ -236,5 +224,5 @@ def _tls_context(known: Mapping[str, str]) -> Any:
         if "cert" in known:
             context.load_cert_chain(known["cert"], known.get("key"))
     except (OSError, ssl.SSLError) as error:
-        raise BrokerError(f"the certificates for TLS cannot be used: {error}") from error
+        raise BrokerError(f"the TLS certificates cannot be used: {error}") from error
     return context

@@ -1,4 +1,4 @@
-"""Rows for a learner out of the rows of a table."""
+"""Inputs and outputs from the rows of a table."""
 
 from __future__ import annotations
 
@@ -34,21 +34,19 @@ from ovk.base import (
 )
 from ovk.evaluation import Chunk
 
-# Names of columns that are asked for, among those that a table has.
-
 
 def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> None:
-    """Refuse names that are not, or not only once, among the columns of a table."""
+    """Refuse names that are not, or are more than once, among the columns of a table."""
     wanted = list(wanted)
     check_present(wanted, names, label)
     counts = Counter(names)
     for name in wanted:
         if counts[name] > 1:
-            raise ValueError(f"column {name!r} stands {counts[name]} times in {label}: give each its own name")
+            raise ValueError(f"column {name!r} occurs {counts[name]} times in {label}: rename the columns")
 
 
 def check_present(wanted: Sequence[str], names: Sequence[str], label: str) -> None:
-    """Refuse names that are not among the columns of a table, all at once, with those that may be meant instead."""
+    """Refuse names that are not among the columns of a table, with suggestions for all of them."""
     missing = list(dict.fromkeys(name for name in wanted if name not in names))
     if not missing:
         return
@@ -71,59 +69,57 @@ def _pairs(meant: dict[str, str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-# Columns that may not be what they are read as: numbers in another notation, names, numbers of things.
-
-#: Different words of a column before anything is said about them.
+#: Distinct words of a column before there is a warning about them.
 MIN_WORDS = 10
 
-#: Part of the cells that look like numbers, or of the rows that have a word of their own, from which on it is said.
-DOUBTFUL_SHARE = 0.5
+#: Share of cells that look like numbers, or of rows with a unique word, above which there is a warning.
+WARNING_SHARE = 0.5
 
-#: Rows for each value, on average, from which on a column may number or name things that come again.
-ROWS_PER_THING = 3
+#: Mean rows per value from which on a column may identify units.
+MIN_ROWS_PER_UNIT = 3
 
-#: A number with signs before it and a unit behind it: <0,5 and EUR 12.50 and 12 kg and (1,234).
+#: A number with a sign before it and a unit after it: <0,5 and EUR 12.50 and 12 kg and (1,234).
 _LIKE_NUMBER = re.compile(
     r"(?:[<>=~\u2264\u2265\u2248(]+|[^\w\s]|[A-Z]{3})?\s*"
     r"[+\u2212-]?\d[\d.,'\u2019\s]*(?:[eE*x][+-]?[\d^-]+)?\s*\)?\s*"
     r"[^\W\d_]{0,5}[%\u2030/\u00b0\u00b2\u00b3$\u20ac]?[^\W\d_]{0,3}"
 )
 
-#: Words in the name of a column that tells which thing a row belongs to.
-_THINGS = re.compile(
+#: Words in the name of a column that identifies units, such as patients.
+_UNITS = re.compile(
     r"id|ids|identifier|uuid|guid|(patient|subject|participant|person|user|customer|client|student|animal|household"
     r"|hospital|school|site|station|device|machine|vehicle|donor|specimen)s?"
 )
 
 
 def column_warning(name: str, column: Column | None, cells: Sequence[Any]) -> str | None:
-    """A sentence about a column that is read as words, or not used (None), but may be something else; else None."""
+    """A warning about a column of words, or an unused one (None), that may be numbers or names; otherwise None."""
     if not (column is None or isinstance(column, Category)):
         return None
     words = [as_word(cell) for cell in cells if not is_missing_cell(cell)]
     different = len(set(words))
     if different < MIN_WORDS:
         return None
-    cure = f"leave the column out (--ignore, in Python ignore=[{name!r}])"
+    cure = f"exclude the column (--ignore; ignore=[{name!r}] in Python)"
     like = [word for word in words if _LIKE_NUMBER.fullmatch(word)]
-    if len(like) > DOUBTFUL_SHARE * len(words):
-        used = "is read as words" if column is not None else "is not used, since its words never repeat"
+    if len(like) > WARNING_SHARE * len(words):
+        used = "is read as words" if column is not None else "is not used because its words never repeat"
         return (
-            f"Column {name!r} {used}, although most of its cells look like numbers, such as {like[0][:40]!r}: write "
-            f"them as plain numbers (0.5 or 0,5), or {cure}."
+            f"Column {name!r} {used}, but most of its cells look like numbers, such as {like[0][:40]!r}: write them as "
+            f"plain numbers (0.5 or 0,5), or {cure}."
         )
-    if column is not None and different > DOUBTFUL_SHARE * len(words):
+    if column is not None and different > WARNING_SHARE * len(words):
         return (
-            f"Column {name!r} holds {different:,} different words in {len(words):,} rows, such as {words[0][:40]!r}; "
-            f"{len(column.levels)} of them come often enough to learn from. If they are names, {cure}."
+            f"Column {name!r} has {different:,} distinct words in {len(words):,} rows, such as {words[0][:40]!r}; only "
+            f"{len(column.levels)} are frequent enough to learn from. If they are names, {cure}."
         )
     return None
 
 
-def numbers_things(name: str, column: Column | None, cells: Sequence[Any]) -> int:
-    """How many things a column numbers or names, each in several rows, if its name says that it does; else 0."""
+def count_units(name: str, column: Column | None, cells: Sequence[Any]) -> int:
+    """Number of units, each with several rows, that a column identifies according to its name; otherwise 0."""
     tokens = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
-    if not isinstance(column, (Number, Category)) or not any(_THINGS.fullmatch(token.lower()) for token in tokens):
+    if not isinstance(column, (Number, Category)) or not any(_UNITS.fullmatch(token.lower()) for token in tokens):
         return 0
     present = [cell for cell in cells if not is_missing_cell(cell)]
     if isinstance(column, Number):
@@ -134,79 +130,71 @@ def numbers_things(name: str, column: Column | None, cells: Sequence[Any]) -> in
         different = len(np.unique(values))
     else:
         different = len(set(map(as_word, present)))
-    return different if 2 < different <= len(present) / ROWS_PER_THING else 0
+    return different if 2 < different <= len(present) / MIN_ROWS_PER_UNIT else 0
 
 
-# Outputs of earlier rows as inputs.
-
-
-def filled(A: Array) -> Array:
-    """Rows (n, d) in which a missing value is the last one before it; nan where there is none."""
-    # For every entry the row where its output was last observed; row 0 may still be missing.
+def fill_forward(A: Array) -> Array:
+    """(n, d) with each missing value replaced by the last value above it, nan where there is none."""
     rows = np.where(np.isnan(A), 0, np.arange(len(A))[:, None])
     return np.take_along_axis(A, np.maximum.accumulate(rows, axis=0), axis=0)
 
 
 @dataclass(eq=False, repr=False)
 class Lags(Parameters):
-    """Each output as it was 1, 2, ... rows before; where it was missing then, its last value before that.
+    """Each output 1, 2, ... rows earlier or, where it was missing, its last value before that.
 
-    `past_`, (longest lag, d), are the last rows, with missing values filled; nan where nothing was seen yet.
+    `past_`, (longest lag, d), are the last rows with missing values filled; nan where there was no value yet.
     """
 
     lags: Sequence[int]
 
     def checked(self) -> list[int]:
-        """The lags, if they are distinct whole numbers from 1 on."""
+        """The lags, if they are distinct positive integers."""
         lags = [check_int(lag, "each of lags") for lag in self.lags]
         if len(set(lags)) < len(lags):
             raise ValueError(f"lags must be distinct, got {lags}")
         return lags
 
     def names(self, outputs: Sequence[str]) -> list[str]:
-        """Names of the inputs, in their order."""
         return [f"{output} lag {lag}" for lag in self.lags for output in outputs]
 
     def inputs_then_update(self, Y: Any) -> Array:
-        """(n, d number of lags) inputs of the rows with outputs Y (n, d), nan where missing; then remember them."""
+        """(n, d n_lags) inputs of the rows with outputs Y (n, d), nan where missing; then add these rows to `past_`."""
         Y = np.asarray(Y, dtype=np.float64)
         lags = self.checked()
         longest = max(lags, default=0)
         if not hasattr(self, "past_"):
             self.past_ = np.full((longest, Y.shape[1]), np.nan)
-        A = filled(np.vstack([self.past_, Y]))
+        A = fill_forward(np.vstack([self.past_, Y]))
         X = np.hstack([A[longest - lag : len(A) - lag] for lag in lags]) if lags else np.empty((len(Y), 0))
         self.past_ = A[len(A) - longest :].copy()
         return X
 
 
-#: Most indicators of a column of words, where rows are learned as a whole: learners of streams pay for each input.
-WORDS_OF_TABLE = 100
+#: Maximum indicators of a column of words for batch learners; stream learners pay for each input.
+MAX_TABLE_LEVELS = 100
 
-#: How the description of a column begins that is no input.
+#: Prefix of the description of an unused column.
 UNUSED = "not used: "
 
 
 class Prepared(NamedTuple):
-    """Rows for a learner."""
+    """Inputs and outputs of rows."""
 
     chunk: Chunk
     rows: list[int]  # number of each row in its file
-    bad: list[tuple[int, str]]  # number and fault of rows that could not be read, or only in part
-    instants: Array | None = None  # (n,) seconds since 1970, nan where not known; None for a table without times
+    bad: list[tuple[int, str]]  # numbers and faults of rows that could not be read completely
+    instants: Array | None = None  # (n,) seconds since 1970, nan where unknown; None for a table without times
 
 
 @dataclass(eq=False, repr=False)
 class Preparation(Parameters):
     """Turns the columns of a table into inputs and outputs: numbers, categories, dates, calendar, lagged outputs.
 
-    What a column holds is told by the first rows (`fit`) and then stays. Words become indicators of the most frequent
-    ones, dates their place in the day, the week and the year.
-
-    The columns of `time`, such as ``("Date", "Time")``, become calendar inputs. Of a column of words, the `max_levels`
-    most frequent have an indicator; beyond the first 20, only words of 5 rows or more. With `classify` the one target
-    holds class labels, words or whole numbers of few values, which become the numbers of the classes; labels that come
-    later are added.
+    The first rows (`fit`) determine the type of a column. Dates become time of day, day of week and time of year, as do
+    the columns of `time`, such as ``("Date", "Time")``. The `max_levels` most frequent words of a column become
+    indicators; beyond the first 20, only words of at least 5 rows. With `classify`, the target has class labels (words
+    or few whole numbers), which become class numbers; later labels are added.
     """
 
     _state_classes = {"columns_": Column, "outputs_": Column}
@@ -220,10 +208,7 @@ class Preparation(Parameters):
     ignore: Sequence[str] = ()
 
     def bind(self, names: Sequence[str], label: str = "the table", *, predict: bool = False) -> Preparation:
-        """Say in which order the columns of the batches to come stand; all that are needed must be there.
-
-        With `predict`, targets may be missing: then they are not known.
-        """
+        """Set the column names of the following batches; with `predict`, targets may be absent."""
         self.label, self._names = label, list(names)
         self._place = {name: j for j, name in enumerate(self._names)}
         wanted = [*self.time, *(self.features or [])]
@@ -234,77 +219,76 @@ class Preparation(Parameters):
             return self
         check_present(self.ignore, self._names, label)
         if not self.targets:
-            raise ValueError(f"there must be at least one target: name a column of {label}, out of {quoted(names)}")
+            raise ValueError(f"targets must name at least one column of {label}: its columns are {quoted(names)}")
         self.check_roles()
         return self
 
     def check_roles(self) -> None:
-        """Refuse columns that are asked to be two things at once, whatever the table holds."""
+        """Refuse columns with two roles."""
         if self.classify and (len(self.targets) > 1 or self.lags):
             raise ValueError(
-                "classes are learned for one target, without lags: name one column"
+                "classification requires exactly one target"
                 if len(self.targets) > 1
-                else "lags are of numbers: leave them out (the model auto looks at the last label by itself)"
+                else "lags are for numbers, not classes: omit them (the model auto uses the last label)"
             )
         inputs = [*(self.features or []), *self.time]
         both = [name for name in self.targets if name in inputs]
         if both:
             raise ValueError(
-                f"column {both[0]!r} is a target and a feature: a row's own output cannot be known before it; "
-                "take it out of one of them, or use lags for earlier outputs"
+                f"column {both[0]!r} is a target and a feature: remove it from one of them, or use lags for earlier "
+                "outputs"
             )
         asked = [name for name in self.ignore if name in (*self.targets, *inputs)]
         if asked:
-            raise ValueError(f"column {asked[0]!r} is to be left out and to be used: take it out of one of them")
+            raise ValueError(f"column {asked[0]!r} is both ignored and used: remove it from one of them")
         for group in (self.targets, self.features or [], self.time):
             if len(set(group)) < len(group):
                 twice = next(name for name in group if list(group).count(name) > 1)
-                raise ValueError(f"column {twice!r} is asked for twice: name it once")
+                raise ValueError(f"column {twice!r} is named twice: name it once")
 
     def fit(self, batch: Batch) -> Preparation:
-        """Tell by the first rows what the columns hold."""
+        """Determine the types of the columns from the first rows."""
         most = check_int(self.max_levels, "max_levels")
-        #: Columns that are no inputs, with the reason.
+        #: Unused columns, with the reason.
         self.left_out_: dict[str, str] = {}
         self.columns_: list[Column] = []
         features = self.features
         if features is None:
             used = {*self.targets, *self.time}
-            self.left_out_ |= dict.fromkeys(self.ignore, "left out as asked")
+            self.left_out_ |= dict.fromkeys(self.ignore, "ignored as requested")
             features = []
             counts = Counter(self._names)
             for name in self._names:
                 if name in used or name in self.left_out_:
                     continue
                 if not name or counts[name] > 1:
-                    self.left_out_[name] = "it has no name" if not name else "its name stands there twice"
+                    self.left_out_[name] = "it has no name" if not name else "its name is not unique"
                 else:
                     features.append(name)
         self._read_columns(features, batch, most)
         if self.time:
             self.columns_.append(self._calendar(batch))
-        #: Outputs whose numbers look like classes, with these numbers.
+        #: Outputs whose numbers look like classes, and these numbers.
         self.class_like_: dict[str, list[str]] = {}
         self.outputs_: list[Column] = [self._output(batch, name) for name in self.targets]
         self._agree_on_commas(batch)
         self.lags_ = Lags(tuple(self.lags))
         self.lags_.checked()
-        #: (m,) when the last rows were, in seconds since 1970.
+        #: (m,) times of the last rows, in seconds since 1970.
         self.instants_ = np.empty(0)
         self.feature_names_ = [name for column in self.columns_ for name in column.names()]
         self.feature_names_ += self.lags_.names(list(self.targets))
         if not self.feature_names_:
             others = ", ".join(f"{name!r} ({why})" for name, why in self.left_out_.items())
             raise ValueError(
-                f"{self.label} gives no inputs" + (f" (left out: {others})" if others else "") + ": name columns as "
-                "features, or use lags of the targets, or the time of the rows"
+                f"{self.label} has no inputs" + (f" (not used: {others})" if others else "") + ": name columns as "
+                "features, or use lags or time"
             )
         return self
 
     def _read_columns(self, features: Sequence[str], batch: Batch, most: int) -> None:
-        """Tell what the columns of the features hold, and which of them may be something else."""
         self.warnings_: dict[str, str] = {}
-        #: Inputs that seem to number or name things such as patients, each in several rows, and how many of them.
+        #: Inputs that seem to identify units such as patients, and the number of units.
         self.id_like_: dict[str, int] = {}
         for name in features:
             cells = self._cells(batch, name)
@@ -315,12 +299,12 @@ class Preparation(Parameters):
                 self.columns_.append(column)
             if found := column_warning(name, column, cells):
                 self.warnings_[name] = found
-            # Who names a column as a feature knows what it is.
-            if self.features is None and (things := numbers_things(name, column, cells)):
-                self.id_like_[name] = things
+            # A column that the user names as a feature needs no warning.
+            if self.features is None and (units := count_units(name, column, cells)):
+                self.id_like_[name] = units
 
     def _agree_on_commas(self, batch: Batch) -> None:
-        """In a table with decimal commas, points stand between thousands, or one column would not fit the others."""
+        """In a table with decimal commas, read points as thousands separators in all columns."""
         for columns in (self.columns_, self.outputs_):
             if any(isinstance(column, Number) and column.decimal == "," for column in (*self.columns_, *self.outputs_)):
                 columns[:] = [
@@ -329,7 +313,7 @@ class Preparation(Parameters):
                 ]
 
     def _calendar(self, batch: Batch) -> Column:
-        """The time of the rows, which must be readable in nearly all of them."""
+        """The time column, which must be readable in at least half of the rows."""
         cells = [self._cells(batch, name) for name in self.time]
         column = Instant.guess(self.time, cells)
         bad = column.encode(cells).bad
@@ -337,13 +321,12 @@ class Preparation(Parameters):
             first = int(bad.argmax())
             found = " ".join(str(column[first]) for column in cells)
             raise ValueError(
-                f"row {batch.rows[first]} of {self.label} holds {found!r} in {' and '.join(map(repr, self.time))}, "
-                "which is not a time: write it as 2006-12-16 17:24:00 or 16/12/2006 17:24:00, or name other columns"
+                f"row {batch.rows[first]} of {self.label} has {found!r} in {' and '.join(map(repr, self.time))}, which "
+                "is not a time: write it as 2006-12-16 17:24:00 or 16/12/2006 17:24:00, or name other columns"
             )
         return column
 
     def _output(self, batch: Batch, name: str) -> Column:
-        """How to read an output, which must hold numbers, or labels of classes."""
         cells = self._cells(batch, name)
         if self.classify:
             return guess_labels(name, cells, self.label)
@@ -354,8 +337,8 @@ class Preparation(Parameters):
             return column
         i = next(i for i, cell in enumerate(cells) if not is_missing_cell(cell) and read_numbers([cell]).bad[0])
         raise ValueError(
-            f"column {name!r} of {self.label} is a target but holds {cells[i]!r} in row {batch.rows[i]}: targets must "
-            "hold numbers; choose another column, or learn it as classes (classify, --classify)"
+            f"column {name!r} of {self.label} is a target and must contain numbers, got {cells[i]!r} in row "
+            f"{batch.rows[i]}: name another column, or predict classes (--classify; classify=True in Python)"
         )
 
     def _cells(self, batch: Batch, name: str) -> Sequence[object]:
@@ -365,9 +348,9 @@ class Preparation(Parameters):
         return [self._cells(batch, name) for name in column.sources()]
 
     def prepare(self, batch: Batch) -> Prepared:
-        """Inputs and outputs of the rows; their outputs become the lags of the rows to come.
+        """Inputs and outputs of the rows; the outputs become lags of later rows.
 
-        A number or a date that cannot be read is missing, and its row is named with the fault.
+        A number or date that cannot be read is missing, and its row is reported.
         """
         self._check_width(batch)
         faults: dict[int, str] = {}
@@ -378,14 +361,14 @@ class Preparation(Parameters):
             X[:, X.shape[1] - lagged.shape[1] :] = lagged
         named = [(batch.rows[i], fault) for i, fault in faults.items()]
         chunk = Chunk(X, Y, tuple(self.feature_names_), tuple(self.targets))
-        clock, instants = self.clock(), None
-        if clock is not None:
-            instants = clock.instants(self._sources(batch, clock))
+        time, instants = self.time_column(), None
+        if time is not None:
+            instants = time.instants(self._sources(batch, time))
             self.instants_ = np.concatenate([self.instants_, instants])[-INSTANTS_FOR_STEP:]
         return Prepared(chunk, batch.rows, sorted([*batch.bad, *named]), instants)
 
     def _encoded(self, columns: Sequence[Column], batch: Batch, values: Array, faults: dict[int, str]) -> Array:
-        """Fill in what the columns hold, except those that the table lacks, and note the cells that cannot be read."""
+        """Fill `values` with the columns that the table has, and `faults` with the cells that cannot be read."""
         end = 0
         for column in columns:
             start, end = end, end + len(column.names())
@@ -399,35 +382,34 @@ class Preparation(Parameters):
         return values
 
     def _check_width(self, batch: Batch) -> None:
-        """Refuse rows whose columns are not those that were bound."""
         names = getattr(self, "_names", None)
         if names is None or len(batch.columns) != len(names):
-            bound = "no columns are bound" if names is None else f"{len(names)} columns are bound ({quoted(names)})"
+            bound = "no columns" if names is None else f"{len(names)} columns ({quoted(names)})"
             raise ValueError(
-                f"a batch of {len(batch.columns)} columns cannot be read, since {bound}: call bind(names) with the "
-                "names of its columns first, or predict a file with predict_file"
+                f"the batch has {len(batch.columns)} columns, but {bound} are bound: call bind(names) with its column "
+                "names first, or predict a file with predict_file"
             )
 
     def unknown_words(self, batch: Batch) -> dict[str, list[str]]:
-        """Cells of the columns of categories that hold none of the levels, by the name of the column."""
+        """Words that are none of the levels, by column name."""
         found = {}
         for column in self.columns_:
             if unknown := column.unknown(self._sources(batch, column)):
                 found[column.sources()[0]] = unknown
         return found
 
-    def knows_outputs(self) -> bool:
-        """Whether the table has a column of at least one target."""
+    def has_targets(self) -> bool:
+        """Whether the table has at least one target."""
         return any(name in self._place for name in self.targets)
 
-    def clock(self) -> Instant | None:
-        """The column that tells when a row was: the one of `time`, or else the only column of dates."""
+    def time_column(self) -> Instant | None:
+        """The time of the rows: the columns of `time`, or the only column of dates."""
         dates = [column for column in self.columns_ if isinstance(column, Instant)]
-        # The calendar of `time` is made last.
+        # `fit` appends the columns of `time` last.
         return dates[-1] if dates and (self.time or len(dates) == 1) else None
 
     def _lagged(self, batch: Batch, Y: Array) -> Array:
-        """Earlier outputs of the rows. A row that cannot be read counts: its outputs are missing."""
+        """Lagged outputs. A row that cannot be read counts, with missing outputs."""
         if not batch.bad:
             return self.lags_.inputs_then_update(Y)
         numbers = np.array(sorted({*batch.rows, *(row for row, _ in batch.bad)}))
@@ -438,21 +420,21 @@ class Preparation(Parameters):
         return lagged
 
     def fork(self) -> Preparation:
-        """A copy that reads other rows, with lags of its own that begin with these."""
+        """A copy with independent lags and labels."""
         other = copy(self)
         if hasattr(self, "lags_"):
             other.lags_, other.outputs_ = copy(self.lags_), [copy(output) for output in self.outputs_]
         return other
 
     def classes(self) -> list[str]:
-        """The labels so far, by number."""
+        """The labels so far, in the order of their numbers."""
         label = self.outputs_[0]
         if not isinstance(label, Label):
-            raise ValueError(f"{self.targets[0]!r} holds numbers, not classes: prepare it with classify=True")
+            raise ValueError(f"{self.targets[0]!r} contains numbers, not classes: use classify=True")
         return label.levels
 
     def describe(self) -> dict[str, str]:
-        """How each column of the table is read."""
+        """The type of each column, in words."""
         known = {source: column.describe() for column in self.columns_ for source in column.sources()}
         outputs = {column.sources()[0]: column.describe() for column in self.outputs_}
         return {**known, **outputs, **{name: f"{UNUSED}{why}" for name, why in self.left_out_.items()}}

@@ -1,12 +1,11 @@
-"""Rows of a file as they stand there, read once from front to back, in bounded memory: CSV, JSON lines, Parquet.
+"""Raw rows of CSV, JSON lines and Parquet files, read once from front to back in bounded memory.
 
-A row that cannot be read is counted and named, and the others are read on; a strict reader refuses the file with its
-first faulty row. Text is read by the standard library: half the speed of pyarrow's reader and faster than the learners
-behind it; it names the line of what it cannot read, and leaves one way whether pyarrow is installed or not.
+A row that cannot be read is counted and reported; a strict reader raises an error instead. The standard library reads
+text at half the speed of pyarrow, but faster than the learners; it reports the line of a fault, and works the same with
+and without pyarrow.
 
-When a file is read again, it is recognised by a digest of everything in it up to a row: of the text, after
-decompression and decoding, so that a log may be packed between two runs. It costs a few percent of reading: lines are
-joined and hashed a block at a time.
+A digest of all rows read so far identifies a file that is read again. It is computed after decompression and decoding,
+so that a log may be compressed between two runs, and costs a few percent of reading.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import json
 import lzma
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice, tee
@@ -27,44 +26,21 @@ from typing import Any, NamedTuple, Self, TextIO
 import numpy as np
 
 from ovk._extras import required
-from ovk.app.tables.text import COMPRESSED, MAX_LINE, STDIN, PipedText, open_text, part_read, stem_suffix
+from ovk.app.tables.text_files import COMPRESSED, MAX_LINE, STDIN, PipedText, fraction_read, open_text, stem_suffix
 
-
-class TextDigest:
-    """A running digest of lines. The end of the last one does not count: a file whose last line has none may grow."""
-
-    def __init__(self) -> None:
-        # The fastest of hashlib where the processor helps, as nearly all do.
-        self._hash = hashlib.sha256()
-        self._end = ""
-
-    def add(self, lines: str) -> None:
-        """Add lines, all of them with their ends but perhaps the last line of the file."""
-        if not lines:
-            # The end of the file was met: the end of its last line does not count yet.
-            return
-        body = lines.removesuffix("\n").removesuffix("\r")
-        self._hash.update((self._end + body).encode("utf-8", "surrogatepass"))
-        self._end = lines[len(body) :]
-
-    def hexdigest(self) -> str:
-        return self._hash.hexdigest()
-
-
-#: Most letters of a cell, which is Python's own limit unless somebody moves it.
+#: Maximum characters of a cell, which is Python's default.
 MAX_CELL = 1 << 17
 
 
 class Batch(NamedTuple):
-    """Rows as they stand in a file: cells by column, and the rows that could not be read, which have no cells."""
+    """Raw rows of a file: cells by column."""
 
     columns: list[Sequence[Any]]
-    rows: list[int]  # number of each row, the first one below the header being 1
-    bad: list[tuple[int, str]]  # number and fault
+    rows: list[int]  # number of each row, from 1 below the header
+    bad: list[tuple[int, str]]  # numbers and faults of rows that could not be read, which have no cells
 
 
 def concatenate(batches: list[Batch], width: int) -> Batch:
-    """All rows of the batches in one."""
     columns: list[Sequence[Any]] = [
         list(chain.from_iterable(batch.columns[j] for batch in batches)) for j in range(width)
     ]
@@ -73,19 +49,19 @@ def concatenate(batches: list[Batch], width: int) -> Batch:
 
 
 class Records(ABC):
-    """A file, opened: names of its columns, then its rows, once.
+    """An open file: its column names, and its rows, which can be read once.
 
-    With `strict` a row that cannot be read is an error, Parquet's numbers come as arrays, and no digest is kept.
+    With `strict`, a row that cannot be read is an error, Parquet's numbers are arrays, and no digest is computed.
     `columns` are the numbers of the columns to read, None for all.
     """
 
     names: tuple[str, ...]
-    label: str  # what to call the file in a message
-    n_rows: int | None = None  # None where only reading would tell
-    #: Whether rows may be yet to come, so that to read on may take any time.
+    label: str  # name in messages
+    n_rows: int | None = None  # None if unknown
+    #: Whether reading may wait for rows that do not exist yet.
     waits: bool = False
-    #: Whether the rows of a pipe are passed on as soon as they have come, however few, because somebody waits for an
-    #: answer; by default batches are full, so that they do not depend on when the rows came.
+    #: Whether to pass on the rows of a pipe as soon as they arrive, because somebody waits for an answer. By default
+    #: batches are full, so that they do not depend on timing.
     live: bool = False
     offset: int = 0  # rows read so far
 
@@ -98,47 +74,45 @@ class Records(ABC):
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Where the row of that number, one of the last batch, stands in the file."""
+        """Line or row of the file in which a row of the last batch is, for messages."""
 
     @abstractmethod
     def digest(self) -> str:
-        """A digest of the names of the columns and of the rows up to `offset`, to recognise the file by."""
+        """Digest of the column names and the rows up to `offset`."""
 
-    def part_read(self) -> float | None:
-        """The part of the rows that were read so far, from 0 to 1; None where that is not known."""
+    def fraction_read(self) -> float | None:
+        """Fraction of the rows that have been read, None if unknown."""
         return self.offset / self.n_rows if self.n_rows else None
 
     @abstractmethod
-    def close(self) -> None:
-        """Close the file."""
+    def close(self) -> None: ...
 
     def batches(self, size: int) -> Iterator[Batch]:
-        """The rows from `offset` on, at most `size` of them at a time."""
+        """The remaining rows, at most `size` at a time."""
         while (batch := self._read(size)) is not None:
             yield batch
 
     def skip(self, count: int, size: int) -> None:
-        """Go on to the row behind the first `count`, by the same batches in which they were read."""
+        """Skip to the row after the first `count`, in the same batches in which they were learned."""
         while self.offset < count:
             if self._read(min(size, count - self.offset)) is None:
                 raise ValueError(
-                    f"{self.label} has only {self.offset} rows, but {count} of them were learned already: it is not "
-                    "the file that the model was learning from; to learn it as a further file, use "
-                    "--continue-with (in Python, continue_with=)"
+                    f"{self.label} has {self.offset} rows, but {count} were learned: it is not the file that the model "
+                    "was learning from; to continue with another file, use --continue-with (continue_with= in Python)"
                 )
 
     def position(self) -> Any:
-        """Where we are, in a form that is saved with a session, if `offset` does not tell it."""
+        """The position to save with a session, None if `offset` determines it."""
         return None
 
     def resume_at(self, offset: int, size: int, digest: str, position: Any) -> None:
-        """Go on behind the first `offset` rows, which were read by batches of `size` and have that digest."""
+        """Continue after the first `offset` rows, which were read in batches of `size` and have that digest."""
         self.skip(offset, size)
         if position or self.digest() != digest:
             raise ValueError(
-                f"the first {offset} rows of {self.label} are not those that were learned: it is not the file "
-                "that the model was learning from, or a row or the names of its columns were changed since; to learn "
-                "it as a further file, use --continue-with (in Python, continue_with=)"
+                f"the first {offset} rows of {self.label} are not those that were learned: it is not the file that the "
+                "model was learning from, or its rows or column names have changed; to continue with another file, use "
+                "--continue-with (continue_with= in Python)"
             )
 
     def __enter__(self) -> Self:
@@ -149,43 +123,41 @@ class Records(ABC):
 
 
 class TextRecords(Records):
-    """Rows of a text file, each a line or more."""
+    """Rows of a text file, each of one or more lines."""
 
-    #: What to do about a faulty row.
+    #: Advice for a faulty row.
     cure: str
 
     def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         super().__init__(label, strict, columns)
         self.file = file
-        #: Lines that were read to learn the names, and are rows as well.
+        #: Number of rows that were read to find the names.
         self._rows_at_hand = 0
-        # Not `for line in file`: a line without an end would fill the memory.
+        # Not `for line in file`: an endless line would fill the memory.
         self.lines: Iterator[str] = iter(partial(file.readline, MAX_LINE), "")
-        self._digest = TextDigest()
-        #: The same lines once more, for the digest.
-        self._again: Iterator[str] = iter(())
+        # The fastest of hashlib on nearly all processors.
+        self._hash = hashlib.sha256()
+        self._line_end = ""
+        #: A copy of the lines, for the digest.
+        self._lines_again: Iterator[str] = iter(())
 
-    def _keep_digest(self) -> None:
-        """From here on every line that is read is added to the digest."""
-        if not self.strict:
-            self.lines, self._again = tee(self.lines)
-
-    def _add_to_digest(self, count: int) -> None:
-        """Add the next lines, which were read by now."""
-        if not self.strict:
-            self._digest.add("".join(islice(self._again, count)))
+    def _add_to_digest(self, lines: Iterable[str]) -> None:
+        """Add lines, except the end of the last one: a last line without an end may still grow."""
+        if text := "".join(lines):
+            body = text.removesuffix("\n").removesuffix("\r")
+            self._hash.update((self._line_end + body).encode("utf-8", "surrogatepass"))
+            self._line_end = text[len(body) :]
 
     def digest(self) -> str:
-        return self._digest.hexdigest()
+        return self._hash.hexdigest()
 
     @abstractmethod
     def _parse(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
-        """At most `size` rows, None for an empty or faulty one; and the faults, by their place in the list."""
+        """At most `size` rows, None for an empty or faulty one; and the faults with their index in the list."""
 
     def _read(self, size: int) -> Batch | None:
         with readable(self.label):
             if self.live and isinstance(self.file, PipedText):
-                # What was read to learn the names has come already.
                 size = min(size, self._rows_at_hand or self.file.ready(size))
             self._rows_at_hand = 0
             rows, faults = self._parse(size)
@@ -194,7 +166,7 @@ class TextRecords(Records):
         first = self.offset + 1
         if faults and self.strict:
             i, fault = faults[0]
-            raise ValueError(f"{self.place(first + i)} of {self.label} cannot be read: {fault}: {self.cure}")
+            raise ValueError(f"{self.place(first + i)} of {self.label} cannot be read ({fault}): {self.cure}")
         self.offset += len(rows)
         numbers = list(range(first, first + len(rows)))
         if None in rows:
@@ -205,37 +177,37 @@ class TextRecords(Records):
             cells = [cells[j] for j in self.columns]
         return Batch(cells, numbers, [(first + i, fault) for i, fault in faults])
 
-    def part_read(self) -> float | None:
-        return part_read(self.file)
+    def fraction_read(self) -> float | None:
+        return fraction_read(self.file)
 
     def close(self) -> None:
         self.file.close()
 
 
 def csv_rows(reader: Iterator[list[str]], most: int) -> tuple[list[Any], list[tuple[int, str]]]:
-    """At most so many rows of any width, None for a faulty one; and the faults, by their place in the list."""
+    """At most `most` rows of any width, None for a faulty one; and the faults with their index in the list."""
     rows: list[Any] = []
     faults: list[tuple[int, str]] = []
-    # The limit belongs to the process, and others move it.
-    others = csv.field_size_limit(MAX_CELL)
+    # The limit is global, and other libraries change it.
+    before = csv.field_size_limit(MAX_CELL)
     try:
         while len(rows) < most:
             try:
-                # What was read before a fault stays in the list.
+                # Rows before a fault stay in the list.
                 rows.extend(islice(reader, most - len(rows)))
                 break
             except csv.Error as error:
                 faults.append((len(rows), str(error)))
                 rows.append(None)
     finally:
-        csv.field_size_limit(others)
+        csv.field_size_limit(before)
     return rows, faults
 
 
 class CSVRecords(TextRecords):
-    """Comma-separated values, or separated by semicolons, tabs or bars, with a line of names in front."""
+    """Values separated by commas, semicolons, tabs or bars, after a header with the column names."""
 
-    cure = "correct the line, and quote fields that hold the separator"
+    cure = "correct the line, and quote fields that contain the separator"
 
     def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         super().__init__(file, label, strict, columns)
@@ -245,25 +217,28 @@ class CSVRecords(TextRecords):
         try:
             names = next(csv.reader([first], delimiter=delimiter), [])
         except csv.Error as error:
-            raise ValueError(f"the first line of {label} cannot be read ({error}): it must name the columns") from error
+            raise ValueError(
+                f"the first line of {label} must contain the column names, and cannot be read ({error})"
+            ) from error
         if not any(names):
-            raise ValueError(f"{label} is empty: its first line must hold the names of the columns")
+            raise ValueError(f"{label} is empty: its first line must contain the column names")
         if all(map(is_number, names)):
             raise ValueError(
-                f"the first line of {label} must hold the names of the columns, got only numbers "
-                f"({first.strip()[:40]!r}): put a line of names in front"
+                f"the first line of {label} must contain the column names, got only numbers "
+                f"({first.strip()[:40]!r}): add a header line"
             )
         self.names = tuple(name.strip() for name in names)
-        self._digest.add(first)
-        self._keep_digest()
+        self._add_to_digest([first])
+        if not strict:
+            self.lines, self._lines_again = tee(self.lines)
         self.reader = csv.reader(self.lines, delimiter=delimiter)
-        #: Number of the first row of the last batch, lines before it, and its rows.
+        #: The last batch: number of its first row, lines before it, and its rows.
         self._batch: tuple[int, int, list[Any]] = (1, 1, [])
 
     def _parse(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
         before = self.reader.line_num
         rows, faults = csv_rows(self.reader, size)
-        self._add_to_digest(self.reader.line_num - before)
+        self._add_to_digest(islice(self._lines_again, self.reader.line_num - before))
         width = len(self.names)
         if self.strict:
             self._batch = (self.offset + 1, before + 1, rows)
@@ -273,21 +248,21 @@ class CSVRecords(TextRecords):
                 if i not in known and len(row) != width:
                     if row:
                         fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
-                        faults.append((i, f"{fields} where the first line names {width}"))
+                        faults.append((i, f"{fields} instead of {width}"))
                     rows[i] = None
         return rows, sorted(faults)
 
     def place(self, row: int) -> str:
         first, before, rows = self._batch
-        # A quoted cell may hold ends of lines.
+        # A quoted cell may contain line ends.
         lines = sum(1 + sum(cell.count("\n") for cell in cells or ()) for cells in rows[: row - first])
         return f"line {before + lines + 1}"
 
 
 class JSONRecords(TextRecords):
-    """A JSON object a line; the columns are the keys of the first one, and a key that a line lacks is missing."""
+    """A JSON object per line; the columns are the keys of the first one, and an absent key is a missing value."""
 
-    cure = 'write one object a line, such as {"x": 1.5}'
+    cure = 'write one object per line, such as {"x": 1.5}'
 
     def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         super().__init__(file, label, strict, columns)
@@ -298,14 +273,15 @@ class JSONRecords(TextRecords):
         row = _object(head[-1]) if head else None
         if not row:
             if not "".join(head).strip():
-                raise ValueError(f'{label} is empty: each line must hold a JSON object such as {{"x": 1.5}}')
+                raise ValueError(f'{label} is empty: each line must be a JSON object such as {{"x": 1.5}}')
             raise ValueError(
-                f'the first line of {label} must hold a JSON object such as {{"x": 1.5}}, got {head[-1].strip()[:40]!r}'
+                f'the first line of {label} must be a JSON object such as {{"x": 1.5}}, got {head[-1].strip()[:40]!r}'
             )
         self.names = tuple(row)
         self.lines = chain(head, self.lines)
         self._rows_at_hand = len(head)
-        self._keep_digest()
+        if not strict:
+            self.lines, self._lines_again = tee(self.lines)
 
     def _parse(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
         rows: list[Any] = []
@@ -315,7 +291,7 @@ class JSONRecords(TextRecords):
             rows.append(None if row is None else [row.get(name) for name in self.names])
             if row is None and not line.isspace():
                 faults.append((i, f"{line.strip()[:40]!r} is not a JSON object"))
-        self._add_to_digest(len(rows))
+        self._add_to_digest(islice(self._lines_again, len(rows)))
         return rows, faults
 
     def place(self, row: int) -> str:
@@ -324,14 +300,14 @@ class JSONRecords(TextRecords):
 
 @contextmanager
 def readable(label: str) -> Iterator[None]:
-    """Turn what decompression raises for a damaged file into one kind of error that names it."""
+    """Raise ValueError with the name of the file for any error of decompression or decoding."""
     try:
         yield
     except (EOFError, lzma.LZMAError, zlib.error, OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(
-            f"{label} cannot be read on ({error}): it is damaged, cut short, or not what its name says"
+            f"{label} cannot be read ({error}): it is damaged, truncated, or in another format than its name says"
         ) from error
 
 
@@ -344,7 +320,6 @@ def _object(line: str) -> dict[str, Any] | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number, and so no name of a column."""
     try:
         float(text)
     except ValueError:
@@ -352,11 +327,8 @@ def is_number(text: str) -> bool:
     return True
 
 
-# Rows of a Parquet file.
-
-
 class ParquetRecords(Records):
-    """A Parquet file, through pyarrow: about a row group of it is in memory at a time."""
+    """A Parquet file, of which about one row group is in memory at a time."""
 
     def __init__(
         self, path: Path, strict: bool, columns: Sequence[int] | None, groups: Sequence[int] | None = None
@@ -366,7 +338,7 @@ class ParquetRecords(Records):
             from pyarrow import ArrowException, parquet
         self._error = ArrowException
         try:
-            # Unless told otherwise, pyarrow reads all row groups ahead, that is the whole file.
+            # By default, pyarrow reads all row groups ahead, that is the whole file.
             self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16)
         except (ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -377,7 +349,7 @@ class ParquetRecords(Records):
         self.n_rows = int(metadata.num_rows if groups is None else sum(metadata.row_group(i).num_rows for i in groups))
         self._stream: Iterator[Any] | None = None
         self._ahead: list[Any] = []
-        #: A digest for each column: it does not depend on the sizes of the batches.
+        #: A digest for each column, so that the result does not depend on the batch size.
         read = self.names if columns is None else [self.names[j] for j in columns]
         self._digests = [hashlib.sha256(repr(name).encode()) for name in read]
 
@@ -392,7 +364,7 @@ class ParquetRecords(Records):
             self._stream = self.file.iter_batches(
                 batch_size=size, row_groups=self._groups, columns=names, use_threads=False
             )
-        # Batches end where row groups do: fill up, so that the same rows always stand together.
+        # pyarrow's batches end at row groups. Fill them up, so that batches do not depend on row groups.
         try:
             while sum(map(len, self._ahead)) < size and (batch := next(self._stream, None)) is not None:
                 self._ahead.append(batch)
@@ -407,7 +379,7 @@ class ParquetRecords(Records):
                 for digest, column, values in zip(self._digests, chosen, cells, strict=True):
                     digest.update(_column_bytes(column, values))
         except (self._error, OSError, ValueError) as error:
-            raise ValueError(f"{self.label} cannot be read on ({error}): it is damaged") from error
+            raise ValueError(f"{self.label} cannot be read ({error}): it is damaged") from error
         first = self.offset + 1
         self.offset += len(found)
         return Batch(cells, list(range(first, first + len(found))), [])
@@ -416,14 +388,14 @@ class ParquetRecords(Records):
         from pyarrow import types
 
         if self.strict and (types.is_floating(column.type) or types.is_integer(column.type)):
-            # A cast that is not safe rounds whole numbers beyond 2^53, as floats must.
+            # An unsafe cast rounds integers beyond 2^53 instead of raising an error.
             numbers: Sequence[Any] = column.cast("float64", safe=False).to_numpy()
             return numbers
         cells: list[Any] = column.to_pylist()
         return cells
 
     def place(self, row: int) -> str:
-        # Counted from 0, as in the data frames that such files are made of.
+        # Counted from 0, as in data frames.
         return f"row {row - 1}"
 
     def close(self) -> None:
@@ -442,33 +414,45 @@ def _column_bytes(column: Any, cells: Sequence[Any]) -> bytes:
     return numbers.tobytes()
 
 
-#: Formats by the ending of a file's name.
+#: Formats by file suffix.
 FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
-#: Schemes of the addresses of brokers, with the port that is meant where none is given.
+#: URL schemes of brokers with their default ports.
 PORTS = {"nats": 4222, "kafka": 9092}
 
-#: What a file is that begins with these bytes.
-_NO_TEXT = {b"PK\x03\x04": "a spreadsheet or another zip file", b"\xd0\xcf\x11\xe0": "an old Excel file"}
+#: Binary formats by their first bytes.
+_BINARY_FORMATS = {b"PK\x03\x04": "a spreadsheet or another zip file", b"\xd0\xcf\x11\xe0": "an old Excel file"}
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is the address of a broker, and not the path of a file."""
+    """Whether a string is the URL of a broker rather than a path."""
     return any(text.startswith(f"{scheme}://") for scheme in PORTS)
 
 
 def open_records(
     path: str | Path, form: str | None = None, *, strict: bool = False, columns: Sequence[int] | None = None
 ) -> Records:
-    """Open a file for reading once: CSV, JSON lines or Parquet, compressed perhaps, or ``-`` for standard input.
+    """Open a CSV, JSON lines or Parquet file for reading once.
 
     Parameters
     ----------
-    path : the file
-    form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
+    path : path
+        The file, which may be compressed; ``-`` for standard input.
+    form : {"csv", "jsonl", "parquet"}, optional
+        Format; default according to the suffix or the first character.
     strict : bool
-        Whether a row that cannot be read is an error; by default it is left out and named among the faults.
-    columns : numbers of the columns to read; default all
+        Whether a row that cannot be read is an error; by default it is skipped and reported.
+    columns : sequence of int, optional
+        Numbers of the columns to read; default all.
+
+    Returns
+    -------
+    Records
+        The column names and the rows, in batches; also a context manager that closes the file.
+
+    See Also
+    --------
+    read_table, open_broker, split_files
 
     Examples
     --------
@@ -480,17 +464,17 @@ def open_records(
     ...         _ = file.write("a,b\\n1,2\\n3\\nx,?\\n")
     ...     with open_records(path) as records:
     ...         [(batch.columns, batch.rows, batch.bad) for batch in records.batches(10)]
-    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 field where the first line names 2')])]
+    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 field instead of 2')])]
     """
     path = Path(path)
     known = form or FORMATS.get(stem_suffix(path))
     if known not in (None, *FORMATS.values()):
-        raise ValueError(f"the format must be csv, jsonl or parquet, got {form!r}")
+        raise ValueError(f"form must be 'csv', 'jsonl' or 'parquet', got {form!r}")
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give a file in it")
+        raise IsADirectoryError(f"{path} is a folder: name a file in it")
     if known == "parquet":
         if str(path) == STDIN or path.suffix.lower() in COMPRESSED:
-            raise ValueError("Parquet is read from a file of its own, not from a pipe or a compressed one: unpack it")
+            raise ValueError("Parquet cannot be read from a pipe or a compressed file: decompress it to a file")
         return ParquetRecords(path, strict, columns)
     label = "standard input" if str(path) == STDIN else path.name
     with readable(label):
@@ -500,23 +484,22 @@ def open_records(
 
 
 def _refuse_spreadsheets(path: Path, label: str) -> None:
-    """Refuse a file of Excel and other zip files, whose first line would be taken for names."""
     if not path.is_file():
         return
     with path.open("rb") as file:
-        head = file.read(max(map(len, _NO_TEXT)))
-    for begin, what in _NO_TEXT.items():
+        head = file.read(max(map(len, _BINARY_FORMATS)))
+    for begin, what in _BINARY_FORMATS.items():
         if head.startswith(begin):
-            raise ValueError(f"{label} is {what}, not a text file: save it as CSV and read that")
+            raise ValueError(f"{label} is {what}, not a text file: save it as CSV")
 
 
 def records_of_text(
     file: TextIO, known: str | None, label: str, strict: bool, columns: Sequence[int] | None
 ) -> TextRecords:
-    """The rows of an opened text, which is closed with them."""
+    """The rows of an open text, which is closed with them or on an error."""
     try:
         if known is None:
-            known = "jsonl" if _first_letter(file) == "{" else "csv"
+            known = "jsonl" if _first_character(file) == "{" else "csv"
         kind = JSONRecords if known == "jsonl" else CSVRecords
         return kind(file, label, strict, columns)
     except BaseException:
@@ -524,6 +507,6 @@ def records_of_text(
         raise
 
 
-def _first_letter(file: TextIO) -> str:
+def _first_character(file: TextIO) -> str:
     head: bytes = file.buffer.peek(64)  # type: ignore[attr-defined]
     return head.decode(file.encoding, errors="replace").lstrip("\ufeff \t\r\n")[:1]

@@ -1,4 +1,4 @@
-"""Text files of any compression and encoding, opened once: a pipe cannot be opened twice."""
+"""Text from files and pipes of any compression and encoding, opened once because a pipe cannot be opened twice."""
 
 from __future__ import annotations
 
@@ -19,24 +19,22 @@ from typing import Any, TextIO, cast
 
 from ovk._extras import required
 
-# Lines that come through a pipe: whoever sends them one by one waits for an answer to each.
+#: Seconds without a new line after which the lines of a pipe are passed on. A program that writes without waiting for
+#: answers does not pause so long, so that its rows arrive in full blocks, as from a file.
+PIPE_PAUSE = 0.05
 
-#: Seconds without a new line after which those that have come are passed on. A program that writes as fast as it can
-#: does not rest so long, so that its rows come in blocks as full as those of a file.
-PAUSE = 0.05
+#: Bytes read from a pipe at a time.
+PIPE_READ_BYTES = 1 << 16
 
-#: Bytes asked for at a time.
-READ_SIZE = 1 << 16
-
-#: Most letters of a line; a longer one is taken for several.
+#: Maximum characters of a line; a longer one is split.
 MAX_LINE = 1 << 23
 
-# A carriage return at the very end may be the first half of a line's end.
+# A carriage return at the very end may be the first half of a line end.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r(?=[^\n]))")
 
 
 def is_pipe(raw: Any) -> bool:
-    """Whether bytes come from a pipe, a socket or a terminal, of which the system tells when there are more."""
+    """Whether bytes come from a pipe, socket or terminal, on which `select` works."""
     if os.name == "nt" or not isinstance(raw, io.FileIO):
         return False
     mode = os.fstat(raw.fileno()).st_mode
@@ -44,7 +42,7 @@ def is_pipe(raw: Any) -> bool:
 
 
 class PipedText(io.TextIOBase):
-    """Text out of a pipe, line by line, which tells how many lines have come."""
+    """Lines of a pipe, with the number of lines that have arrived."""
 
     def __init__(self, buffered: io.BufferedReader, encoding: str) -> None:
         self.buffer, self._encoding = buffered, encoding
@@ -57,21 +55,20 @@ class PipedText(io.TextIOBase):
         return self._encoding
 
     def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
-        """The next line, when it has come; empty at the end."""
         while not self._lines and not self._ended:
             self._fill()
         return self._lines.popleft() if self._lines else ""
 
     def ready(self, most: int) -> int:
-        """Number of lines that have come, at least 1 and hardly more than `most`; waits for the first of them."""
+        """Wait for a line; the number of lines that have arrived, from 1 to about `most`."""
         while len(self._lines) < most and not self._ended:
-            if self._lines and not select.select([self.buffer.fileno()], [], [], PAUSE)[0]:
+            if self._lines and not select.select([self.buffer.fileno()], [], [], PIPE_PAUSE)[0]:
                 break
             self._fill()
         return max(len(self._lines), 1)
 
     def _fill(self) -> None:
-        data = self.buffer.read1(READ_SIZE)
+        data = self.buffer.read1(PIPE_READ_BYTES)
         self._ended = not data
         text = self._rest + self._decoder.decode(data, final=self._ended)
         lines = _LINE.findall(text)
@@ -86,10 +83,10 @@ class PipedText(io.TextIOBase):
         super().close()
 
 
-#: The name of standard input, as everywhere on the command line.
+#: The path that means standard input.
 STDIN = "-"
 
-#: Endings of the names of compressed files.
+#: Suffixes of compressed files.
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 
 
@@ -99,8 +96,8 @@ def _zstandard(file: Any) -> Any:
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), "zstd")
 
 
-#: What decompresses bytes that begin so, whatever the file is called: a pipe has no name. A table may begin with the
-#: letters of bzip2, but not with the marks of a block or of the end (digits of pi and of its root) behind them.
+#: Decompressors by the first bytes, since a pipe has no name. A table may begin with the letters of bzip2, but not with
+#: the block mark or end mark (digits of pi and of its square root) after them.
 OPENERS: dict[re.Pattern[bytes], Callable[[Any], Any]] = {
     re.compile(rb"\x1f\x8b"): lambda file: gzip.GzipFile(fileobj=file),
     re.compile(rb"\xfd7zXZ\0"): lzma.LZMAFile,
@@ -108,11 +105,11 @@ OPENERS: dict[re.Pattern[bytes], Callable[[Any], Any]] = {
     re.compile(rb"\x28\xb5\x2f\xfd"): _zstandard,
 }
 
-#: Bytes that are enough to tell.
+#: Bytes that identify a compression.
 MAGIC_BYTES = 10
 
-#: Byte order marks. The longer ones first: UTF-16's is the beginning of UTF-32's.
-MARKS = {
+#: Byte order marks, the longer ones first: that of UTF-16 is a prefix of that of UTF-32.
+BYTE_ORDER_MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF8: "utf-8-sig",
@@ -120,15 +117,15 @@ MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 
-#: Bytes that are looked at to tell the encoding.
-HEAD = 1 << 16
+#: Bytes from which the encoding is detected.
+HEAD_BYTES = 1 << 16
 
 
 class _Decompressed(io.BufferedReader):
-    """Bytes that are decompressed on their way; closed together with those they are made of."""
+    """Decompressed bytes, closed together with their source."""
 
     def __init__(self, raw: Any, source: io.BufferedReader) -> None:
-        super().__init__(raw, HEAD)
+        super().__init__(raw, HEAD_BYTES)
         self._source = source
 
     def close(self) -> None:
@@ -137,20 +134,12 @@ class _Decompressed(io.BufferedReader):
 
 
 def open_text(path: Path) -> TextIO:
-    """The text of a file, or of standard input, decompressed if its first bytes say so.
-
-    The encoding is told by a byte order mark; without one it is UTF-8, or Windows' Latin letters if the first bytes
-    are not UTF-8. Letters that cannot be read do no harm in columns that are not asked for.
-    """
-    raw: Any
-    if str(path) == STDIN:
-        raw = sys.stdin.buffer
-        if isinstance(raw, io.BufferedReader):
-            # Which would wait until its own buffer is full, while rows that came through a pipe could be learned.
-            raw = raw.raw
-    else:
-        raw = io.FileIO(path)
-    buffered = io.BufferedReader(raw, HEAD)
+    """The decompressed, decoded text of a file or of standard input."""
+    raw: Any = sys.stdin.buffer if str(path) == STDIN else io.FileIO(path)
+    if isinstance(raw, io.BufferedReader):
+        # It would wait until its own buffer is full, although rows have arrived.
+        raw = raw.raw
+    buffered = io.BufferedReader(raw, HEAD_BYTES)
     for beginning, opener in OPENERS.items():
         if beginning.match(buffered.peek(MAGIC_BYTES)):
             return decoded(_Decompressed(opener(buffered), buffered), path.name)
@@ -158,9 +147,12 @@ def open_text(path: Path) -> TextIO:
 
 
 def decoded(buffered: io.BufferedReader, label: str) -> TextIO:
-    """The text of bytes, in the encoding that the first of them tell."""
+    """Text in the encoding of a byte order mark, otherwise UTF-8, or Windows-1252 if the first bytes are not UTF-8.
+
+    Undecodable characters are replaced: they do no harm in columns that are not used.
+    """
     try:
-        encoding = _encoding(buffered.peek(HEAD), label)
+        encoding = _encoding(buffered.peek(HEAD_BYTES), label)
     except BaseException:
         buffered.close()
         raise
@@ -170,23 +162,23 @@ def decoded(buffered: io.BufferedReader, label: str) -> TextIO:
 
 
 def _encoding(head: bytes, label: str) -> str:
-    for mark, encoding in MARKS.items():
+    for mark, encoding in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             return encoding
     if b"\0" in head:
         raise ValueError(
-            f"{label} is not a text file (it holds zero bytes): give CSV or JSON lines, or name a Parquet file .parquet"
+            f"{label} is not a text file (it contains zero bytes): use CSV or JSON lines, or the suffix .parquet"
         )
     try:
-        # The head may end within a letter.
+        # The head may end within a character.
         codecs.getincrementaldecoder("utf-8")().decode(head, final=False)
     except UnicodeDecodeError:
         return "cp1252"
     return "utf-8"
 
 
-def part_read(file: TextIO) -> float | None:
-    """The part of a file that was read so far, from 0 to 1; None for pipes and where decompression does not tell."""
+def fraction_read(file: TextIO) -> float | None:
+    """Fraction of a file that has been read; None for pipes and some decompressors."""
     raw = getattr(file.buffer, "raw", None)
     if isinstance(raw, gzip.GzipFile):
         raw = getattr(raw.fileobj, "raw", None)
@@ -197,6 +189,6 @@ def part_read(file: TextIO) -> float | None:
 
 
 def stem_suffix(path: str | os.PathLike[str]) -> str:
-    """The ending that tells the format: ``.csv`` for ``a.csv.gz``."""
+    """The suffix of the format: ``.csv`` for ``a.csv.gz``."""
     path = Path(path)
     return (path.with_suffix("") if path.suffix.lower() in COMPRESSED else path).suffix.lower()
