@@ -52,15 +52,15 @@ if sys.platform != "win32":
 # copy, so that matrix products of the loaded array round exactly as those of the saved one.
 
 #: The dtype strings that a file may contain. `np.dtype` accepts many more (records, nested shapes).
-DTYPE = re.compile(r"\|[biu]1|<[iuf][248]|(<U|\|S)[1-9][0-9]{0,8}|<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
+DTYPE_PATTERN = re.compile(r"\|[biu]1|<[iuf][248]|(<U|\|S)[1-9][0-9]{0,8}|<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
 SAVED_DTYPES = "bool, integers, float16 to float64, str, bytes, datetime64 or timedelta64"
 #: The container's type letters that differ from NumPy's.
-LETTERS = {"S": "U", "M": "I", "m": "I"}
+TYPE_LETTERS = {"S": "U", "M": "I", "m": "I"}
 
 
 def parse_dtype(text: Any) -> np.dtype[Any] | None:
     """The little-endian dtype with this string, or None if files may not contain it."""
-    if not isinstance(text, str) or DTYPE.fullmatch(text) is None:
+    if not isinstance(text, str) or DTYPE_PATTERN.fullmatch(text) is None:
         return None
     try:
         dtype = np.dtype(text)
@@ -96,7 +96,7 @@ class Spec:
     @property
     def kind(self) -> str:
         """The container's name of the type: ``F64``, ``I32``, ..."""
-        letter = LETTERS.get(self.dtype.kind, self.dtype.kind.upper())
+        letter = TYPE_LETTERS.get(self.dtype.kind, self.dtype.kind.upper())
         return "BOOL" if letter == "B" else f"{letter}{8 * self.width}"
 
     @property
@@ -139,7 +139,7 @@ MAX_FREE_NODES, BYTES_PER_NODE = 100_000, 6  # lists and objects in a file, see 
 CHUNK_BYTES = 1 << 20  # hashed while they are in the processor's cache
 NO_DIGEST = "0" * 32
 #: A JSON string, possibly unterminated; the pattern does not backtrack.
-STRING = re.compile(r'"[^"\\]*+(?:\\(?:.|\Z)[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
+JSON_STRING = re.compile(r'"[^"\\]*+(?:\\(?:.|\Z)[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 
 
 def _digest(data: bytes = b"") -> blake2b:
@@ -152,12 +152,12 @@ def _json(value: Any) -> str:
 
 def _has_too_many_nodes(text: str, size: int) -> bool:
     """Whether a JSON text has more lists and objects than a file of that size may have."""
-    bare = STRING.sub("", text)
+    bare = JSON_STRING.sub("", text)
     return bare.count("[") + bare.count("{") > MAX_FREE_NODES + size // BYTES_PER_NODE
 
 
 #: The beginning of the header in every file that we write.
-BEGINNING = b'{"'
+HEADER_START = b'{"'
 
 
 def _header(manifest: str, specs: Mapping[str, Spec]) -> bytes:
@@ -275,7 +275,7 @@ class Container:
         start = self._file.read(8)
         if len(start) < 8:
             raise self.corrupt(f"it has {len(start)} bytes")
-        if not self._file.peek(len(BEGINNING)).startswith(BEGINNING):
+        if not self._file.peek(len(HEADER_START)).startswith(HEADER_START):
             raise CorruptFile(
                 f"{self.path!r} is not a model of ovk: pass a file written by ovk.save, `ovk fit` or `ovk stream`"
             )
@@ -354,8 +354,8 @@ def _no_constants(name: str) -> float:
 # save in that directory removes: a writer locks its temporary file until its process ends, so a file that can be locked
 # is abandoned. Without locks (Windows) nothing is removed.
 
-LOCKS = sys.platform != "win32"
-PREFIX, SUFFIX = ".ovk-", ".tmp"
+HAS_LOCKS = sys.platform != "win32"
+TEMP_PREFIX, TEMP_SUFFIX = ".ovk-", ".tmp"
 
 #: Errors of a write to a full disk, or beyond a quota or a limit of the process.
 NO_SPACE_ERRORS = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
@@ -378,9 +378,9 @@ def replacing(path: str) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if LOCKS:  # closing the file releases the lock, and another process could remove it
+            if HAS_LOCKS:  # closing the file releases the lock, and another process could remove it
                 os.replace(temporary, target)
-        if not LOCKS:  # Windows cannot rename open files
+        if not HAS_LOCKS:  # Windows cannot rename open files
             os.replace(temporary, target)
     except BaseException as error:
         with suppress(OSError):
@@ -397,9 +397,9 @@ def _create(folder: str, permissions: int | None) -> tuple[str, int]:
     # Here the kernel applies it.
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
-        temporary = os.path.join(folder, f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+        temporary = os.path.join(folder, f"{TEMP_PREFIX}{secrets.token_hex(8)}{TEMP_SUFFIX}")
         descriptor = os.open(temporary, flags, 0o666 if permissions is None else permissions)
-        if not LOCKS:
+        if not HAS_LOCKS:
             return temporary, descriptor
         with suppress(OSError):  # a file system without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -412,8 +412,8 @@ def remove_leftovers(folder: str) -> None:
     """Remove the temporary files of processes that have ended."""
     leftovers: list[str] = []
     with suppress(OSError):  # a directory that may be written but not listed
-        leftovers = [name for name in os.listdir(folder) if name.startswith(PREFIX) and name.endswith(SUFFIX)]
-    for name in leftovers if LOCKS else ():
+        leftovers = [name for name in os.listdir(folder) if name.startswith(TEMP_PREFIX) and name.endswith(TEMP_SUFFIX)]
+    for name in leftovers if HAS_LOCKS else ():
         path = os.path.join(folder, name)
         with suppress(OSError):
             descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)

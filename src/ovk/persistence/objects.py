@@ -216,11 +216,11 @@ ESTIMATORS: dict[str, Listed] = {
     "sklearn.pipeline.FeatureUnion": Listed(),
     "sklearn.pipeline.Pipeline": Listed((), ("memory",)),
 }
-SCORES = ("f_classif", "f_regression", "r_regression", "chi2", "mutual_info_classif", "mutual_info_regression")
+SCORE_FUNCTIONS = ("f_classif", "f_regression", "r_regression", "chi2", "mutual_info_classif", "mutual_info_regression")
 #: The attribute that `set_output` sets.
-OUTPUT = "_sklearn_output_config"
+OUTPUT_ATTRIBUTE = "_sklearn_output_config"
 #: Entry of the state with the release of scikit-learn.
-VERSION = "_sklearn_version"
+VERSION_KEY = "_sklearn_version"
 #: Maximum length of a dtype's name or a version, and maximum degree of a spline.
 MAX_NAME_LENGTH, MAX_DEGREE = 20, 20
 
@@ -252,7 +252,7 @@ def _describe_estimator(value: Any, name: str, refuse: Refuse) -> tuple[dict[str
     for key in state:
         if not _is_attribute(type(value), name, key):
             refuse(f"is a {type(value).__name__} with the attribute {key!r}, which fitting does not set", _CURE)
-    plain = {key: _plain(part) for key, part in state.items()} | {VERSION: sklearn.__version__}
+    plain = {key: _plain(part) for key, part in state.items()} | {VERSION_KEY: sklearn.__version__}
     return {key: _plain(part) for key, part in parameters.items()}, plain
 
 
@@ -262,7 +262,7 @@ _CURE = "remove it: files contain neither functions nor directories of pickles"
 def _build_estimator(name: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
     cls, listed = _classes()[name], ESTIMATORS[name]
     attributes = dict(state)
-    version = attributes.pop(VERSION, None)
+    version = attributes.pop(VERSION_KEY, None)
     if type(version) is not str or len(version) > MAX_NAME_LENGTH:
         raise ValueError(f"{name} without the release of scikit-learn that wrote it")
     here, cure = sklearn.__version__, f"load it with scikit-learn {version}, or fit it again"
@@ -276,7 +276,7 @@ def _build_estimator(name: str, parameters: Mapping[str, Any], state: Mapping[st
             raise ValueError(f"{name} with an attribute {key!r}, which fitting does not set")
     value = cls(**{key: _restored(part) for key, part in parameters.items()})
     restored = {key: _restored(part) for key, part in attributes.items()}
-    if restored.get(OUTPUT, {"transform": None}) not in _OUTPUTS:
+    if restored.get(OUTPUT_ATTRIBUTE, {"transform": None}) not in _OUTPUTS:
         raise ValueError(f"{name} with an output of another kind")
     vars(value).update(restored)
     if version.split(".")[:2] != here.split(".")[:2]:
@@ -294,7 +294,7 @@ _OUTPUTS = [{"transform": kind} for kind in (None, "default", "pandas", "polars"
 
 def _is_attribute(cls: type, name: str, key: str) -> bool:
     """Whether fitting may set this attribute; it must not hide an attribute of the class."""
-    if key in ESTIMATORS[name].private or key == OUTPUT:
+    if key in ESTIMATORS[name].private or key == OUTPUT_ATTRIBUTE:
         return True
     return is_fitted_name(key) and not hasattr(cls, key)
 
@@ -309,7 +309,7 @@ def _plain(value: Any) -> Any:
         return {"<slice>": [value.start, value.stop, value.step]}
     if type(value) is BSpline:
         return {"<spline>": [value.t, value.c, value.k, value.extrapolate]}
-    if callable(value) and getattr(value, "__name__", None) in SCORES and value is _score(value.__name__):
+    if callable(value) and getattr(value, "__name__", None) in SCORE_FUNCTIONS and value is _score(value.__name__):
         return {"<score>": value.__name__}
     if isinstance(value, UserList):
         # The columns of a remainder in scikit-learn 1.6, which warns on access.
@@ -338,7 +338,7 @@ def _restored(value: Any) -> Any:
 
 
 def _score(name: Any) -> Any:
-    if name not in SCORES:
+    if name not in SCORE_FUNCTIONS:
         raise ValueError(f"a score function {name!r}")
     from sklearn import feature_selection
 

@@ -178,7 +178,7 @@ class Reader:
 
 # Python's own values.
 
-SIMPLE = (NoneType, bool, int, float, str, bytes, np.generic)
+SIMPLE_TYPES = (NoneType, bool, int, float, str, bytes, np.generic)
 MAX_DIGITS = 1000  # of an integer; Python does not print integers of 5,000
 #: Maximum number of dict keys or set elements with the same hash: a malicious file with n such keys would need n^2
 #: comparisons.
@@ -249,7 +249,7 @@ def _require_simple(value: Any, what: str, writer: Writer) -> None:
     if isinstance(value, (tuple, frozenset)):
         for item in value:
             _require_simple(item, what, writer)
-    elif not isinstance(value, SIMPLE):
+    elif not isinstance(value, SIMPLE_TYPES):
         writer.refuse(f"has {what} of type {type(value).__name__}", "use numbers, strings, bytes or tuples of them")
 
 
@@ -382,7 +382,7 @@ def _shape(sizes: Any) -> list[int]:
 
 # Random generators continue after loading where they stopped. A generator that two objects share remains shared.
 
-BITS: dict[str, type[BitGenerator]] = {
+BIT_GENERATORS: dict[str, type[BitGenerator]] = {
     name: getattr(np.random, name) for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 }
 MAX_POOL_SIZE = 1024  # NumPy's default is 4; the size in the file determines how much memory is allocated
@@ -392,8 +392,8 @@ def _encode_random(value: Generator | RandomState, writer: Writer) -> Json:
     if (number := writer.number_of_shared(value)) is not None:
         return number
     bits = value.bit_generator if isinstance(value, Generator) else value._bit_generator
-    if type(bits) not in BITS.values():
-        writer.refuse(f"draws from {type(bits).__name__}", f"use one of {', '.join(BITS)}")
+    if type(bits) not in BIT_GENERATORS.values():
+        writer.refuse(f"draws from {type(bits).__name__}", f"use one of {', '.join(BIT_GENERATORS)}")
     if isinstance(value, RandomState):
         return writer.entries({"state": value.get_state(legacy=False)})
     seed = bits.seed_seq
@@ -417,7 +417,7 @@ def _build_random(name: str, parts: Mapping[str, Any], _: Mapping[str, Any]) -> 
     seed = None if legacy else parts["seed"]
     if seed is not None and not (type(seed["pool_size"]) is int and 4 <= seed["pool_size"] <= MAX_POOL_SIZE):
         raise ValueError(f"a seed with a pool of {seed['pool_size']!r}")
-    bits = BITS[state["bit_generator"]](0 if seed is None else SeedSequence(**seed))
+    bits = BIT_GENERATORS[state["bit_generator"]](0 if seed is None else SeedSequence(**seed))
     _check_positions(state)
     if legacy:
         random = RandomState(bits)
