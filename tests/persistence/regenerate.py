@@ -65,7 +65,7 @@ ON_CURVES = [Gaussian(0.7) * Identity(), Linear() * Integral()]
 
 def is_estimator(cls: type) -> bool:
     """Whether a class has a golden file of its own."""
-    return any(hasattr(cls, method) for method in ("fit", "predict", "regions_then_learn"))
+    return any(hasattr(cls, method) for method in ("fit", "predict", "predictor", "regions_then_learn"))
 
 
 # What is saved -----------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def regions(model: Any) -> list[Any]:
 
 def of_rows(model: Any) -> list[Any]:
     model.preparation.bind(["day", "word", "x", "y"])
-    found = model.predict(ROWS)
+    found = model.predictor().predict(ROWS)
     return [found.F] if found.widths is None else [found.F, found.widths]
 
 
