@@ -253,7 +253,7 @@ def test_the_same_in_parquet_and_in_arrays(tmp_path):
     message = refusal(lambda: chunks(tmp_path / "t.parquet", targets="y", chunk_size=2))
     assert "column 'a' of t.parquet has 'x' in row 2" in message
     message = refusal(lambda: chunks(np.array([["1", "2"], ["3", "b"]]), [1.0, 2.0]))
-    assert "column 'x1' of X holds 'b' in row 1" in message
+    assert "column 'x1' of X has 'b' in row 1" in message
 
 
 def _text(path, text):
