@@ -1,4 +1,4 @@
-"""Files that are not what `save` wrote: always a clear error, never something different, never code."""
+"""Files that `save` did not write raise a clear error; they never load as something else or execute code."""
 
 from __future__ import annotations
 

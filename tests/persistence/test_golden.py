@@ -122,7 +122,7 @@ def test_golden_files_hold_every_private_state(tmp_path, monkeypatch):
 @every_case
 @pytest.mark.parametrize("tries", [5, pytest.param(30, marks=pytest.mark.long)])
 def test_golden_files_with_a_strange_state(name, golden, tries, tmp_path):
-    """Whatever stands in a file, loading it says so or gives an object: the digests fit, the content need not."""
+    """Files with matching digests but arbitrary content either raise an error or load as an object."""
     header, manifest, data = parts_of(golden)
     changed = tmp_path / "changed.ovk"
     failed = 0

@@ -1,4 +1,4 @@
-"""Objects of registered classes: what is kept, what is refused."""
+"""Objects of registered classes: saved attributes and errors."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_an_object_of_a_class_that_was_redefined(path):
     assert isinstance(load(path), type(new))
 
 
-def test_a_registered_class_that_does_not_tell_its_parameters(path):
+def test_a_registered_class_without_known_parameters(path):
     class Silent(Registered):
         pass
 

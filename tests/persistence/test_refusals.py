@@ -1,4 +1,4 @@
-"""What cannot be saved says where it is and what to do, and no file is touched."""
+"""Errors for objects that cannot be saved state where they are and what to do; no file is changed."""
 
 from __future__ import annotations
 

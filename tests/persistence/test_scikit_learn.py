@@ -1,4 +1,4 @@
-"""Pipelines of scikit-learn: what is on the list comes back as it was, and a file can ask for nothing else."""
+"""scikit-learn objects on the list are restored unchanged; files can name no other classes of scikit-learn."""
 
 import json
 import random
