@@ -39,7 +39,7 @@ def test_errors_and_coverage_are_those_of_the_last_rows():
     np.testing.assert_allclose(scores.coverage(), np.nanmean(inside, axis=0))
     means = np.array([[np.nanmean(whole.Y[:t, q]) for q in (0, 1)] for t in range(500, 1500)])
     np.testing.assert_allclose(scores.errors()["running mean"], np.sqrt(np.nanmean((means - Y) ** 2, axis=0)))
-    np.testing.assert_array_equal(scores.last(), np.stack(whole, axis=1)[-SHOWN_ROWS:])
+    np.testing.assert_array_equal(scores.recent[-SHOWN_ROWS:, -3:], np.stack(whole, axis=1)[-SHOWN_ROWS:])
 
 
 def test_rows_one_by_one_and_at_once_give_the_same():
@@ -52,7 +52,7 @@ def test_rows_one_by_one_and_at_once_give_the_same():
     at_once = after([[whole]])
     for name in at_once.names:
         np.testing.assert_allclose(singly.up_to_date().errors()[name], at_once.errors()[name])
-    np.testing.assert_array_equal(singly.up_to_date().last(), at_once.last())
+    np.testing.assert_array_equal(singly.up_to_date().recent[:, -3:], at_once.recent[:, -3:])
     np.testing.assert_array_equal(singly.reached, range(CURVE_STEP, 701, CURVE_STEP))
     # Who looked in between has changed nothing.
     assert states[690].up_to_date().up_to_date().rows == 690

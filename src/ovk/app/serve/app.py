@@ -163,8 +163,6 @@ class Server:
         self.stopping = threading.Event()
         self._streams = 0
 
-    # Opening and closing ----------------------------------------------------------------------------------------------
-
     def open(self) -> None:
         try:
             for service in self.services.values():
@@ -258,8 +256,6 @@ class Server:
 
         return parsing
 
-    # Health and metadata ----------------------------------------------------------------------------------------------
-
     async def live(self, request: Request) -> Response:
         return json_response({"live": True})
 
@@ -292,8 +288,6 @@ class Server:
                 "parameters": {"targets": active.outputs, "active": active.name, "learns": not service.predicts_only},
             }
         )
-
-    # Predicting and learning ------------------------------------------------------------------------------------------
 
     def infer(self, request: ParsedRequest) -> Response:
         service, parameters = request.service, request.parameters
@@ -352,8 +346,6 @@ class Server:
             what = f"name must be one of {', '.join(others)}" if others else "there is no shadow to promote"
             raise RequestRefused(400, what)
         return Entry(request.identifier(), promote=name)
-
-    # Watching ---------------------------------------------------------------------------------------------------------
 
     async def events(self, request: Request) -> Response:
         """Server-sent events with the contents of the status page."""

@@ -513,10 +513,6 @@ class RollingScores(State):
         """(d,) share of recent outcomes in the 90% intervals."""
         return _mean(self._covered())
 
-    def last(self) -> Array:
-        """(k, 3, d) prediction, half width and outcome of the active model for the last rows."""
-        return self.recent[-SHOWN_ROWS:, -3:]
-
     def warnings(self, active: str) -> list[str]:
         """Sentences about rising errors, better baselines and intervals with wrong coverage."""
         found: list[str] = []

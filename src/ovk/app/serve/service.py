@@ -219,8 +219,6 @@ class ModelService:
         self._threads: list[threading.Thread] = []
         self._lock_file: int | None = None
 
-    # Opening and closing ----------------------------------------------------------------------------------------------
-
     def open(self) -> None:
         """Load the model or its last checkpoint, learn the log after it, and start the threads."""
         origin = hashlib.sha256(b"".join(file.read_bytes() for file in [self.path, *self.shadows])).hexdigest()

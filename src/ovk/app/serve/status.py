@@ -25,6 +25,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from ovk.app.serve.protocol import plain_list
+from ovk.app.serve.served_model import SHOWN_ROWS
 from ovk.app.serve.service import ModelService
 
 #: Bounds of the latency histogram, in seconds.
@@ -156,7 +157,7 @@ def view(service: ModelService) -> dict[str, Any]:
             "rows": scores.reached,
             "series": {name: plain_list(scores.curve[:, k].T) for k, name in enumerate(scores.names)},
         },
-        "last": plain_list(scores.last()),
+        "last": plain_list(scores.recent[-SHOWN_ROWS:, -3:]),
         "warnings": scores.warnings(active.name),
         "checkpoint_age": round(time.time() - service.saved_at, 1),
         "predicts_only": service.predicts_only,
