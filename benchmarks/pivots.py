@@ -17,7 +17,7 @@ from ovk import OVKRidge
 from ovk.batch.operator_learning.exact import TiledRidge
 from ovk.features import NystromMap, RPCholesky
 from ovk.kernels import Gaussian, ScalarKernel, median_distance
-from ovk.solvers.preconditioners import LowRankPreconditioner
+from ovk.solvers.iterative import LowRankPreconditioner
 from reproduce.data import load_codrna, load_elec2, load_household, load_parkinsons, load_wine
 
 PIVOTED, UNIFORM = "OVKRidge, landmarks by RPCholesky", "OVKRidge, uniform landmarks"

@@ -113,7 +113,7 @@ class ParentEvidence:
 
     def __init__(self, kernel: ScalarKernel, regression: Any, alpha: float, log_odds: float) -> None:
         self.kernel, self.regression, self.alpha, self.log_odds = kernel, regression, alpha, log_odds
-        self.columns = regression.left(regression.Z) / np.sqrt(alpha) if isinstance(kernel, Linear) else None
+        self.columns = regression.apply(regression.Z) / np.sqrt(alpha) if isinstance(kernel, Linear) else None
         self._grams: dict[tuple[int, ...], Array] = {}
 
     def _gram(self, parents: tuple[int, ...]) -> Array:
@@ -121,7 +121,7 @@ class ParentEvidence:
         found = self._grams.get(parents)
         if found is None:
             Z = self.regression.Z[:, parents]
-            left = self.regression.left
+            left = self.regression.apply
             found = left(left(self.kernel.resolve(Z)(Z)).T) / self.alpha
             if (len(self._grams) + 1) * found.nbytes <= KEPT:
                 self._grams[parents] = found

@@ -68,7 +68,7 @@ def check_int(value: Any, name: str, *, least: int = 1) -> int:
     3
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
     return int(value)
 
 
@@ -81,5 +81,5 @@ def positive(value: Any, name: str, *, zero: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0:
         raise ValueError(f"{name} must be a finite number {'>=' if zero else '>'} 0, got {value!r}")
     if value == 0 and not zero:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return float(value)

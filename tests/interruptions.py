@@ -9,12 +9,13 @@ HOME = str(Path(ovk.__file__).parent)
 
 
 def counts(frame, event):
-    """Whether a function of the library is entered, other than one that Python calls and whose errors it ignores.
+    """Whether a function of the library is entered, other than one whose errors Python ignores.
 
-    A generator expression is entered once more when Python throws it away before its end.
+    Python enters a generator once more to close it before its end (`SeparablePath.solutions`, generator expressions).
     """
     code = frame.f_code
-    return event == "call" and code.co_filename.startswith(HOME) and code.co_name not in ("__del__", "<genexpr>")
+    ignored = ("__del__", "<genexpr>", "solutions")
+    return event == "call" and code.co_filename.startswith(HOME) and code.co_name not in ignored
 
 
 class Interruption(KeyboardInterrupt):

@@ -21,7 +21,7 @@ BAD = {
     "category": (pd.Categorical(["u", "v"] * 15), "'b' holds 'u' in row 0.*OneHotEncoder"),
     "string": (["1.5"] * 7 + ["x"] * 23, "'b' holds 'x' in row 7"),
     "missing": ([0.5] * 4 + [pd.NA] * 26, "'b' holds <NA> in row 4.*fill"),
-    "date": (pd.date_range("2020", periods=30), "'b' holds .*2020-01-01.* in row 0: turn dates into numbers"),
+    "date": (pd.date_range("2020", periods=30), "'b' holds .*2020-01-01.* in row 0: convert dates to numbers"),
     "huge": (np.array([1.0, 10**400] * 15, dtype=object), "'b' holds 1000.* in row 1.*too large"),
 }
 
@@ -96,5 +96,5 @@ def test_a_dirty_number_is_not_a_word(cell):
     cells = np.array([["1.5", "2"]] * 8 + [["0", cell]] * 2, dtype=object)
     with pytest.raises(ValueError, match=r"strip percent signs and thousands separators; ovk\.app\.tables\.read_table"):
         OVKRidge().fit(cells, np.arange(10.0))
-    with pytest.raises(ValueError, match="write nan for values that were not observed"):
+    with pytest.raises(ValueError, match="write missing values as nan"):
         OVKRidge().fit(np.eye(10), cells)

@@ -15,14 +15,14 @@ def test_positive(value):
 
 @pytest.mark.parametrize("value", [0, -1, np.nan, np.inf, "1", None, True, [1.0], np.ones(1), 1j])
 def test_not_positive(value):
-    with pytest.raises(ValueError, match="x must be a finite number > 0, got"):
+    with pytest.raises(ValueError, match="x must be positive and finite, got"):
         positive(value, "x")
 
 
 def test_zero_where_it_is_allowed():
     assert positive(0, "x", zero=True) == 0.0
     for value in (-1e-300, np.nan, np.inf, False):
-        with pytest.raises(ValueError, match="x must be a finite number >= 0, got"):
+        with pytest.raises(ValueError, match="x must be non-negative and finite, got"):
             positive(value, "x", zero=True)
 
 
@@ -38,5 +38,5 @@ def test_whole():
     assert check_int(np.int32(3), "x") == 3
     assert check_int(0, "x", least=0) == 0
     for value in (0, -1, 1.0, "1", None, True, np.ones(1)):
-        with pytest.raises(ValueError, match="x must be a whole number >= 1, got"):
+        with pytest.raises(ValueError, match="x must be an integer >= 1, got"):
             check_int(value, "x")

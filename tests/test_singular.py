@@ -51,7 +51,7 @@ def test_a_failure_of_lapack_is_named_and_leaves_the_model_as_it_was(model, brok
     model = clone(model).fit(X, Y)
     before = {name: value for name, value in vars(model).items() if np.isscalar(value)}
     broken()
-    with pytest.raises(SingularSystem, match=r"cannot be solved .SVD did not converge.: raise alpha") as caught:
+    with pytest.raises(SingularSystem, match=r"cannot be solved .SVD did not converge.: increase alpha") as caught:
         model.fit(X + 1.0, Y)
     assert type(model).__name__ in str(caught.value)
     assert {name: value for name, value in vars(model).items() if np.isscalar(value)} == before
@@ -70,6 +70,6 @@ def test_a_kernel_that_is_not_finite_is_the_one_to_blame(model):
 def test_a_missing_value_of_pandas_in_a_series_is_named(model):
     y = pd.Series([1.0] * 29 + [pd.NA], dtype=object)
     with pytest.raises(
-        TypeError, match=r"y must hold numbers, but it holds <NA> in row 29: .* a missing number is nan"
+        TypeError, match=r"y must hold numbers, but it holds <NA> in row 29: .* write missing numbers as nan"
     ):
         clone(model).fit(X, y)

@@ -305,7 +305,7 @@ def test_a_file_that_is_not_there(tmp_path):
         ({"Y": np.ones(56)}, "X and Y must have the same number of rows, got 57 and 56"),
         ({"Y": np.ones((57, 2, 2))}, "Y must have one or two dimensions"),
         ({"Y": np.ones((57, 0))}, "at least one column each"),
-        ({"targets": 0, "chunk_size": 0}, "chunk_size must be a whole number >= 1"),
+        ({"targets": 0, "chunk_size": 0}, "chunk_size must be an integer >= 1"),
     ],
 )
 def test_arguments_that_make_no_sense(arguments, message, table):

@@ -51,18 +51,10 @@ def imported() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# A signal that is ignored (``nohup``), or that somebody else handles, stays so.
-if (
-    is_command(sys.orig_argv)
-    and threading.current_thread() is threading.main_thread()
-    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-):
-    signal.signal(signal.SIGINT, _leave)
-
-# Until the command hears of it by itself.
-if (
-    is_service(sys.orig_argv)
-    and threading.current_thread() is threading.main_thread()
-    and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-):
-    signal.signal(signal.SIGTERM, _leave_in_order)
+if is_command(sys.orig_argv) and threading.current_thread() is threading.main_thread():
+    # A signal that is ignored (``nohup``), or that another handler has, is left as it is.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+    # `ovk serve` installs its own handler later.
+    if is_service(sys.orig_argv) and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _leave_in_order)

@@ -27,7 +27,7 @@ def test_labels_are_guessed_from_words_or_from_few_whole_numbers():
 
 
 def test_a_cell_that_is_no_number_is_named():
-    with pytest.raises(ValueError, match=r"column 'x' of t\.csv holds 'abc' in line 2, which is not a number"):
+    with pytest.raises(ValueError, match=r"column 'x' of t\.csv has 'abc' in line 2, which is not a number"):
         require_numbers(["1.5", "?", "abc"], "x", "t.csv", "line {}".format)
 
 

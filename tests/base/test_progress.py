@@ -47,8 +47,8 @@ def test_long_work_on_a_terminal_is_drawn_and_wiped(clock):
     stream = Stream(True)
     drawn = work(stream, clock, 30.0)
     assert "solving" in drawn
-    assert " 25%  0:30 gone, 1:30 left" in drawn
-    assert "100%  2:00 gone, 0:00 left" in drawn
+    assert " 25%  0:30 elapsed, 1:30 left" in drawn
+    assert "100%  2:00 elapsed, 0:00 left" in drawn
     assert "█" * ProgressBar.WIDTH in drawn
     assert stream.getvalue() == drawn + "\r\x1b[2K"
 
@@ -98,7 +98,7 @@ def test_nothing_done_yet_has_no_end(clock):
     bar = ProgressBar("waiting", total=5, stream=stream)
     clock.now += 10.0
     bar.update(0)
-    assert "  0%  0:10 gone, ? left" in stream.getvalue()
+    assert "  0%  0:10 elapsed, ? left" in stream.getvalue()
 
 
 def test_it_is_wiped_after_an_error(clock):

@@ -58,7 +58,7 @@ class Watched(Gaussian, saved=False):
     ("model", "rows", "threads"),
     [
         (OVKRidge(Watched(1.0)), 300, 1),
-        (OVKRidge(Watched(1.0)), _threads.MAX_ROWS_OF_ONE_THREAD + 1, 2),
+        (OVKRidge(Watched(1.0)), _threads.MAX_ROWS_FOR_ONE_THREAD + 1, 2),
         (OVKRidgeCV(Watched(1.0)), 300, 1),
         (KAWV(Watched(1.0)), 300, 1),
         (PKAWV(Watched(1.0)), 300, 1),

@@ -262,7 +262,7 @@ def test_a_choice_prints_its_candidates():
     X = rng.standard_normal((60, 2))
     choice = automatic_choice(X, (X @ [1.0, 2.0] + 0.1 * rng.standard_normal(60))[:, None], rng)
     head, first, *_ = repr(choice).splitlines()
-    assert head.startswith("linear, alpha 1e-05; left-out errors")
+    assert head.startswith("linear, alpha 1e-05; leave-one-out errors")
     assert first.split()[0] == "linear"
 
 
@@ -307,7 +307,7 @@ def test_constant_outputs_and_inputs():
 
 def test_groups_in_time_are_refused():
     X, Y = wave(40, np.random.default_rng(14))
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ValueError, match="cannot be combined"):
         automatic_choice(X, Y, np.random.default_rng(0), groups=np.arange(40) // 2, time_order=True)
 
 

@@ -36,7 +36,7 @@ BAD_DATA = {
     "inf in Y": (lambda d: (d.X, put(d.Y, -np.inf)), "Input y contains infinity"),
     "output missing": (
         lambda d: (d.X, all_missing(d.Y)),
-        "output 1 is nan in all 25 rows: leave the column out",
+        "output 1 is nan in all 25 rows: remove the column",
     ),
     "everything missing": (lambda d: (d.X, np.full((25, 3), np.nan)), "output 0 is nan in all 25 rows"),
     "output seen without weight": (
@@ -51,7 +51,7 @@ BAD_DATA = {
     "negative weight": (lambda d: (d.X, d.Y, -d.weight), "Negative values in data passed to `sample_weight`"),
     "no weight": (
         lambda d: (d.X, d.Y, 0 * d.weight),
-        "sample_weight must have an entry above zero, got only",
+        "sample_weight must have a positive entry, got only",
     ),
     "nan weight": (lambda d: (d.X, d.Y, put(d.weight, np.nan, 2)), "sample_weight contains NaN"),
     "empty": (lambda d: (d.X[:0], d.Y[:0]), r"0 sample\(s\)"),
@@ -96,18 +96,18 @@ def test_a_failed_first_fit_leaves_the_model_unfitted(estimator, data):
 
 
 BAD_PARAMETERS = {
-    "negative alpha": ({"alpha": -1.0}, "alpha must be finite and >= 0, got -1.0"),
-    "nan alpha": ({"alpha": np.nan}, "alpha must be finite and >= 0, got nan"),
+    "negative alpha": ({"alpha": -1.0}, "alpha must be non-negative and finite, got -1.0"),
+    "nan alpha": ({"alpha": np.nan}, "alpha must be non-negative and finite, got nan"),
     "text alpha": (
         {"alpha": "large"},
-        "alpha must be a number >= 0, or one > 0 for each output, got 'large'",
+        "alpha must be a number >= 0, or an array with one > 0 per output, got 'large'",
     ),
     "alphas of wrong length": ({"alpha": [0.1, 0.2]}, "alpha has 2 entries but there are 3 outputs"),
     "one negative alpha": (
         {"alpha": [0.1, 0.2, -0.1]},
-        r"alpha must be finite and >= 0, got \[0.1, 0.2, -0.1\]",
+        r"alpha must be non-negative and finite, got \[0.1, 0.2, -0.1\]",
     ),
-    "one zero alpha": ({"alpha": [0.1, 0.2, 0.0]}, "alpha must be > 0 for each output when it differs"),
+    "one zero alpha": ({"alpha": [0.1, 0.2, 0.0]}, "alpha must be positive for each output if it differs"),
     "unknown solver": ({"solver": "qr"}, "solver must be 'auto', one of .*cholesky.* got 'qr'"),
     "solver that is none": ({"solver": 3}, "solver must be 'auto', one of .*cholesky.* got 3"),
     "kernel that is none": ({"kernel": 3.0}, "kernel must be a kernel of ovk.kernels.* got 3.0"),
@@ -124,7 +124,7 @@ BAD_PARAMETERS = {
         {"kernel": Gaussian(1.0) * Dense(np.triu(np.ones((3, 3))))},
         "must be symmetric",
     ),
-    "bad length scale": ({"kernel": Gaussian(-1.0)}, "length_scale must be finite and > 0, got -1.0"),
+    "bad length scale": ({"kernel": Gaussian(-1.0)}, "length_scale must be positive and finite, got -1.0"),
     "length scales of wrong length": (
         {"kernel": Gaussian([1.0, 2.0, 3.0])},
         "3 entries but the inputs have 2",
@@ -156,18 +156,18 @@ def test_operator_that_is_not_psd_is_refused_with_holes_and_landmarks(form, data
 
 
 BAD_TASKS = {
-    "too large": (lambda y, t: (y, t + 1), "task must hold numbers below 3, the number of outputs, got 3"),
-    "negative": (lambda y, t: (y, t - 1), r"task must hold the numbers 0..d-1 of the outputs, got -1"),
-    "fractions": (lambda y, t: (y, t + 0.5), "task must hold the numbers 0..d-1"),
-    "nan": (lambda y, t: (y, put(t, np.nan, 2)), "task must hold the numbers 0..d-1"),
-    "infinite": (lambda y, t: (y, put(t, np.inf, 2)), "task must hold the numbers 0..d-1"),
-    "text": (lambda y, t: (y, t.astype(str)), "task must hold the numbers 0..d-1"),
+    "too large": (lambda y, t: (y, t + 1), "task must hold output indices below 3, got 3"),
+    "negative": (lambda y, t: (y, t - 1), r"task must hold output indices 0..d-1, got -1"),
+    "fractions": (lambda y, t: (y, t + 0.5), "task must hold output indices 0..d-1"),
+    "nan": (lambda y, t: (y, put(t, np.nan, 2)), "task must hold output indices 0..d-1"),
+    "infinite": (lambda y, t: (y, put(t, np.inf, 2)), "task must hold output indices 0..d-1"),
+    "text": (lambda y, t: (y, t.astype(str)), "task must hold output indices 0..d-1"),
     "too short": (
         lambda y, t: (y, t[:4]),
         r"task must have one entry for each of the \d+ rows, got shape \(4,\)",
     ),
     "nan in y": (lambda y, t: (put(y, np.nan, 5), t), r"in long form y must not hold nan \(row 5\)"),
-    "wide y": (lambda y, t: (np.column_stack([y, y]), t), "in long form .* y must have one value a row"),
+    "wide y": (lambda y, t: (np.column_stack([y, y]), t), "in long form .* y must have one value per row"),
 }
 
 

@@ -131,9 +131,9 @@ def test_bad_labels_are_refused_and_leave_the_model_as_it_was():
     for y, message in (
         (np.zeros(120), "at least 2 classes"),
         (X[:, 0], "Unknown label type"),
-        (np.array(["a", 1] * 60, dtype=object), "of one type"),
+        (np.array(["a", 1] * 60, dtype=object), "have one type"),
         (NUMBERS[:-1], "inconsistent numbers of samples"),
-        (np.zeros((120, 0)), "label for each row"),
+        (np.zeros((120, 0)), "must have shape"),
     ):
         with pytest.raises(ValueError, match=message):
             model.fit(X, y)

@@ -96,5 +96,5 @@ def test_fields_a_little_beyond_the_ends():
 
 
 def test_intervals_at_other_times_are_no_ellipsoids():
-    with pytest.raises(ValueError, match="'ellipsoid' is about the fitted grid: leave grid out"):
+    with pytest.raises(ValueError, match="'ellipsoid' refers to the fitted grid: omit grid"):
         FunctionalRidge(grid=T).fit(X, Y).predict_interval(NEW, region="ellipsoid", grid=[0.5])

@@ -9,7 +9,7 @@ import reference
 from ovk import FunctionalRidge, FunctionalRidgeCV
 from ovk.base import Targets
 from ovk.base.parameters import equal
-from ovk.batch.curves.curve_outputs import CHOICE_VALUES, coarser_curves, default_operators
+from ovk.batch.curves import MAX_COMPARED_VALUES, binned_curves, default_operators
 from ovk.curves import Components, Grid, ProductGrid
 from ovk.kernels import Gaussian, Intercept, Laplacian, Linear, Periodic
 from ovk.operators import Dense, Identity, Integral, Multiplication
@@ -236,7 +236,7 @@ def test_what_was_chosen_is_the_plain_model_of_all_values():
     rng = np.random.default_rng(5)
     t, X, F = smooth_curves(60, 36, rng)
     seen = with_windows(F + 0.2 * rng.standard_normal(F.shape), rng)
-    assert np.sum(~np.isnan(seen)) > CHOICE_VALUES
+    assert np.sum(~np.isnan(seen)) > MAX_COMPARED_VALUES
     model = FunctionalRidgeCV(grid=t).fit(X, seen)
     plain = FunctionalRidge(model.kernel_, model.alpha_, grid=t, fit_intercept=False).fit(X, seen - model.level_)
     assert_allclose(model.predict(X[:5]), plain.predict(X[:5]) + model.level_, atol=1e-8)
@@ -264,7 +264,7 @@ def test_coarser_curves_are_means_over_bins():
     grid = Grid(np.sort(np.random.default_rng(0).uniform(0, 1, 60)))
     Y = np.random.default_rng(1).standard_normal((80, 60))
     Y[:40, 30:] = np.nan
-    coarse, averages, rows = coarser_curves(grid, Targets(Y * grid.roots(), 60, False, None, None))
+    coarse, averages, rows = binned_curves(grid, Targets(Y * grid.roots(), 60, False, None, None))
     size = 60 // len(coarse)
     assert size == 3
     assert_allclose(coarse.weights().sum(), grid.weights().sum())
@@ -277,7 +277,7 @@ def test_coarser_curves_are_means_over_bins():
 def test_of_very_many_curves_some_are_compared():
     Y = np.random.default_rng(1).standard_normal((500, 30))
     Y[::2, 15:] = np.nan
-    coarse, averages, rows = coarser_curves(Grid.regular(30), Targets(Y, 30, False, None, np.ones(500)))
+    coarse, averages, rows = binned_curves(Grid.regular(30), Targets(Y, 30, False, None, np.ones(500)))
     assert len(coarse) == 15
     assert len(rows) == len(averages.Y) == len(averages.weight) < 120
 
@@ -310,13 +310,13 @@ def test_times_that_few_curves_reach_have_finite_intervals():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (FunctionalRidge(grid=T[:5]), "grid has 5 points but Y has 9 columns"),
+        (FunctionalRidge(grid=T[:5]), "one point for each of the 9 columns of Y, got 5"),
         (FunctionalRidge(grid=T[::-1]), "must increase"),
-        (FunctionalRidge(Gaussian(1.0) * Integral(grid=np.linspace(0, 2, 9)), grid=T), "is not the estimator's"),
-        (FunctionalRidgeCV(grid=T, n_eigen=[3], operators=[Identity()]), "n_eigen or operators, not both"),
-        (FunctionalRidgeCV(Gaussian() * Identity(), grid=T, n_eigen=[3]), "about kernels k \\* Integral"),
+        (FunctionalRidge(Gaussian(1.0) * Integral(grid=np.linspace(0, 2, 9)), grid=T), "must be that of the estimator"),
+        (FunctionalRidgeCV(grid=T, n_eigen=[3], operators=[Identity()]), "n_eigen and operators cannot be combined"),
+        (FunctionalRidgeCV(Gaussian() * Identity(), grid=T, n_eigen=[3]), "needs a kernel k \\* Integral"),
         (FunctionalRidgeCV([Gaussian() * Integral(), Gaussian() * Identity()], grid=T, n_eigen=[3]), "the same T"),
-        (FunctionalRidgeCV(grid=T, n_eigen=[]), "at least one number"),
+        (FunctionalRidgeCV(grid=T, n_eigen=[]), "at least one candidate"),
         (FunctionalRidgeCV(grid=T, n_eigen=[10]), "n_eigen must be at most 9"),
         (FunctionalRidge(Gaussian(1.0) * Dense(np.eye(4)), grid=T), "4 outputs but Y has 9"),
     ],
@@ -330,9 +330,9 @@ def test_bad_calls():
     model = FunctionalRidge(grid=T).fit(X, Y)
     with pytest.raises(ValueError, match="must lie in"):
         model.predict(NEW, grid=[2.0])
-    with pytest.raises(ValueError, match="return_cov and task are about the fitted grid"):
+    with pytest.raises(ValueError, match="return_cov and task refer to the fitted grid"):
         model.predict(NEW, return_cov=True, grid=T)
-    with pytest.raises(ValueError, match="a model of curves"):
+    with pytest.raises(ValueError, match="a model fitted to curves"):
         FunctionalRidge().fit(X, Y[:, 0]).predict(NEW, grid=[0.5])
 
 
@@ -394,8 +394,8 @@ def test_curves_seen_here_and_there(n, d, step):
     truth = np.sin(2.0 * np.pi * t + X[:, :1])
     there = (np.arange(d) - rng.integers(step, size=n)[:, None]) % step == 0
     seen = np.where(there, truth + 0.1 * rng.standard_normal((n, d)), np.nan)
-    _, averages, _ = coarser_curves(Grid(t), Targets(seen, d, False, None, None))
-    assert np.sum(~np.isnan(averages.Y)) > CHOICE_VALUES // 3
+    _, averages, _ = binned_curves(Grid(t), Targets(seen, d, False, None, None))
+    assert np.sum(~np.isnan(averages.Y)) > MAX_COMPARED_VALUES // 3
     assert np.sqrt(np.mean((FunctionalRidgeCV(grid=t).fit(X, seen).predict(X) - truth) ** 2)) < 0.04
 
 

@@ -93,16 +93,16 @@ def test_iterative_route_with_holes(name, form, data, monkeypatch):
     model = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept, landmarks=data.X[::4])
     expected = model.fit(data.X, Y, weight).predict(data.X_new)
     assert model.solver_info_.iterations == 0
-    monkeypatch.setattr(module, "DENSE_LIMIT", 2)
+    monkeypatch.setattr(module, "MAX_DENSE_UNKNOWNS", 2)
     model.fit(data.X, Y, weight)
     assert model.solver_info_.iterations > 0
     assert_allclose(model.predict(data.X_new), expected, rtol=0, atol=1e-8)
-    with pytest.raises(ValueError, match="at most 2, got"):
+    with pytest.raises(ValueError, match="at most 2 for the posterior covariance"):
         model.predict(data.X_new, return_std=True, of="posterior")
 
 
 def test_iterative_route_says_when_it_gives_up(data, monkeypatch):
-    monkeypatch.setattr(module, "DENSE_LIMIT", 2)
+    monkeypatch.setattr(module, "MAX_DENSE_UNKNOWNS", 2)
     monkeypatch.setattr(module, "MAX_ITERATIONS", 2)
     with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations"):
         OVKRidge(KERNELS["dense"], alpha=0.1, landmarks=data.X[::4]).fit(data.X, data.holes)
@@ -243,10 +243,10 @@ def test_random_state_draws_the_landmarks(data):
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        (lambda d: iter([]), "iterator of chunks is empty"),
+        (lambda d: iter([]), "iterator of chunks must not be empty"),
         (lambda d: iter([d.X]), r"chunk 0 must be a tuple \(X, Y\).*got ndarray"),
         (lambda d: iter([(d.X, d.Y), (d.X,)]), "chunk 1 must be a tuple"),
-        (lambda d: iter([(d.X, d.Y), (d.X, d.Y[:, :2])]), "chunk 1 has 2 outputs but the first one had 3"),
+        (lambda d: iter([(d.X, d.Y), (d.X, d.Y[:, :2])]), "chunk 1 must have 3 outputs, as the first chunk, got 2"),
         (lambda d: iter([(d.X, d.Y), (d.X[:, :1], d.Y)]), "1 features.*expecting 2"),
         (lambda d: iter([(d.X, d.Y[:5])]), "inconsistent numbers of samples"),
         (lambda d: iter([(d.X, np.where([True, False, False], np.nan, d.Y))]), "output 0 is nan in all rows"),
@@ -265,14 +265,14 @@ def test_bad_chunks(stream, message, data):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"landmarks": 0}, "landmarks must be a whole number >= 1, got 0"),
-        ({"landmarks": -3}, "landmarks must be a whole number >= 1, got -3"),
-        ({"landmarks": 2.5}, "landmarks must be a whole number, 'rpcholesky' or points with 2 features"),
-        ({"landmarks": "many"}, "landmarks must be a whole number, 'rpcholesky' or points with 2 features"),
+        ({"landmarks": 0}, "landmarks must be an integer >= 1, got 0"),
+        ({"landmarks": -3}, "landmarks must be an integer >= 1, got -3"),
+        ({"landmarks": 2.5}, "landmarks must be an integer, 'rpcholesky' or points with 2 features"),
+        ({"landmarks": "many"}, "landmarks must be an integer, 'rpcholesky' or points with 2 features"),
         ({"landmarks": np.ones((4, 3))}, r"landmarks must .* 2 features, got shape \(4, 3\)"),
         ({"landmarks": np.empty((0, 2))}, r"landmarks must .* 2 features, got shape \(0, 2\)"),
-        ({"landmarks": np.full((4, 2), np.nan)}, "landmarks must hold finite numbers"),
-        ({"landmarks": 5, "chunk_size": 0}, "chunk_size must be a whole number >= 1, got 0"),
+        ({"landmarks": np.full((4, 2), np.nan)}, "landmarks must be finite"),
+        ({"landmarks": 5, "chunk_size": 0}, "chunk_size must be an integer >= 1, got 0"),
     ],
 )
 def test_bad_parameters(params, message, data):
@@ -306,5 +306,5 @@ def test_a_kernel_that_is_not_finite_is_refused():
         model.fit(X, np.sin(X))
     assert not hasattr(model, "kernel_")
     far = np.concatenate([X, [[7.0]]])
-    with pytest.raises(ValueError, match="between 1 of 41 rows and the landmarks is not finite, first at row 40"):
+    with pytest.raises(ValueError, match="1 of 41 rows have nan or inf, the first is row 40"):
         OVKRidge(Broken(1.0), landmarks=X[:10]).fit(far, np.sin(far))

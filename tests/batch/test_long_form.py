@@ -51,7 +51,7 @@ def test_score_of_observations(data):
     model = OVKRidgeCV(Gaussian(0.8), [0.01, 0.1], omegas=[0.0, 0.5]).fit(X, y, task=task)
     residual = y - model.predict(X, task=task)
     assert model.score(X, y, task=task) == pytest.approx(1 - residual.var() / y.var(), abs=1e-2)
-    with pytest.raises(ValueError, match="one value a row"):
+    with pytest.raises(ValueError, match="one value per row"):
         model.score(X, np.column_stack([y, y]), task=task)
 
 
@@ -59,9 +59,9 @@ def test_score_of_observations(data):
     ("task", "message"),
     [
         ([0, 1], r"one entry for each of the 7 rows, got shape \(2,\)"),
-        ([0, 1, 2, 3, 0, 0, 0], "below 3, the number of outputs, got 3"),
-        ([0, 1, 2, -1, 0, 0, 0], "0..d-1 of the outputs, got -1"),
-        ([0.5] * 7, "0..d-1 of the outputs, got dtype float64"),
+        ([0, 1, 2, 3, 0, 0, 0], "below 3, got 3"),
+        ([0, 1, 2, -1, 0, 0, 0], "0..d-1, got -1"),
+        ([0.5] * 7, "0..d-1, got dtype float64"),
     ],
 )
 def test_bad_tasks(task, message, data):
@@ -112,5 +112,5 @@ def test_chunks_in_long_form(data):
     assert_allclose(found, expected, rtol=1e-8)
     plain = model.fit(X, y, task=task).predict(data.X_new)
     assert_allclose(model.fit((X[p], y[p], None, task[p]) for p in parts).predict(data.X_new), plain, rtol=1e-8)
-    with pytest.raises(ValueError, match="give the operator its output_dim"):
+    with pytest.raises(ValueError, match="set output_dim of the operator"):
         model.set_params(kernel=Gaussian(0.8)).fit((X[p], y[p], None, task[p]) for p in parts)

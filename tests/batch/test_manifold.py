@@ -163,11 +163,11 @@ def test_standard_deviations_shrink_where_neighbours_are_known(data):
     ("params", "given_", "message"),
     [
         ({"alpha_graph": -1.0}, {}, "alpha_graph must be"),
-        ({"alpha": 0.0}, {}, "alpha must be > 0 when alpha_graph is used"),
+        ({"alpha": 0.0}, {}, "alpha must be positive with alpha_graph > 0"),
         ({"loss": "huber"}, {}, "needs loss='squared'"),
         ({"kernel": Precomputed()}, {}, "use Precomputed\\(matrix\\) with indices"),
-        ({"kernel": Diagonal([ROUGH] * 2 + [Laplacian(2.0)])}, {}, "give fit a graph of the inputs"),
-        ({}, {"graph": np.ones((3, 3))}, "a row for each of the 32 inputs"),
+        ({"kernel": Diagonal([ROUGH] * 2 + [Laplacian(2.0)])}, {}, "pass a graph of the inputs to fit"),
+        ({}, {"graph": np.ones((3, 3))}, "one row for each of the 32 inputs"),
         ({}, {"graph": -np.eye(32)}, "must be a Laplacian"),
         ({}, {"unlabelled": np.ones((4, 5))}, "expecting 2 features"),
         ({"n_neighbors": 0}, {}, "n_neighbors must be"),
@@ -190,7 +190,7 @@ def test_what_the_penalty_cannot_do_is_said(data):
     with pytest.raises(ValueError, match="all inputs at once"):
         OVKRidge(ROUGH, alpha_graph=1.0, landmarks=5).fit(iter([(data.X, data.Y)]))
     one = OVKRidge(ROUGH, alpha_graph=1.0, landmarks=data.X[:5]).fit(data.X, data.Y)
-    with pytest.raises(ValueError, match="leave it out to merge"):
+    with pytest.raises(ValueError, match="merge does not support alpha_graph"):
         one.merge(OVKRidge(ROUGH, landmarks=data.X[:5]).fit(data.X, data.Y))
     with pytest.raises(ValueError, match="leave it out to learn from parts"):
         distributed.fit(OVKRidge(ROUGH, alpha_graph=1.0, landmarks=5), [lambda: (data.X, data.Y)])

@@ -10,7 +10,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 import ovk
 from batch.reference import long_form
 from ovk import MultiTaskSVC, MultiTaskSVR
-from ovk.batch.multitask_svm import check_labels, left_out_values
+from ovk.batch.multitask_svm import check_labels, leave_one_out_values
 from ovk.kernels import Gaussian, Linear
 from ovk.objectives.calibration import Calibration
 from ovk.operators import Dense, GraphLaplacian, LowRank, MixedEffect, TensorProduct, Tree
@@ -219,7 +219,7 @@ def test_repeated_points_with_other_labels_and_a_constant_output_are_no_trouble(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"C": 0.0}, "C must be a finite number > 0"),
+        ({"C": 0.0}, "C must be positive and finite"),
         ({"bias": "own"}, "bias must be one of 'none', 'shared', 'task', got 'own'"),
         ({"tol": 0.0}, "tol must be"),
     ],
@@ -245,7 +245,7 @@ def test_bad_labels_are_named(tasks):
         MultiTaskSVC().fit(X, np.ones(40))
     with pytest.raises(ValueError, match="contains NaN"):
         MultiTaskSVC().fit(X, holes[:, 0])
-    with pytest.raises(ValueError, match="task must hold numbers below 3, the number of outputs, got 7"):
+    with pytest.raises(ValueError, match="task must hold output indices below 3, got 7"):
         MultiTaskSVC().fit(X, Y).predict(X[:2], [0, 7])
 
 
@@ -274,7 +274,7 @@ def test_left_out_values_are_close_to_refits_and_probabilities_follow_the_decisi
     y = Y[:, 0]
     model = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-10)
     dual, b, values = model._learn(*_checked(model, X, y), None)
-    found = left_out_values(dual, b, values)
+    found = leave_one_out_values(dual, b, values)
     again = [
         clone(model).fit(np.delete(X, i, 0), np.delete(y, i)).decision_function(X[i : i + 1])[0] for i in range(40)
     ]
@@ -320,7 +320,7 @@ def test_rows_with_the_same_inputs_are_left_out_together(tasks):
     X, y = np.vstack([X, X[:20]]), np.concatenate([Y[:, 0], Y[:10, 0], -Y[10:20, 0]])
     model = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-10)
     same = np.concatenate([np.arange(40), np.arange(20)])
-    found = left_out_values(*model._learn(*_checked(model, X, y), None), same)
+    found = leave_one_out_values(*model._learn(*_checked(model, X, y), None), same)
     np.testing.assert_allclose(found[40:], found[:20], atol=1e-9)
     again = [clone(model).fit(X[same != i], y[same != i]).decision_function(X[i : i + 1])[0] for i in range(20)]
     assert np.median(np.abs(found[:20] - again)) < 0.05
@@ -334,7 +334,7 @@ def test_tasks_that_share_nothing_are_calibrated_as_machines_of_their_own(tasks)
     for q in range(3):
         seen = ~np.isnan(holes[:, q])
         alone = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-11)
-        found = left_out_values(*alone._learn(*_checked(alone, X[seen], holes[seen, q]), None))
+        found = leave_one_out_values(*alone._learn(*_checked(alone, X[seen], holes[seen, q]), None))
         values += [found, -found]
         right += [holes[seen, q] > 0, holes[seen, q] < 0]
     counts = np.concatenate(right).astype(np.float64)

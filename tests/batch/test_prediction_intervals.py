@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from ovk import FunctionalRidge, MovKL, OutputKernelRidge, OVKRidge, OVKRidgeCV, VectorField
-from ovk.batch.ridge.training_data import repeated_spread
+from ovk.batch.ridge.ridge_system import repeated_spread
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Dense, Identity, Integral, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree
@@ -209,11 +209,11 @@ def test_refusals_say_what_to_do():
         model.predict_interval(NEW, method="cv+", region="box")
     with pytest.raises(ValueError, match="of must be"):
         model.predict(NEW, return_std=True, of="noise")
-    with pytest.raises(ValueError, match="alpha > 0"):
+    with pytest.raises(ValueError, match="alpha must be positive for leave-one-out"):
         OVKRidge(Gaussian(1.0), alpha=0.0).fit(X, Y).predict_interval(NEW)
     with pytest.raises(ValueError, match="fit without landmarks"):
         OVKRidge(Gaussian(1.0), landmarks=5).fit(X, Y).predict_interval(NEW)
-    with pytest.raises(ValueError, match="does not know k"):
+    with pytest.raises(ValueError, match="does not provide k"):
         OVKRidge("precomputed").fit(X @ X.T, Y).predict_interval(NEW @ X.T)
 
 

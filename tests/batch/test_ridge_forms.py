@@ -207,7 +207,7 @@ def test_score_counts_observed_outputs(data):
         mean = np.average(y, weights=w)
         expected.append(1 - (w * (y - f) ** 2).sum() / (w * (y - mean) ** 2).sum())
     assert_allclose(model.score(data.X, data.holes, data.weight), np.mean(expected), rtol=1e-12)
-    with pytest.raises(ValueError, match="2 outputs but the model was fitted with 3"):
+    with pytest.raises(ValueError, match="must have the 3 outputs of the fitted model, got 2"):
         model.score(data.X, data.Y[:, :2])
 
 

@@ -32,9 +32,9 @@ def _fit(words):
     ],
 )
 def test_numbers_and_dates_in_disguise_are_refused(words, what):
-    with pytest.raises(ValueError, match=rf"column 'text' of X holds {what} written as text, such as"):
+    with pytest.raises(ValueError, match=rf"column 'text' of X has {what} as text, such as"):
         _fit(words)
-    # Who says that they are categories is believed.
+    # A categorical dtype declares them as categories.
     assert len(_fit(pd.Categorical(words)).predict(pd.DataFrame({"x": [0.5], "text": words[:1]}))) == 1
 
 
@@ -58,7 +58,7 @@ def test_categories_are_encoded_without_a_word(words):
 
 
 def test_names_are_warned_about():
-    with pytest.warns(UserWarning, match=r"'text' of X holds 40 different words in 40 rows.*leave the column out"):
+    with pytest.warns(UserWarning, match=r"'text' of X has 40 different words in 40 rows.*drop the column"):
         _fit([f"sample {i}" for i in range(N)])
 
 

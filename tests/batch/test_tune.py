@@ -13,8 +13,7 @@ import reference
 from batch.reference import leave_out_errors, long_form, with_holes
 from ovk import FunctionalRidge, OVKRidge, OVKRidgeCV, load, save, tune
 from ovk.base import check_targets
-from ovk.batch.tuning.criterion import TuningCriterion, bounds, parameters, read, write
-from ovk.batch.tuning.tune import Search, with_low_rank
+from ovk.batch.tuning.tune import Search, TuningCriterion, bounds, parameters, read, with_low_rank, write
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.operators import Cluster, Dense, Identity, Integral, LowRank, MixedEffect
@@ -198,10 +197,10 @@ def test_a_low_rank_start_has_the_variances_of_the_outputs():
         ({"noise": "none"}, "noise must be 'output' or 'shared', got 'none'"),
         ({"leave_out": "all"}, "leave_out must be 'row' or 'entry', got 'all'"),
         ({"rank": 9}, "rank must be at most the number of outputs 3, got 9"),
-        ({"restarts": 0}, "restarts must be a whole number >= 1, got 0"),
+        ({"restarts": 0}, "restarts must be an integer >= 1, got 0"),
         ({"model": OVKRidgeCV()}, "model must be an OVKRidge or a FunctionalRidge, got OVKRidgeCV"),
-        ({"model": OVKRidge(landmarks=5)}, "without landmarks"),
-        ({"model": OVKRidge(CurlFree(Gaussian(1.0))), "rank": 1}, "rank is for kernels k"),
+        ({"model": OVKRidge(landmarks=5)}, "does not support landmarks"),
+        ({"model": OVKRidge(CurlFree(Gaussian(1.0))), "rank": 1}, "rank needs a kernel k"),
     ],
 )
 def test_bad_arguments(arguments, message):
@@ -223,8 +222,8 @@ def test_curves_are_tuned_in_the_coordinates_of_their_grid():
 
 
 def test_too_many_values_for_a_matrix(monkeypatch):
-    monkeypatch.setattr("ovk.batch.tuning.criterion.DENSE_LIMIT", 10)
-    with pytest.raises(ValueError, match="at most 10 of them, got 18"):
+    monkeypatch.setattr("ovk.batch.tuning.tune.MAX_DENSE_VALUES", 10)
+    with pytest.raises(ValueError, match="at most 10 observed values, got 18"):
         tune(OVKRidge(Gaussian(1.0)), X, with_holes(Y), restarts=1)
 
 

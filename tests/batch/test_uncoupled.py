@@ -8,7 +8,7 @@ from memory import peak_memory
 from ovk import OVKRidgeCV
 from ovk.base import check_targets
 from ovk.batch.ridge.ridge_system import PairSystem, same_inputs
-from ovk.batch.tuning.error_surface import pairwise_errors, uncoupled_errors
+from ovk.batch.tuning.error_surface import CandidateErrors, pairwise_errors
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, MixedEffect
 
@@ -39,7 +39,7 @@ def test_errors_are_those_of_all_pairs(entry, intercept, weighted, long_form):
     kernel, same = Gaussian(0.8) * Dense(np.diag([1.0, 0.5, 2.0])), same_inputs(X)
     K = PairSystem(kernel, X, targets, 1.0).gram.dense()
     expected = list(pairwise_errors(K, targets.pairs(same), ALPHAS, intercept=intercept, entry=entry))
-    found = uncoupled_errors(kernel.as_separable(), X, targets, same, ALPHAS, intercept=intercept)
+    found = CandidateErrors(X, targets, same, ALPHAS, intercept).uncoupled(kernel.as_separable())
     assert_allclose(found, expected, rtol=1e-8)
 
 

@@ -15,8 +15,7 @@ from batch.reference import long_form
 from ovk import OVKRidge, VectorField
 from ovk.base import check_targets
 from ovk.batch.fields.comparison import estimate_outliers, field_search, near_rows
-from ovk.batch.tuning.criterion import TuningCriterion
-from ovk.batch.tuning.tune import Search
+from ovk.batch.tuning.tune import Search, TuningCriterion
 from ovk.datasets import make_vector_field
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Identity
@@ -217,7 +216,7 @@ def test_components_are_learned_apart_where_there_is_no_field():
     [
         ({"criterion": "aic"}, "criterion must be 'evidence', 'loo' or None, got 'aic'"),
         ({"criterion": None}, "alpha must be given"),
-        ({"alpha": 0.0}, "alpha must be a finite number > 0"),
+        ({"alpha": 0.0}, "alpha must be positive and finite"),
         ({"restarts": 9}, "restarts must be between 1 and 4"),
         ({"kernel": "solenoid"}, "solenoid"),
     ],

@@ -160,9 +160,9 @@ def test_curves_that_fill_all_bins_keep_their_number_of_points():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: common_grid([[0.0]], []), "as many curves, got 1 and 0"),
-        (lambda: common_grid([[0.0, 1.0]], [[1.0]]), "curve 0 must have a value for each of its points"),
-        (lambda: common_grid([[0.0, 0.0]], [[1.0, 2.0]]), "curve 0 has two values at one point"),
+        (lambda: common_grid([[0.0]], []), "same number of curves, got 1 and 0"),
+        (lambda: common_grid([[0.0, 1.0]], [[1.0]]), "curve 0 must have one value per point"),
+        (lambda: common_grid([[0.0, 0.0]], [[1.0, 2.0]]), "curve 0 has two values at the same point"),
     ],
 )
 def test_bad_curves(make, message):
@@ -174,18 +174,18 @@ def test_bad_curves(make, message):
     ("given", "message"),
     [
         ({"points": "some"}, "points must be a number, 'auto' or 'all', got 'some'"),
-        ({"points": 1}, "points must be a whole number >= 2, got 1"),
-        ({"points": 2.5}, "points must be a whole number >= 2, got 2.5"),
+        ({"points": 1}, "points must be an integer >= 2, got 1"),
+        ({"points": 2.5}, "points must be an integer >= 2, got 2.5"),
         ({"within": "median"}, "within must be 'mean' or 'nearest', got 'median'"),
         ({"period": 0.0}, "period must be"),
-        ({"grid": [0.0, 1.0], "points": 5}, "give grid or points, not both"),
+        ({"grid": [0.0, 1.0], "points": 5}, "grid and points must not both be given"),
         (
             {"grid": Grid([0.0, 1.0], period=2.0), "period": 3.0},
-            "grid has the period 2.0, got period=3.0: leave period",
+            "grid has the period 2.0, got period=3.0: omit period",
         ),
         ({"grid": Grid([0.0, 1.0]), "period": 3.0}, "grid has the period None"),
-        ({"grid": ProductGrid.regular((2, 2))}, "is one of functions of several variables"),
-        ({"grid": [0.0, 0.1, 0.3]}, r"curve 0: points must lie in \[-0.1, 0.4\], where the curves were seen, and half"),
+        ({"grid": ProductGrid.regular((2, 2))}, "must be a grid of one variable"),
+        ({"grid": [0.0, 0.1, 0.3]}, r"curve 0: grid points must lie in \[-0.1, 0.4\], half a grid spacing"),
     ],
 )
 def test_bad_arguments(given, message):

@@ -103,7 +103,7 @@ def test_field_checks_its_points():
 @pytest.mark.parametrize(
     ("make", "wrong", "message"),
     [
-        (make_stream, {"n_samples": 0}, "n_samples must be a whole number"),
+        (make_stream, {"n_samples": 0}, "n_samples must be an integer"),
         (make_stream, {"noise": -1}, "noise must be"),
         (make_vector_field, {"kind": "rotating"}, "kind must be one of 'curl_free', 'div_free', 'mixed'"),
         (make_vector_field, {"n_dims": 4}, "n_dims must be 2 or 3"),

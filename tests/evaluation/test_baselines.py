@@ -111,7 +111,7 @@ def test_names_and_fresh_copies():
     assert REGRESSION.baseline(used).predict_then_learn(np.zeros((1, 1)), np.ones((1, 1))) == 0.0
     with pytest.raises(ValueError, match=r"baselines must be 'last', 'mean', 'ridge' or .* got 'median'"):
         REGRESSION.baseline("median")
-    with pytest.raises(ValueError, match="max_rows must be a whole number"):
+    with pytest.raises(ValueError, match="max_rows must be an integer"):
         RefittedRidge(max_rows=0).predict_then_learn(np.zeros((2, 1)), np.ones((2, 1)))
 
 

@@ -415,11 +415,11 @@ def test_errors_name_what_is_wrong():
         ACI().regions_then_learn(np.zeros(3), np.zeros(4))
     with pytest.raises(ValueError, match="rate must be"):
         ACI(rate=0.0).regions_then_learn(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="season must be a whole number >= 2"):
+    with pytest.raises(ValueError, match="season must be an integer >= 2"):
         ConformalPID(season=1).regions_then_learn(np.zeros(3), np.zeros(3))
     with pytest.raises(ValueError, match="lifetime must be"):
         StronglyAdaptive(lifetime=0).regions_then_learn(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="memory must be a whole number >= 2"):
+    with pytest.raises(ValueError, match="memory must be an integer >= 2"):
         ACI(memory=1).regions_then_learn(np.zeros(3), np.zeros(3))
     method = ACI()
     method.regions_then_learn(np.zeros(3), np.ones(3))

@@ -78,10 +78,10 @@ def test_what_has_no_part():
         progressive(OLOK(), X, Y).part(10)
     result, *_ = evaluated()
     for rows, message in [
-        (0, "rows must be a whole number >= 1, got 0"),
+        (0, "rows must be an integer >= 1, got 0"),
         (slice(500, 600), "rows must contain some of the 400 rows"),
         (slice(0, 10, 2), "rows must be a slice without a step"),
-        (slice(0.5, 10), "the ends of rows must be a whole number"),
+        (slice(0.5, 10), "the ends of rows must be an integer"),
         (slice("2024-01-01", None), "the dates of the rows are unknown: run progressive with time="),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -118,7 +118,7 @@ def test_dates_are_drawn():
 
 def test_displays_refuse_rows_that_are_not_there():
     result, *_ = evaluated()
-    with pytest.raises(ValueError, match="rows must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="rows must be an integer >= 1, got 0"):
         RecentDisplay.from_result(result, rows=0, plot=False)
     with pytest.raises(ValueError, match="window must be at most the number of rows, 400, got 5,000"):
         IntervalDisplay.from_result(result, window=5000, plot=False)

@@ -367,10 +367,10 @@ def test_batch_ridge_is_hard_to_beat_on_a_stream_that_does_not_change():
         ({"scale": "minmax"}, "scale must be None, 'warm-up' or 'running'"),
         ({"keep": "some"}, "keep must be 'predictions', 'all' or 'none', got 'some'"),
         ({"baselines": ["median"]}, "baselines must be"),
-        ({"untested": -1}, "untested must be a whole number >= 0"),
-        ({"scale": "warm-up", "untested": 1}, "untested must be a whole number >= 2"),
+        ({"untested": -1}, "untested must be an integer >= 0"),
+        ({"scale": "warm-up", "untested": 1}, "untested must be an integer >= 2"),
         ({"untested": N}, f"ended after {N} rows without a test: lower untested"),
-        ({"chunk_size": 0}, "chunk_size must be a whole number >= 1"),
+        ({"chunk_size": 0}, "chunk_size must be an integer >= 1"),
     ],
 )
 def test_arguments_that_make_no_sense(arguments, message):
@@ -401,7 +401,7 @@ def test_one_baseline_and_none():
 @pytest.mark.parametrize("progress", [True, False])
 def test_the_progress_bar_is_there_on_request(progress, monkeypatch, capsys):
     monkeypatch.setenv("OVK_PROGRESS", "1")
-    monkeypatch.setattr("ovk.base.execution.ProgressBar.PATIENCE", 0.0)
+    monkeypatch.setattr("ovk.base.execution.ProgressBar.DELAY", 0.0)
     monkeypatch.setattr("ovk.base.execution.ProgressBar.INTERVAL", 0.0)
     progressive(olok(), *data(), chunk_size=30, progress=progress)
     assert ("learning" in capsys.readouterr().err) is progress

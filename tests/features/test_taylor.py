@@ -101,7 +101,7 @@ def test_high_degree_far_out_is_still_the_kernel():
 def test_bad_arguments():
     with pytest.raises(ValueError, match="multiples of the Gaussian kernel"):
         TaylorMap.from_kernel(Matern(), 2, CENTRE)
-    with pytest.raises(ValueError, match="degree must be a whole number >= 0"):
+    with pytest.raises(ValueError, match="degree must be an integer >= 0"):
         TaylorMap.from_kernel(Gaussian(1.0), 1.5, CENTRE)
     with pytest.raises(ValueError, match="centre must be a finite vector"):
         TaylorMap.from_kernel(Gaussian(1.0), 2, [np.nan])

@@ -37,13 +37,13 @@ def test_against_scikit_learn():
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (Polynomial(0), "degree must be a whole number >= 1, got 0"),
-        (Polynomial(1.5), "degree must be a whole number >= 1, got 1.5"),
-        (Polynomial("2"), "degree must be a whole number >= 1, got '2'"),
-        (Polynomial(2, 0.0), "gamma must be a finite number > 0, got 0"),
-        (Polynomial(2, 1.0, -1.0), "coef0 must be a finite number >= 0, got -1"),
-        (-1.0 * Gaussian(1.0), "factor must be a finite number >= 0, got -1"),
-        (float("nan") * Gaussian(1.0), "factor must be a finite number >= 0, got nan"),
+        (Polynomial(0), "degree must be an integer >= 1, got 0"),
+        (Polynomial(1.5), "degree must be an integer >= 1, got 1.5"),
+        (Polynomial("2"), "degree must be an integer >= 1, got '2'"),
+        (Polynomial(2, 0.0), "gamma must be positive and finite, got 0"),
+        (Polynomial(2, 1.0, -1.0), "coef0 must be non-negative and finite, got -1"),
+        (-1.0 * Gaussian(1.0), "factor must be non-negative and finite, got -1"),
+        (float("nan") * Gaussian(1.0), "factor must be non-negative and finite, got nan"),
     ],
 )
 def test_bad_parameters(kernel, message):
@@ -73,7 +73,7 @@ def test_no_rows_give_matrices_without_rows_or_columns(kernel):
 
 @pytest.mark.parametrize("index", [-1, 3, 0.5, np.nan, np.inf])
 def test_bad_index_of_a_precomputed_kernel(index):
-    with pytest.raises(ValueError, match="whole numbers from 0 to 2, the rows of the matrix"):
+    with pytest.raises(ValueError, match="integers from 0 to 2, the rows of the matrix"):
         Precomputed(np.eye(3))(np.array([[0.0], [index]]))
 
 
@@ -82,11 +82,11 @@ def test_bad_shapes_of_a_precomputed_kernel():
         Precomputed(np.eye(3))(np.zeros((4, 2)))
     with pytest.raises(ValueError, match=r"matrix must be square, got shape \(2, 3\)"):
         Precomputed(np.ones((2, 3)))(np.zeros((4, 1)))
-    with pytest.raises(ValueError, match=r"a column for each of the 3 training objects, got shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"with 3 columns, one per training object, got shape \(3, 2\)"):
         Precomputed()(np.ones((3, 2)))
-    with pytest.raises(ValueError, match="a column for each of the 4 training objects"):
+    with pytest.raises(ValueError, match="with 4 columns, one per training object"):
         Precomputed()(np.ones((2, 3)), np.ones((4, 4)))
-    with pytest.raises(ValueError, match=r"does not know k\(x, x\) of new objects"):
+    with pytest.raises(ValueError, match=r"k\(x, x\) of new objects is unknown"):
         Precomputed().diag(np.ones((2, 3)))
 
 
@@ -141,7 +141,7 @@ def test_what_counts_as_a_kernel(given, expected):
 
 
 def test_what_does_not_count_as_a_kernel():
-    with pytest.raises(ValueError, match=r"one of \['gaussian', .*\] when given by name, got 'gauss'"):
+    with pytest.raises(ValueError, match=r"one of \['gaussian', .*\] or a kernel object, got 'gauss'"):
         as_kernel("gauss")
     for wrong in (None, 3.0, Gaussian, Identity(2)):
         with pytest.raises(ValueError, match=r"kernel must be a kernel of ovk\.kernels"):
@@ -173,9 +173,9 @@ def test_scikit_learn_s_algebra_with_our_kernels_and_operators(tmp_path):
     [
         ([0, 3], r"columns must lie between 0 and 2, the last column of X, got \[0, 3\]"),
         ([-1], "columns must lie between 0 and 2"),
-        ([], "columns must be different whole numbers, one or more"),
-        ([1, 1], "columns must be different whole numbers"),
-        ([0.5], "columns must be different whole numbers"),
+        ([], "columns must be a non-empty list of distinct integers"),
+        ([1, 1], "columns must be a non-empty list of distinct integers"),
+        ([0.5], "columns must be a non-empty list of distinct integers"),
     ],
 )
 def test_bad_columns(columns, message):

@@ -119,8 +119,8 @@ def test_median_of_sparse_and_of_many_rows(monkeypatch):
     X = np.random.default_rng(0).standard_normal((300, 2))
     exact = np.median(pdist(X))
     assert Gaussian().resolve(sparse.csr_array(X)).length_scale == pytest.approx(exact)
-    monkeypatch.setattr(stationary_module, "SAMPLED_ROWS", 100)
-    monkeypatch.setattr(stationary_module, "DISTINCT_ROWS", 200)
+    monkeypatch.setattr(stationary_module, "MAX_SAMPLED_ROWS", 100)
+    monkeypatch.setattr(stationary_module, "MAX_DEDUPLICATED_ROWS", 200)
     assert Gaussian().resolve(X).length_scale == pytest.approx(exact, rel=0.2)
 
 
@@ -145,7 +145,7 @@ def test_unresolved_median_says_what_to_do(kernel):
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, [1.0, -1.0], [[1.0]], []])
 def test_bad_length_scales(scale):
-    with pytest.raises(ValueError, match="length_scale must be finite and > 0, got"):
+    with pytest.raises(ValueError, match=r"length_scale must be .*positive.*, got"):
         Gaussian(scale)(np.zeros((2, 2)))
 
 
@@ -157,7 +157,7 @@ def test_length_scales_that_are_no_numbers(scale):
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, "mean", None, np.array([1.0, 2.0]), True])
 def test_bad_length_scales_of_the_laplacian(scale):
-    with pytest.raises(ValueError, match="length_scale must be a finite number > 0, got"):
+    with pytest.raises(ValueError, match=r"length_scale .*, got"):
         Laplacian(scale)(np.zeros((2, 2)))
 
 
@@ -168,11 +168,11 @@ def test_wrong_number_of_length_scales():
 
 
 def test_bad_shapes():
-    with pytest.raises(ValueError, match="nu must be a finite number > 0, got 0"):
+    with pytest.raises(ValueError, match="nu must be positive and finite, got 0"):
         Matern(0, 1.0)(np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="alpha must be a finite number > 0, got 'a'"):
+    with pytest.raises(ValueError, match="alpha must be positive and finite, got 'a'"):
         RationalQuadratic("a", 1.0)(np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="mu must be a finite number > 0, got -1"):
+    with pytest.raises(ValueError, match="mu must be positive and finite, got -1"):
         Gaussian.from_mu(-1)
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Tanimoto, tiles
-from ovk.kernels.tiles import TILE_ENTRIES, over_rows, radial
+from ovk.kernels.tiles import MAX_TILE_ENTRIES, over_rows, radial
 
 STATIONARY = [Gaussian(1.5), Matern(1.5, 1.5), Matern(0.5, 1.5), Laplacian(1.5)]
 
@@ -27,7 +27,9 @@ def row_by_row(kernel, X, Z):
 
 
 @pytest.mark.parametrize("kernel", STATIONARY, ids=repr)
-@pytest.mark.parametrize("shape", [(511, 512), (512, 512), (513, 512), (1025, 300), (3, 90_000), (2, TILE_ENTRIES + 1)])
+@pytest.mark.parametrize(
+    "shape", [(511, 512), (512, 512), (513, 512), (1025, 300), (3, 90_000), (2, MAX_TILE_ENTRIES + 1)]
+)
 def test_around_the_edges_of_a_tile(kernel, shape):
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((shape[0], 2)), rng.standard_normal((shape[1], 2))
@@ -72,7 +74,7 @@ def test_the_diagonal_is_exact_in_every_tile(n):
     ("n", "width", "tile"), [(1, 10, 4), (7, 3, 6), (10, 1, 3), (100, 7, 50), (5, 1, 100), (0, 3, 2)]
 )
 def test_every_row_is_visited_once(monkeypatch, threads, n, width, tile):
-    monkeypatch.setattr(tiles, "TILE_ENTRIES", tile)
+    monkeypatch.setattr(tiles, "MAX_TILE_ENTRIES", tile)
     visits, lock = np.zeros(n, dtype=int), threading.Lock()
 
     def work(start, stop):
@@ -87,7 +89,7 @@ def test_every_row_is_visited_once(monkeypatch, threads, n, width, tile):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_errors_come_out_and_the_limit_is_taken_back(monkeypatch, threads):
-    monkeypatch.setattr(tiles, "TILE_ENTRIES", 20)
+    monkeypatch.setattr(tiles, "MAX_TILE_ENTRIES", 20)
 
     def work(start, stop):
         if start > 0:

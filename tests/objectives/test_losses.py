@@ -221,18 +221,18 @@ def test_checks():
     Y = np.array([[1.0, np.nan], [-1.0, 2.0]])
     for loss in (Hinge(), Logistic()):
         name = type(loss).__name__
-        with pytest.raises(ValueError, match=f"{name} needs labels -1 and 1, got 2 in row 1, output 1"):
+        with pytest.raises(ValueError, match=f"labels of {name} must be -1 or 1, got 2 in row 1, output 1"):
             loss.check(Y)
         loss.check(Y[:1])
-    with pytest.raises(ValueError, match="SimplexHinge needs targets that are rows of simplex_code"):
+    with pytest.raises(ValueError, match="targets of SimplexHinge must be rows of simplex_code"):
         SimplexHinge().check(np.ones((1, 2)))
     for loss, message in [
-        (Huber(-1.0), "delta must be a finite number > 0, got -1.0"),
-        (EpsilonInsensitive(-1.0), "epsilon must be a finite number >= 0, got -1.0"),
+        (Huber(-1.0), "delta must be positive and finite, got -1.0"),
+        (EpsilonInsensitive(-1.0), "epsilon must be non-negative and finite, got -1.0"),
         (Pinball([0.5, 0.5, 0.5]), "one for each of the 2 outputs"),
-        (Pinball(0.0), r"quantiles must lie in \(0, 1\)"),
+        (Pinball(0.0), r"quantiles must be a number in \(0, 1\)"),
         (NuHinge(2.0), r"nu must be a number in \[0, 1\], got 2.0"),
-        (NuInsensitive(0.1, -1.0), "epsilon must be a finite number >= 0, got -1"),
+        (NuInsensitive(0.1, -1.0), "epsilon must be non-negative and finite, got -1"),
         (Novelty(2.0), r"nu must be a number in \[0, 1\], got 2.0"),
     ]:
         with pytest.raises(ValueError, match=message):

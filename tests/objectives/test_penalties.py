@@ -66,7 +66,7 @@ def test_a_matrix_that_is_not_symmetric_lies_outside_the_cone():
 @pytest.mark.parametrize("penalty", [L1, L1L2])
 @pytest.mark.parametrize("weight", [-1.0, np.nan, "much"])
 def test_a_weight_must_be_a_number_from_zero(penalty, weight):
-    with pytest.raises(ValueError, match="weight must be a finite number >= 0"):
+    with pytest.raises(ValueError, match="weight must be non-negative and finite"):
         penalty(weight).value(np.eye(2))
 
 
@@ -101,5 +101,5 @@ def test_spectral_gradients_and_domain(penalty):
     slope = (penalty.value(T + 1e-6 * D) - penalty.value(T - 1e-6 * D)) / 2e-6
     np.testing.assert_allclose(np.vdot(penalty.gradient(T), D), slope, rtol=1e-8)
     assert penalty.value(np.diag([1.0, -1.0])) == np.inf
-    with pytest.raises(ValueError, match="weight must be a finite number > 0"):
+    with pytest.raises(ValueError, match="weight must be positive and finite"):
         type(penalty)(0.0).value(T)

@@ -61,14 +61,14 @@ def test_the_default_is_in_the_scale_of_the_kernel():
 def test_bad_parameters():
     for make in (InverseSqrt, Inverse, Constant):
         for eta in (0.0, -1.0, np.nan, np.inf, "1"):
-            with pytest.raises(ValueError, match="eta must be a finite number > 0"):
+            with pytest.raises(ValueError, match="eta must be positive and finite"):
                 make(eta).rate(T)
     for make in (InverseSqrt, Inverse):
-        with pytest.raises(ValueError, match="start must be a whole number >= 1, got 0"):
+        with pytest.raises(ValueError, match="start must be an integer >= 1, got 0"):
             make(1.0, start=0).rate(T)
-    with pytest.raises(ValueError, match="first must be a finite number > 0"):
+    with pytest.raises(ValueError, match="first must be positive and finite"):
         DistanceOverGradients(0.0).step(1.0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="depends on the data"):
+    with pytest.raises(ValueError, match="no rate independent of the data"):
         DistanceOverGradients().rate(T)
 
 

@@ -55,7 +55,7 @@ def test_written_out():
     B = 3.0
     model = OnlineMovKL(KERNELS, bound=B, grid=T, even=False)
     found = in_chunks(model, [40])
-    from ovk.batch.curves.curve_outputs import bind_grid
+    from ovk.batch.curves import bind_grid
 
     roots = model.grid_.roots()
     learners = [OLOK(bind_grid(k, model.grid_), alpha=1e-3, schedule="auto") for k in KERNELS]
@@ -156,7 +156,7 @@ def test_saving_and_going_on(tmp_path):
     [
         (OnlineMovKL([]), "sequence of at least one kernel"),
         (OnlineMovKL(against="all"), "against must be 'learners' or 'combinations', got 'all'"),
-        (OnlineMovKL(bound=0.0), "bound must be a finite number > 0"),
+        (OnlineMovKL(bound=0.0), "bound must be positive and finite"),
         (OnlineMovKL(grid=[0.0, 1.0]), "grid has 2 points but y has 6 columns"),
         (OnlineMovKL(grid=T[::-1]), "points of a grid must increase"),
     ],

@@ -217,9 +217,9 @@ def test_estimated_leverages_are_never_below_the_true_ones_when_accurate():
 
 def test_bad_input():
     X = instances.inputs(None, 5)
-    with pytest.raises(ValueError, match="largest must be a finite number >= 0"):
+    with pytest.raises(ValueError, match="largest must be non-negative and finite"):
         regret_bound(Gaussian(1.0), X, 1.0, norm=1.0, largest=-1.0)
-    with pytest.raises(ValueError, match="growths must be a whole number >= 0"):
+    with pytest.raises(ValueError, match="growths must be an integer >= 0"):
         projected_regret_bound(Gaussian(1.0), X, 1.0, norm=1.0, largest=1.0, gap=0.1, growths=-1)
     with pytest.raises(ValueError, match="eps must be a number"):
         kors_gap(1.0, eps=1.0)

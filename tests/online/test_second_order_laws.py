@@ -247,7 +247,7 @@ def test_a_window_forgets_and_a_discount_fades():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (KAWV(alpha=0.0), "alpha must be a finite number > 0"),
+        (KAWV(alpha=0.0), "alpha must be positive and finite"),
         (PKAWV(alpha=1e-200), "alpha must be at least 1e-100"),
         (KAWV(forecaster="best"), "forecaster must be 'awv' or 'ridge', got 'best'"),
         (KAWV(clip=(1.0, 0.0)), r"clip must be None, a number > 0 or a pair low < high"),
@@ -256,8 +256,8 @@ def test_a_window_forgets_and_a_discount_fades():
         (PKAWV(features="nystrom"), "features must be Nystrom, Taylor, Fourier or OperatorFourier"),
         (PKAWV(features=Nystrom("kors")), "selection must be KORS, Uniform, ALD or Given"),
         (PKAWV(features=Nystrom(past="some")), "past must be 'projected' or 'exact'"),
-        (PKAWV(features=Nystrom(budget=0)), "budget must be a whole number >= 1"),
-        (PKAWV(features=Nystrom(KORS(0.0))), "mu must be a finite number > 0"),
+        (PKAWV(features=Nystrom(budget=0)), "budget must be an integer >= 1"),
+        (PKAWV(features=Nystrom(KORS(0.0))), "mu must be positive and finite"),
         (PKAWV(features=Nystrom(KORS(eps=1.0))), r"eps must lie in \[0, 1\)"),
         (PKAWV(features=Nystrom(Uniform())), "Uniform requires either rate or size"),
         (PKAWV(features=Nystrom(Uniform(rate=2.0))), "rate must lie in"),

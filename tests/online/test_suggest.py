@@ -134,7 +134,7 @@ def test_bad_input():
         suggest(Transformable(Gaussian()), 100, 2)
     with pytest.raises(ValueError, match="gamma must be a number in"):
         suggest_from_capacity(100, 1.0)
-    with pytest.raises(ValueError, match="n must be a whole number"):
+    with pytest.raises(ValueError, match="n must be an integer"):
         suggest(Gaussian(), 0, 2)
     with pytest.raises(ValueError, match="use Nystrom features"):
         taylor_degree(1000, 20, 10.0)

@@ -109,7 +109,7 @@ def test_off_where_something_is_given(model):
 
 def test_refusals():
     X, Y = rows(50)
-    with pytest.raises(ValueError, match="warm_up must be a whole number >= 0"):
+    with pytest.raises(ValueError, match="warm_up must be an integer >= 0"):
         PKAWV(warm_up=-1).fit(X, Y)
     start = OLOK(Gaussian(1.0)).fit(X, Y)
     with pytest.raises(ValueError, match="warm_up must be 0 with init"):

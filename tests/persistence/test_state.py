@@ -145,9 +145,9 @@ STRANGE = {
     "a kind that is no text": ("memory", {"dict": [["kind", []]]}, ChangedClass, r"no kind \[\]"),
     "more than it has": ("factor", {"dict": [["L", 1], ["__class__", 2]]}, ChangedClass, "no attribute '__class__'"),
     "less than it has": ("factor", {"dict": []}, ChangedClass, "needs the attribute 'L'"),
-    "no entries": ("factor", 5, ChangedClass, "named values, the file gives int"),
+    "no entries": ("factor", 5, ChangedClass, "must be a mapping, the file has int"),
     "an object": ("memory", {"object": {"class": "persistence.toys.Kernel", "parameters": {}, "state": {}}},
-                  ChangedClass, "the file gives Kernel"),
+                  ChangedClass, "the file has Kernel"),
     "what the constructor refuses": ("factors", [], CorruptFile, "must not be empty"),
     "nothing in the place of numbers": ("factors", [[{"dict": [["K", None]]}]], ChangedClass, "no attribute 'K'"),
 }  # fmt: skip

@@ -115,7 +115,7 @@ def test_many_curves_are_cut_and_only_the_lowest_panels_have_a_label():
     assert len(display.mean) == len(display.observed[0]) == len(display.observed[1]) == 12
     six = FunctionalPredictionDisplay.from_estimator(model, X, Y, band=False, max_curves=6)
     assert [axes.get_xlabel() for axes in six.axes_] == ["", "", "t", "t", "t", "t"]
-    with pytest.raises(ValueError, match="max_curves must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="max_curves must be an integer >= 1, got 0"):
         FunctionalPredictionDisplay.from_estimator(model, X, max_curves=0)
 
 

@@ -70,7 +70,7 @@ def test_a_ring_is_walked_in_both_directions_and_never_closed():
 
 
 def test_what_is_wrong_is_named():
-    with pytest.raises(ValueError, match="max_bonds must be a whole number >= 0"):
+    with pytest.raises(ValueError, match="max_bonds must be an integer >= 0"):
         path_features((["C"], []), -1)
     with pytest.raises(ValueError, match=r"nodes 0..0, got \(0, 4\)"):
         path_features((["C"], [(0, 4)]))

@@ -183,7 +183,7 @@ def test_sums_with_a_problem_that_vanishes(tol):
 
 @pytest.mark.parametrize("tol", [-1.0, np.nan, "small"])
 def test_bad_tolerance(tol):
-    with pytest.raises(ValueError, match="tol must be a finite number >= 0, got"):
+    with pytest.raises(ValueError, match="tol must be non-negative and finite, got"):
         Eigen(tol).factor(Kronecker(np.eye(2), Identity(1)))
 
 

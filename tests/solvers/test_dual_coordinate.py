@@ -10,16 +10,16 @@ from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 from ovk.ovkernels import DenseBlocks, Kronecker, Observed
 from ovk.solvers import support_vectors as coordinates
-from ovk.solvers import task_bias
 from ovk.solvers.support_vectors import (
     BoxDual,
-    BoxProgramme,
+    balanced,
+    best_biases,
     box_newton,
     dual_coordinate,
+    dual_with_biases,
     interior_point,
     smoothed_newton,
 )
-from ovk.solvers.task_bias import balanced, best_biases, dual_with_biases
 
 
 def problem(seed, n=40, rank=40, epsilon=0.0, C=1.0):
@@ -142,7 +142,7 @@ def test_balancing_a_task_of_one_sign_leaves_nothing():
 )
 def test_interior_points_end_at_the_solution(seed, rank, epsilon, C):
     K, q, lower, upper = problem(seed, n=40, rank=rank, epsilon=epsilon, C=C)
-    b, _ = interior_point(BoxProgramme(K, q, lower, upper, epsilon), tol=1e-12)
+    b, _ = interior_point(BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon), K, tol=1e-12)
     dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
     assert (b >= lower).all()
     assert (b <= upper).all()
@@ -158,9 +158,9 @@ def test_interior_points_keep_sums(epsilon):
     K, q, lower, upper = problem(5, n=50, epsilon=epsilon, C=2.0)
     task = np.arange(50) % 3
     E = np.eye(3)[task]
-    b, bias = interior_point(BoxProgramme(K, q, lower, upper, epsilon, E), tol=1e-12)
-    np.testing.assert_allclose(E.T @ b, 0.0, atol=1e-6)
     dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
+    b, bias = interior_point(dual, K, E, tol=1e-12)
+    np.testing.assert_allclose(E.T @ b, 0.0, atol=1e-6)
     assert dual.info(b, q - K @ b - bias[task], K @ b, 1, 1e-5).converged
 
 
@@ -171,7 +171,7 @@ def test_multipliers_and_interior_points_find_the_same_biases(epsilon, monkeypat
     dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
     slow, slow_bias, slow_info = dual_with_biases(dual, task, tol=1e-9)
     # One step of multipliers, and all the rest by the other.
-    monkeypatch.setattr(task_bias, "CALLS", 1e12)
+    monkeypatch.setattr(coordinates, "CALLS", 1e12)
     b, bias, info = dual_with_biases(dual, task, tol=1e-9)
     assert info.converged
     assert slow_info.converged
@@ -202,7 +202,7 @@ def test_a_smoothed_loss_leads_to_the_same_function(seed, rank, C):
     b = smoothed_newton(dual, tol=1e-6)
     assert (b >= lower).all()
     assert (b <= upper).all()
-    exact, _ = interior_point(BoxProgramme(K, q, lower, upper, 0.0), tol=1e-12)
+    exact, _ = interior_point(BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0), K, tol=1e-12)
     # Rounding in K b limits how far a singular kernel and a large box let the gap fall.
     assert dual.info(b, q - K @ b, K @ b, 1, 1e-3).converged
     np.testing.assert_allclose(K @ b, K @ exact, atol=0.1 * max(1.0, float(np.abs(K @ exact).max())))

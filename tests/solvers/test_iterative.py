@@ -11,8 +11,7 @@ from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, DenseBlocks, Gram, Kronecker, Observed
 from ovk.solvers import ConjugateGradient, GaussSeidel, MissingOutputs
-from ovk.solvers.iterative import conjugate_gradient, conjugate_gradients
-from ovk.solvers.preconditioners import LowRankPreconditioner, pivoted_cholesky
+from ovk.solvers.iterative import LowRankPreconditioner, conjugate_gradient, conjugate_gradients, pivoted_cholesky
 
 GRAMS = dict(instances.GRAMS)
 ITERATIVE = [
@@ -47,10 +46,10 @@ def test_too_few_iterations_warn(solver, gram):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"tol": 0.0}, "tol must be a finite number > 0, got 0.0"),
-        ({"tol": "tiny"}, "tol must be a finite number > 0, got 'tiny'"),
-        ({"max_iter": 0}, "max_iter must be a whole number >= 1, got 0"),
-        ({"max_iter": 2.5}, "max_iter must be a whole number >= 1, got 2.5"),
+        ({"tol": 0.0}, "tol must be positive and finite, got 0.0"),
+        ({"tol": "tiny"}, "tol must be positive and finite, got 'tiny'"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
+        ({"max_iter": 2.5}, "max_iter must be an integer >= 1, got 2.5"),
     ],
 )
 @pytest.mark.parametrize(("solver", "gram"), ITERATIVE)
@@ -155,7 +154,7 @@ def test_rank_saves_iterations():
         solver = ConjugateGradient(tol=1e-9, rank=rank)
         iterations.append(solver.solve(solver.factor(gram), outputs(gram), 1e-2)[1].iterations)
     assert iterations[1] <= 5 < iterations[0]
-    with pytest.raises(ValueError, match="rank must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="rank must be an integer >= 1, got 0"):
         ConjugateGradient(rank=0).factor(gram)
 
 

@@ -11,8 +11,7 @@ from ovk.features import Given, RPCholesky
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense, MixedEffect
 from ovk.ovkernels import CurlFree
-from ovk.solvers.iterative import conjugate_gradients
-from ovk.solvers.preconditioners import _accepted, random_pivots
+from ovk.solvers.iterative import _accepted, conjugate_gradients, random_pivots
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3))

@@ -1,7 +1,6 @@
-"""Instants out of dates and times of day, in seconds since 1970 by the clock on the wall; their place in the calendar;
-the instants that follow those of a series.
+"""Dates and times as seconds since 1970, in local time; calendar features; forecast times.
 
-Time zones are left out on purpose: what repeats by day and by week does so by the local clock. A number is a Unix time.
+Time zones are ignored on purpose: daily and weekly cycles follow the local clock. Numbers are Unix times.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ _DATE = re.compile(r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})")
 _UNIX = re.compile(r"-?\d{9,19}(?:\.\d+)?")
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}(?:[.,]\d+)?))?\s*([AaPp][Mm])?(?:\s*(?:Z|UTC|[+-]\d{2}:?\d{2}))?")
 
-#: Cycles, in seconds, with how many harmonics each is described by. A day has a sharper shape than a year.
+#: Cycles in seconds, and their number of harmonics. The shape of a day is sharper than that of a year.
 CYCLES: dict[str, tuple[float, int]] = {"day": (_DAY, 3), "week": (7 * _DAY, 2), "year": (365.2425 * _DAY, 2)}
 
-#: Names of the inputs that `calendar` makes.
+#: Names of the columns of `calendar`.
 CALENDAR_NAMES = tuple(
     f"{part} {k} of {cycle}"
     for cycle, (_, most) in CYCLES.items()
@@ -34,15 +33,12 @@ CALENDAR_NAMES = tuple(
     for part in ("sin", "cos")
 )
 
-#: Texts remembered with their meaning: dates and times of day repeat.
-MAX_TEXTS = 100_000
+#: Maximum number of parsed cells in a cache.
+MAX_CACHED_CELLS = 100_000
 
 
 def day_comes_first(cells: Iterable[Any]) -> tuple[bool, bool]:
-    """Whether 1/2/2006 is in February, and whether that is only assumed.
-
-    It is, unless a second number is above 12 and no first one; it is assumed where no number is above 12.
-    """
+    """Whether 1/2/2006 is the first of February, and whether no number above 12 confirms it."""
     pairs = [(int(m[1]), int(m[3])) for m in map(_DATE.match, map(str, cells)) if m and len(m[1]) <= 2]
     day, month = any(first > 12 for first, _ in pairs), any(second > 12 for _, second in pairs)
     return day or not month, bool(pairs) and not (day or month)
@@ -65,7 +61,7 @@ def _date(text: str, day_first: bool) -> float:
     return (date(year, month, day).toordinal() - _EPOCH) * _DAY
 
 
-@lru_cache(maxsize=MAX_TEXTS)
+@lru_cache(maxsize=MAX_CACHED_CELLS)
 def _time_of_day(text: str) -> float:
     match = _TIME.fullmatch(text)
     if not match:
@@ -80,9 +76,9 @@ def _time_of_day(text: str) -> float:
 
 
 def unix_seconds(number: float) -> float:
-    """A Unix time in seconds; it may be given in thousandths, millionths or billionths of them, as its size tells.
+    """A Unix time, in s, ms, us or ns depending on its size, in seconds.
 
-    Seconds reach 1e11 in the year 5138, and milliseconds passed it in March 1973: what is larger is in the next unit.
+    Seconds reach 1e11 in the year 5138, milliseconds reached it in March 1973.
     """
     for unit in (1.0, 1e3, 1e6):
         if abs(number) <= 1e11 * unit:
@@ -91,7 +87,7 @@ def unix_seconds(number: float) -> float:
 
 
 def instant_seconds(cell: Any, day_first: bool) -> float:
-    """Seconds of a date, of a time of day, or of both in one cell; an error if it is none of them."""
+    """Seconds of a date, a time of day, or both in one cell; an error for other cells."""
     if isinstance(cell, datetime):
         return instant_seconds(cell.date(), day_first) + instant_seconds(cell.time(), day_first)
     if isinstance(cell, date):
@@ -113,7 +109,7 @@ def instant_seconds(cell: Any, day_first: bool) -> float:
 
 
 def calendar(seconds: Array) -> Array:
-    """Sines and cosines of the time of day, week and year, (n, 14), of seconds since 1970; 0 where they are nan."""
+    """Sines and cosines of the time of day, week and year, (n, 14); 0 where seconds are nan."""
     columns = []
     for period, most in CYCLES.values():
         angle = 2 * np.pi * np.mod(seconds, period) / period
@@ -123,36 +119,34 @@ def calendar(seconds: Array) -> Array:
     return values
 
 
-# The instants that follow those of a series, at its own step.
+# The times after the end of a series.
 
-#: Last instants that tell the step.
+#: Number of last times that determine the step.
 INSTANTS_FOR_STEP = 64
 
-#: A step above so many seconds may be one of months: 27 days.
-SHORTEST_MONTH = 27 * 86400
+#: Steps of at least 27 days, in seconds, may be months.
+MIN_MONTH = 27 * 86400
 
 
 def following(instants: Array, steps: int) -> Array:
-    """(steps,) the instants after the last of a series, in seconds since 1970.
+    """(steps,) times after the last of `instants`, (m,), which are in order, with nan where not known.
 
-    The step is the median of the last ones. If all instants fall on the same day of the month, or all on the last one,
-    at the same time of day, it is a number of months.
-
-    `instants`, (m,), are those of the last rows, in their order; nan where not known.
+    The step is the median of the last steps; a number of months if all times fall on the same day of the month, or all
+    on the last one, at the same time of day.
     """
     known = instants[np.isfinite(instants)][-INSTANTS_FOR_STEP:]
     if len(known) < 2:
         raise ValueError(
-            "the time of fewer than two of the last rows could be read, so the step of the series is not known: give "
-            "a table with the times to forecast (future=, --inputs)"
+            "fewer than two of the last rows have a readable time, so the step of the series is unknown: pass a table "
+            "with the times to forecast (future=, --inputs)"
         )
     step = float(np.median(np.diff(known)))
     if step <= 0:
         raise ValueError(
-            "the times of the last rows do not increase, so the step of the series is not known: sort the rows by time"
+            "the times of the last rows do not increase, so the step of the series is unknown: sort the rows by time"
         )
     ahead = np.arange(1, steps + 1)
-    if step >= SHORTEST_MONTH:
+    if step >= MIN_MONTH:
         months, days, seconds = _calendar_parts(known)
         apart = int(np.median(np.diff(months)))
         at_end = bool((days + 1 == _days_in(months)).all())
@@ -165,7 +159,7 @@ def following(instants: Array, steps: int) -> Array:
 
 
 def as_instants(times: Any) -> Array | None:
-    """(n,) seconds since 1970 of NumPy's dates; None of times that are none."""
+    """(n,) seconds since 1970 of a datetime64 array; None for other arrays."""
     if times is None or times.dtype.kind != "M":
         return None
     seconds: Array = times.astype("datetime64[us]").astype(np.float64) / 1e6
@@ -173,7 +167,7 @@ def as_instants(times: Any) -> Array | None:
 
 
 def as_dates(instants: Array) -> np.ndarray[tuple[int], np.dtype[np.datetime64]]:
-    """Seconds since 1970 as NumPy's dates, in whole seconds, or milliseconds where there are parts of them."""
+    """Seconds since 1970 as datetime64, in seconds, or in milliseconds if there are fractions."""
     whole = np.array_equal(instants, np.round(instants), equal_nan=True)
     unit, parts = ("s", 1.0) if whole else ("ms", 1e3)
     ticks = np.where(np.isfinite(instants), np.round(instants * parts), np.iinfo(np.int64).min)
@@ -182,7 +176,7 @@ def as_dates(instants: Array) -> np.ndarray[tuple[int], np.dtype[np.datetime64]]
 
 
 def _calendar_parts(instants: Array) -> tuple[Array, Array, Array]:
-    """Months since 1970, days of the month from 0 on, and seconds of the day."""
+    """Months since 1970, days of the month from 0, and seconds of the day."""
     days = np.floor(instants / 86400.0)
     dates = days.astype(np.int64).astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
@@ -190,7 +184,6 @@ def _calendar_parts(instants: Array) -> tuple[Array, Array, Array]:
 
 
 def _days_in(months: Array) -> Array:
-    """Number of days of each month since 1970."""
     start = months.astype(np.int64).astype("datetime64[M]")
     found: Array = ((start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")).astype(np.int64)
     return found

@@ -1,8 +1,7 @@
-"""What surrounds numerical work: how many threads it may use, and a progress bar that needs nothing but a terminal.
+"""Threads of numerical code, and a progress bar.
 
-The number of threads of BLAS belongs to the whole process, and whoever changes it must put it back. Two callers that
-overlap cannot each remember "the number before": the one that enters second would remember the other's limit and
-leave it behind for good. So they share the limit: the first to enter sets it, the last to leave takes it back.
+The number of BLAS threads is a setting of the process. If two overlapping callers each restored the number they found,
+the second would restore the first one's limit. So callers share one limit: the first sets it, the last removes it.
 """
 
 from __future__ import annotations
@@ -22,17 +21,16 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 
-#: Reentrant: a call that is forgotten may leave in the middle of another one's entering.
+#: Reentrant: garbage collection of an abandoned call may run while another call enters.
 _lock = threading.RLock()
 
 
 class _Call:
-    """A call of `one_blas_thread`, to be entered once.
+    """A call of `one_blas_thread`, entered once.
 
-    An interruption can hit any line, that which leaves too. What counts is therefore whether the call is still alive:
-    a call that nobody holds any more has left. (A context manager made from a generator would be shorter and costs
-    more than the products of a single row.) In the outermost call of a thread, `tiles` is how many threads the tiles
-    may use: those `asked` for, or as many as BLAS had.
+    Ctrl-C can interrupt `__exit__` itself, so a call that is no longer referenced counts as left. (A generator-based
+    context manager would cost more than the products of a single row.) `tiles` of a thread's outermost call is the
+    number of threads for tiles: those `asked` for, by default as many as BLAS had.
     """
 
     def __init__(self, asked: int | None) -> None:
@@ -47,7 +45,7 @@ class _Call:
             _enter(self)
             self.tiles = _before if self._asked is None else self._asked
             return
-        # Inside another call of this thread: BLAS is limited already.
+        # Nested in another call of this thread: BLAS is limited already.
         self.tiles = outer.tiles
         self._outer = outer
         if self._asked is not None:
@@ -70,8 +68,7 @@ class _Call:
             self.leave()
 
 
-#: Calls inside, the threads that each library had before they limited it (None while it is not limited), and the most
-#: of these.
+#: Active calls, the number of threads that each library had before (None while not limited), and their maximum.
 _inside: WeakSet[_Call] = WeakSet()
 _limited: list[int] | None = None
 _before = 1
@@ -81,7 +78,7 @@ _own = threading.local()
 
 @lru_cache(maxsize=1)
 def _blas() -> tuple[Any, ...]:
-    """The BLAS libraries of the process: NumPy and SciPy bring one each."""
+    """The BLAS libraries of the process, one each from NumPy and SciPy."""
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
@@ -99,7 +96,7 @@ def _own_call() -> _Call | None:
 
 
 def tile_threads() -> int:
-    """How many threads may share the tiles of a kernel's matrix: as many as BLAS would have used."""
+    """Number of threads for the tiles of a kernel matrix: as many as BLAS would use."""
     call = _own_call()
     if call is not None:
         return call.tiles
@@ -108,48 +105,44 @@ def tile_threads() -> int:
 
 
 def one_blas_thread(tiles: int | None = None) -> AbstractContextManager[None]:
-    """BLAS with one thread throughout, for many small products in a row.
+    """Limit BLAS to one thread, for sequences of small products, after which BLAS threads would spin.
 
-    Threads of BLAS spin for a while after each of their products, in the way of the work between two of them. Calls
-    may nest and overlap, in one thread or in several: when the last one has left, BLAS has as many threads as before
-    the first. Meanwhile `tiles` threads share the tiles of a kernel's matrix, by default as many as BLAS had; with 1
-    the same sums are made in the same order every time.
+    Calls may nest and overlap, in one thread or several; when the last one exits, BLAS has its threads back. Meanwhile
+    `tiles` threads share the tiles of a kernel matrix, by default as many as BLAS had; with 1 the order of summation is
+    always the same.
     """
     return _Call(tiles)
 
 
-#: Rows that come one at a time before BLAS is asked again how many threads it has, if it had one; and those left.
-ROWS_BEFORE_ASKING = 100
+#: Single rows after which a process with one BLAS thread queries BLAS again; and the rows until then.
+ROWS_BETWEEN_QUERIES = 100
 _rows_left = 0
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 def thread_for_row() -> AbstractContextManager[None]:
-    """BLAS with one thread for the products of a single row.
-
-    Asking BLAS takes a tenth of the time of a row: where the process has one thread, it is asked once in many rows.
-    """
+    """Limit BLAS to one thread for a single row; querying BLAS takes a tenth of a row's time, so it is done rarely."""
     global _rows_left
     if _rows_left > 0:
         _rows_left -= 1
         return _NOTHING
     if _limited is None and _blas_threads() == 1:
-        _rows_left = ROWS_BEFORE_ASKING
+        _rows_left = ROWS_BETWEEN_QUERIES
         return _NOTHING
     return one_blas_thread()
 
 
-#: Matrices of so many rows are done with by one thread before several have agreed on who does what.
-MAX_ROWS_OF_ONE_THREAD = 1000
+#: Smaller matrices are faster with one thread.
+MAX_ROWS_FOR_ONE_THREAD = 1000
 
 
 def threads_for(rows: int) -> AbstractContextManager[None]:
-    """BLAS with one thread for matrices of few rows, and with all that it has for larger ones.
+    """Limit BLAS to one thread for small matrices.
 
-    On a machine that others use too, the threads of BLAS wait for each other by spinning: a fit of 300 rows took 15 to
-    30 times as long with two threads as with one.
+    On a shared machine BLAS threads spin while they wait for each other: a fit of 300 rows took 15 to 30 times as long
+    with two threads as with one.
     """
-    return one_blas_thread() if rows <= MAX_ROWS_OF_ONE_THREAD else nullcontext()
+    return one_blas_thread() if rows <= MAX_ROWS_FOR_ONE_THREAD else nullcontext()
 
 
 def _enter(call: _Call) -> None:
@@ -159,17 +152,17 @@ def _enter(call: _Call) -> None:
         if threads:
             _before = max(threads)
             if _before == 1:
-                # There is nothing to limit, nor to take back.
+                # Nothing to limit or restore.
                 return
         _inside.add(call)
         if threads:
-            # Noted before it is done: an interruption in between is taken back as well.
+            # Stored first, so that the limit is also removed after an interruption in between.
             _limited = threads
             _set_threads([1] * len(threads))
 
 
 def _take_back() -> None:
-    """Give BLAS its threads again if nobody is inside."""
+    """Restore the threads of BLAS if no call is active."""
     global _limited
     with _lock:
         if not _inside and _limited is not None:
@@ -178,10 +171,10 @@ def _take_back() -> None:
 
 
 def _set_threads(numbers: list[int]) -> None:
-    """Set the threads of each library in this thread, whichever thread set them before.
+    """Set the threads of each library, whichever thread set them before.
 
-    Since version 3.8 threadpoolctl listens to one thread at a time where all threads share OpenBLAS, and ignores the
-    others without a word: a limit set in one thread could then not be taken back in another.
+    Since version 3.8 threadpoolctl silently ignores all threads but one for a shared OpenBLAS; a limit set in one
+    thread could then not be removed in another.
     """
     _release_control()
     try:
@@ -198,13 +191,13 @@ def _release_control() -> None:
 
 @lru_cache(maxsize=1)
 def _releases() -> tuple[Any, ...]:
-    """What makes threadpoolctl listen to any thread again: once for each kind of library that has it."""
+    """threadpoolctl's functions that release the controlling thread, one for each kind of library."""
     kinds = dict.fromkeys(type(library) for library in _blas())
     return tuple(kind.clear_controlling_thread for kind in kinds if hasattr(kind, "clear_controlling_thread"))
 
 
 def _forget_other_threads() -> None:
-    """In a forked child only the thread that forked goes on: the calls in other threads will never leave."""
+    """In a forked child only the forking thread survives: calls in other threads never exit."""
     global _lock
     _lock = threading.RLock()
     own = _own_call()
@@ -220,13 +213,13 @@ if hasattr(os, "register_at_fork"):
 
 # Progress.
 
-#: What was asked for with `progress_shown`.
+#: The setting of `progress_shown`.
 _asked: ContextVar[bool | None] = ContextVar("ovk_progress", default=None)
 
 
 @contextmanager
 def progress_shown(verbose: bool | None) -> Iterator[None]:
-    """Bars inside are shown at once, wherever standard error goes (True), or never (False); None changes nothing."""
+    """Show progress bars inside immediately, even if stderr is no terminal (True), or never (False)."""
     token = _asked.set(_asked.get() if verbose is None else bool(verbose))
     try:
         yield
@@ -235,14 +228,13 @@ def progress_shown(verbose: bool | None) -> Iterator[None]:
 
 
 class ProgressBar:
-    """Progress on standard error, shown only when the work has already taken a second and somebody is looking.
+    """Progress on stderr, shown after a second if stderr is a terminal.
 
-    Somebody is looking when the stream is a terminal; the variable ``OVK_PROGRESS`` set to ``0`` or ``1`` overrules.
-    Inside `progress_shown` what is said there holds.
+    The environment variable ``OVK_PROGRESS`` (``0`` or ``1``) and `progress_shown` override this.
     """
 
-    PATIENCE = 1.0  # seconds before the bar appears
-    INTERVAL = 0.1  # seconds between two drawings
+    DELAY = 1.0  # seconds before the bar appears
+    INTERVAL = 0.1  # seconds between two updates of the bar
     WIDTH = 28
 
     def __init__(self, label: str, total: int | None = None, stream: TextIO | None = None) -> None:
@@ -252,18 +244,17 @@ class ProgressBar:
         self.stream = stream if stream is not None else sys.stderr
         self._start = self._drawn = time.monotonic()
         self._visible = False
-        wish = os.environ.get("OVK_PROGRESS", "")
-        self._wanted = wish == "1" or (wish != "0" and self.stream.isatty())
-        self._patience = self.PATIENCE
+        setting = os.environ.get("OVK_PROGRESS", "")
+        self._shown = setting == "1" or (setting != "0" and self.stream.isatty())
+        self._delay = self.DELAY
         asked = _asked.get()
         if asked is not None:
-            self._wanted, self._patience, self._drawn = asked, 0.0, self._start - self.INTERVAL
+            self._shown, self._delay, self._drawn = asked, 0.0, self._start - self.INTERVAL
 
     def update(self, step: int = 1) -> None:
-        """Say that `step` more units are done."""
         self.count += step
         now = time.monotonic()
-        if self._wanted and now - self._start >= self._patience and now - self._drawn >= self.INTERVAL:
+        if self._shown and now - self._start >= self._delay and now - self._drawn >= self.INTERVAL:
             self._drawn = now
             self._draw(now)
 
@@ -274,7 +265,7 @@ class ProgressBar:
             filled = round(done * self.WIDTH)
             left = elapsed / done - elapsed if done > 0 else float("inf")
             bar = "█" * filled + "░" * (self.WIDTH - filled)
-            line = f"{self.label} {bar} {done:4.0%}  {_clock(elapsed)} gone, {_clock(left)} left"
+            line = f"{self.label} {bar} {done:4.0%}  {_clock(elapsed)} elapsed, {_clock(left)} left"
         else:
             line = f"{self.label} {self.count:,}  {_clock(elapsed)}"
         self.stream.write("\r\x1b[2K" + line)
@@ -292,7 +283,7 @@ class ProgressBar:
 
 
 def track(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
-    """Go through `items` behind a progress bar."""
+    """Iterate over `items` with a progress bar."""
     if total is None and isinstance(items, Sized):
         total = len(items)
     with ProgressBar(label, total) as bar:

@@ -1,4 +1,4 @@
-"""Graphs as users have them, and their Laplacians."""
+"""Graphs from users, and their Laplacians."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from scipy.sparse import csgraph
 
 
 def as_adjacency(graph: Any) -> tuple[sparse.csr_array, list[Hashable] | None]:
-    """(n, n) symmetric weights of an undirected graph, and the nodes of a networkx graph (else None).
-
-    A graph is a matrix of weights >= 0 or an undirected networkx graph. Self-loops are dropped: no Laplacian has them.
-    """
+    """(n, n) weights of an undirected graph, without self-loops, and the nodes of a networkx graph (else None)."""
     names = None
     if not sparse.issparse(graph) and hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
         if graph.is_directed():
-            raise ValueError("graph must be undirected, got a directed networkx graph: pass graph.to_undirected()")
+            raise ValueError("graph must be undirected, got a directed graph: pass graph.to_undirected()")
         import networkx
 
         names = list(graph.nodes)
@@ -32,13 +29,13 @@ def as_adjacency(graph: Any) -> tuple[sparse.csr_array, list[Hashable] | None]:
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
         raise ValueError(f"graph must be a square matrix with a row for each node, got shape {A.shape}")
     if not np.isfinite(A.data).all() or (A.data < 0).any():
-        raise ValueError("graph must hold finite weights >= 0: clip or leave out the others")
+        raise ValueError("graph must have non-negative and finite weights: clip or remove the others")
     gap = abs(A - A.T)
     if gap.nnz and gap.max() > 1e-10 * A.data.max(initial=1e-300):
         i, j = (int(c[gap.tocoo().data.argmax()]) for c in gap.tocoo().coords)
         raise ValueError(
-            f"graph must be symmetric, but its entries ({i}, {j}) and ({j}, {i}) differ: for a directed graph choose "
-            "what a link means, for instance A.maximum(A.T)"
+            f"graph must be symmetric, but its entries ({i}, {j}) and ({j}, {i}) differ: convert a directed graph, for "
+            "example with A.maximum(A.T)"
         )
     A = 0.5 * (A + A.T)
     A = sparse.csr_array(A - sparse.diags_array(A.diagonal()))

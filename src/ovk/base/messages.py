@@ -1,4 +1,4 @@
-"""Names and values as messages show them."""
+"""Names and values in messages."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-#: Most names that a message lists, and how many stand before the last one where there are more.
-MAX_NAMES, FIRST_NAMES = 12, 10
+#: Maximum number of names in a message, and how many precede the ellipsis if there are more.
+MAX_NAMES, NAMES_BEFORE_ELLIPSIS = 12, 10
 
 
 def quoted(names: Iterable[Any]) -> str:
-    """Names in quotes, not too many of them."""
     found = [repr(name) for name in names]
-    return ", ".join(found if len(found) <= MAX_NAMES else [*found[:FIRST_NAMES], "...", found[-1]])
+    return ", ".join(found if len(found) <= MAX_NAMES else [*found[:NAMES_BEFORE_ELLIPSIS], "...", found[-1]])
 
 
 def short(value: Any, most: int = 80) -> str:
-    """How Python writes a value, at most so many characters of it."""
+    """The repr of a value, cut off after `most` characters."""
     try:
         text = repr(value)
-    except ValueError:  # an integer of too many digits to be printed
+    except ValueError:  # an integer with too many digits to print
         text = f"an integer of about {int(value.bit_length() * 0.30103):,} digits"
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 def closest_names(wanted: Sequence[str], known: Iterable[str]) -> dict[str, str]:
-    """For each name that is close to a known one, whatever its case, the known name; each is taken once."""
+    """The closest known name for each wanted name, ignoring case; each known name is used once."""
     left = {name.casefold(): name for name in reversed(list(known))}
     found = {name: left.pop(name.casefold()) for name in wanted if name.casefold() in left}
     for name in wanted:

@@ -1,8 +1,7 @@
-"""Parameter objects: what kernels, operators, losses and solvers have in common.
+"""Parameter objects: the base of kernels, operators, losses, solvers and estimators.
 
-A parameter object stores its constructor's arguments and nothing else, so scikit-learn's `clone`, nested
-`set_params`, grid search and `repr` work on it, and `ovk.save` can write it. Values are checked where they are used; a
-message names the argument, what was found and what is allowed.
+The constructor of a parameter object only stores its arguments, so scikit-learn's `clone`, nested `set_params`, grid
+search and `repr` work, and `ovk.save` can write it. Values are checked when they are used.
 """
 
 from __future__ import annotations
@@ -39,10 +38,7 @@ R = TypeVar("R")
 
 
 class Registered:
-    """Mixin: every subclass can be saved and loaded by name.
-
-    Bases, and helpers that no file holds, are defined with ``saved=False``.
-    """
+    """Mixin whose subclasses can be saved; define bases and classes that files never hold with ``saved=False``."""
 
     def __init_subclass__(cls, *, saved: bool = True, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -51,20 +47,19 @@ class Registered:
 
 
 class Parameters(BaseEstimator):
-    """Base of everything that is described by its constructor's arguments, and by what fitting added to them.
-
-    Subclasses can be saved and loaded by name like those of `Registered`.
+    """Base of classes that are described by their constructor's arguments and, once fitted, by their fitted attributes.
 
     A class declares its parameters as fields, ``@dataclass(eq=False, repr=False)``, with ``_: KW_ONLY`` before those
-    that must be named; or it has a constructor that stores its arguments and does nothing else.
+    that are keyword-only; or it has a constructor that only stores its arguments. Subclasses are registered for saving
+    like those of `Registered`.
     """
 
-    #: Private attributes that are saved like fitted ones, whose names end in ``_``; those of base classes are added.
+    #: Private attributes that are saved like fitted attributes; those of base classes are added.
     _saved_state: ClassVar[tuple[str, ...]] = ()
-    #: Classes of the saved attributes that hold private objects, one or a list of them or None.
+    #: Classes of the saved attributes that hold a private object, a list of them, or None.
     _state_classes: ClassVar[Mapping[str, type[State]]] = {}
 
-    #: What stands behind a parameter that is None, made when one of its own parameters is set (``kernel__...``).
+    #: Make the default of a parameter that is None, when one of its own parameters is set (``kernel__...``).
     _default_factories: ClassVar[Mapping[str, Callable[[], Any] | None]] = {}
 
     def __init_subclass__(cls, *, saved: bool = True, **kwargs: Any) -> None:
@@ -73,35 +68,32 @@ class Parameters(BaseEstimator):
             register(cls)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``kernel__length_scale=2.0`` sets one of a parameter, of its default if that is None."""
+        """Set parameters; ``kernel__length_scale=2.0`` sets a nested one, of the default if `kernel` is None."""
         for name in dict.fromkeys(name.partition("__")[0] for name in params if "__" in name):
             if name in params or getattr(self, name, self) is not None:
                 continue
             made = merged(type(self), "_default_factories").get(name)
             if made is None:
                 raise ValueError(
-                    f"{name} of {type(self).__name__} is None, so it has no parameters to set: give {name} itself first"
+                    f"{name} of {type(self).__name__} is None and has no parameters to set: set {name} first"
                 )
             setattr(self, name, made())
         super().set_params(**params)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # scikit-learn's own printer looks into nested objects and would not ask kernels how they are written.
+        # scikit-learn's printer formats nested objects itself and would ignore the repr of kernels.
         text = constructor_call(self, positional=False)
         return text if len(text) <= N_CHAR_MAX else text[: N_CHAR_MAX // 2] + "..." + text[-N_CHAR_MAX // 2 :]
 
     def replace(self, **params: Any) -> Self:
-        """A copy with some parameters changed."""
         copy: Self = clone(self)
         copy.set_params(**params)
         return copy
 
     @contextmanager
     def _fitting(self, X: Any, y: Any = None) -> Iterator[None]:
-        """What surrounds every fit: one that fails, or ends in numbers that are not finite, leaves the model as it was,
-        and BLAS has as many threads as problems of the size of X and y deserve.
-        """
+        """The context of every fit: a failed fit leaves the model unchanged, and small problems use one BLAS thread."""
         before = self.__dict__.copy()
         try:
             with threads_for(_matrix_rows(X, y)):
@@ -114,24 +106,21 @@ class Parameters(BaseEstimator):
             raise
 
     def _remembered(self, key: Any, make: Callable[[], R]) -> R:
-        """What `make` gives, made when it is first asked for; it is neither saved nor copied."""
+        """The result of `make()`, computed on first use; it is neither saved nor copied."""
         memo: dict[Any, R] = self.__dict__.setdefault("_memo", {})
         if key not in memo:
             memo[key] = make()
         return memo[key]
 
     def state(self) -> dict[str, Any]:
-        """What fitting has added to the parameters, as plain values: numbers, text, arrays, objects of public classes.
-
-        This is what `ovk.save` writes, besides the parameters.
-        """
-        # In the order of the alphabet: files of equal models are equal, whichever attribute was set first.
+        """The fitted attributes as plain values (numbers, strings, arrays, public objects), for `ovk.save`."""
+        # Sorted, so that equal models give equal files whichever attribute was set first.
         return plain_state(self, sorted(name for name in vars(self) if self._is_state(name)))
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` of an object with the same parameters gave."""
+        """Restore what `state` returned."""
         for unknown in [name for name in state if not self._is_state(name)]:
-            raise StateMismatch(f"no fitted attribute {unknown!r} here, the file gives one")
+            raise StateMismatch(f"no fitted attribute {unknown!r}, which the file has")
         # Not setattr: a property or a descriptor of that name would run.
         self.__dict__.update(restored(type(self), state))
 
@@ -141,8 +130,8 @@ class Parameters(BaseEstimator):
         return is_fitted_name(name) or name in listed_names(type(self))
 
     def __getstate__(self) -> dict[str, Any]:
-        # What `cached` keeps can be computed again: it does not belong in a pickle or a copy. Nor does the fast path of
-        # single rows, which knows parameters by their identity.
+        # Cached results can be computed again, and the fast path for single rows refers to parameters by identity:
+        # neither belongs in a pickle or a copy.
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("_memo", None)
         state.pop("_fast_path", None)
@@ -150,15 +139,12 @@ class Parameters(BaseEstimator):
 
 
 class PartsMixin:
-    """Parameters with a sequence of parts: ``kernels[0]``, ``kernels[0]__length_scale``, ... are parameters as well.
+    """Parameters with a sequence of parts: ``kernels[0]``, ``kernels[0]__length_scale``, ... are parameters as well."""
 
-    `_parts_name` is the name of the parameter that holds the sequence.
-    """
-
+    #: The parameter that holds the sequence.
     _parts_name: str
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters; with `deep` also those of the parts."""
         params: dict[str, Any] = super().get_params(deep)  # type: ignore[misc]
         parts = params[self._parts_name]
         for i, part in enumerate(parts if deep and isinstance(parts, Sequence) else ()):
@@ -181,9 +167,9 @@ class PartsMixin:
 
 
 def constructor_call(thing: Parameters, *, positional: bool, width: int = 80) -> str:
-    """The call that makes `thing`, arguments at their defaults left out, in lines of `width`.
+    """The constructor call that makes `thing`, without arguments at their defaults, wrapped at `width`.
 
-    With `positional` the leading arguments have no names, and a leading number is shown in any case.
+    With `positional`, leading arguments have no names, and a leading number is always shown.
     """
     shown: list[str] = []
     everything = not get_config()["print_changed_only"]
@@ -204,14 +190,14 @@ def constructor_call(thing: Parameters, *, positional: bool, width: int = 80) ->
     return start + ("\n" + " " * len(start)).join(line.rstrip() for line in lines) + ")"
 
 
-#: Numbers above which a sequence is described instead of written out.
-MAX_NUMBERS = 20
+#: Longer arrays are summarised in a repr.
+MAX_NUMBERS_SHOWN = 20
 
 
 def _written(value: Any) -> str:
-    """A parameter as Python reads it, in one line; many numbers in short, as Python reads them if they are regular."""
+    """The repr of a parameter in one line; long arrays are summarised."""
     plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, np.ndarray) and plain.ndim == 1 and len(plain) > MAX_NUMBERS and plain.dtype.kind == "f":
+    if isinstance(plain, np.ndarray) and plain.ndim == 1 and len(plain) > MAX_NUMBERS_SHOWN and plain.dtype.kind == "f":
         start, stop = float(plain[0]), float(plain[-1])
         if np.array_equal(plain, np.linspace(start, stop, len(plain))):
             return f"linspace({start!r}, {stop!r}, {len(plain)})"
@@ -220,10 +206,10 @@ def _written(value: Any) -> str:
 
 
 def cached(method: Callable[[Any], R]) -> Callable[[Any], R]:
-    """Keep the result of a method without arguments for as long as the object's parameters stay the same.
+    """Cache the result of a method without arguments until a parameter of the object changes.
 
-    Parameters are compared by identity (arrays, objects) or by value (numbers, strings), so `set_params` and plain
-    assignment both invalidate the memory; changing an array in place does not.
+    Arrays and objects are compared by identity, numbers and strings by value: changing an array in place keeps the
+    cached result.
     """
     name = method.__name__
 
@@ -247,7 +233,7 @@ _NAMES: dict[type, list[str]] = {}
 
 
 def parameter_names(cls: type) -> list[str]:
-    """Names of the constructor's arguments, which `get_params` would look up in the signature every time."""
+    """Names of the constructor's arguments, cached."""
     if cls not in _NAMES:
         _NAMES[cls] = cls._get_param_names()  # type: ignore[attr-defined]
     return _NAMES[cls]
@@ -259,7 +245,7 @@ def _unchanged(a: object, b: object) -> bool:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two parameter values describe the same thing: same type, same parameters, same numbers."""
+    """Whether two parameter values are equal: same type, same parameters, same numbers."""
     if a is b:
         return True
     if isinstance(a, Parameters) or isinstance(b, Parameters):
@@ -267,7 +253,7 @@ def equal(a: Any, b: Any) -> bool:
             return False
         return all(equal(getattr(a, name), getattr(b, name)) for name in parameter_names(type(a)))
     if is_dataclass(a) or is_dataclass(b):
-        # Their own == asks whether arrays are true.
+        # Their == would evaluate the truth value of arrays.
         return type(a) is type(b) and all(equal(getattr(a, part.name), getattr(b, part.name)) for part in fields(a))
     if sparse.issparse(a) or sparse.issparse(b):
         return bool(sparse.issparse(a) and sparse.issparse(b) and a.shape == b.shape and (a != b).nnz == 0)
@@ -277,12 +263,12 @@ def equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
     numbers = (int, float, np.integer, np.floating)
     if isinstance(a, numbers) and isinstance(b, numbers) and bool not in (type(a), type(b)):
-        return bool(a == b)  # 1, 1.0 and numpy's 1.0 are the same number
+        return bool(a == b)  # 1, 1.0 and np.float64(1.0) are equal
     return type(a) is type(b) and bool(a == b)
 
 
 def _matrix_rows(X: Any, y: Any) -> int:
-    """About how many rows the largest matrix of a fit has: those of X, for each output where some are missing."""
+    """Approximate number of rows of the largest matrix in a fit: those of X, times the outputs if some are missing."""
     if isinstance(X, Sequence) and len(X) and getattr(X[0], "ndim", 1) == 2:
         # Several series.
         return sum(map(len, X))
@@ -292,21 +278,21 @@ def _matrix_rows(X: Any, y: Any) -> int:
     return int(rows * y.shape[1] if gaps else rows)
 
 
-# The algebra of kernels as a table: which two things may be added or multiplied, and what comes out.
+# The algebra of kernels as a table of rules for +, * and &.
 #
-# Packages add their own rules, so `kernels` need not know that a kernel times an operator is an operator-valued kernel:
+# Packages add their own rules, so `kernels` does not depend on operator-valued kernels:
 #
 #     @rule("*", ScalarKernel, OutputOperator)
 #     def _(k, T): return Separable(k, T)
 
 _RULES: dict[tuple[str, type, type], Callable[[Any, Any], Any]] = {}
 
-#: Packages with rules. Whoever has a kernel and an operator need not have imported what their product is.
-PACKAGES = ("ovk.kernels", "ovk.ovkernels")
+#: Packages that register rules; they are imported when no rule is found.
+RULE_PACKAGES = ("ovk.kernels", "ovk.ovkernels")
 
 
 def rule(symbol: str, left: type, right: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register what `left symbol right` gives, and `right symbol left` where they differ: all of these commute."""
+    """Register the result of `left symbol right` and, as all operations commute, of `right symbol left`."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if left is not right:
@@ -319,11 +305,11 @@ def rule(symbol: str, left: type, right: type) -> Callable[[Callable[..., Any]],
 
 def combine(symbol: str, a: Any, b: Any) -> Any:
     """Apply the rule for the nearest pair of base classes, or return `NotImplemented`."""
-    # Rules are about floats: integers and numpy's numbers become one.
+    # Rules are registered for float: convert integers and NumPy scalars.
     a, b = (float(x) if isinstance(x, Real) else x for x in (a, b))
     found = _nearest(symbol, type(a), type(b))
     if found is None:
-        for package in PACKAGES:
+        for package in RULE_PACKAGES:
             import_module(package)
         found = _nearest(symbol, type(a), type(b))
     return NotImplemented if found is None else found(a, b)
@@ -337,34 +323,34 @@ def _nearest(symbol: str, one: type, other: type) -> Callable[[Any, Any], Any] |
     return None
 
 
-#: How strongly the parts of an expression hang together: K1 & K2, K1 + K2, k * T, and what needs no parentheses.
+#: Operator precedence in a repr: K1 & K2, K1 + K2, k * T, and expressions that need no parentheses.
 AND, SUM, PRODUCT, ATOM = range(4)
 
 
 def part(thing: Any, least: int) -> str:
-    """One part of an expression, in parentheses where it hangs together less strongly than `least`."""
-    text, strength = thing._expression() if isinstance(thing, Algebra) else (repr(thing), ATOM)
-    return text if strength >= least else f"({text})"
+    """An operand of an expression, in parentheses if its precedence is below `least`."""
+    text, precedence = thing._expression() if isinstance(thing, Algebra) else (repr(thing), ATOM)
+    return text if precedence >= least else f"({text})"
 
 
 class Algebra:
-    """Mixin that sends `+`, `*` and `&` to the table, and prints what they made as it was written."""
+    """Mixin that looks up `+`, `*` and `&` in the table of rules, and prints results as expressions."""
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return self._expression()[0]
 
     def _expression(self) -> tuple[str, int]:
-        """The object as Python reads it, and how strongly the expression hangs together."""
+        """The repr as an expression, and its precedence."""
         return constructor_call(self, positional=True, width=0), ATOM  # type: ignore[arg-type]
 
-    # numpy must not broadcast `np.float64(2) * kernel` into an array of objects.
+    # Otherwise NumPy would turn `np.float64(2) * kernel` into an object array.
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Any:
         return combine("+", self, other)
 
     def __radd__(self, other: Any) -> Any:
-        # sum(kernels) starts from 0.
+        # sum(kernels) starts at 0.
         return self if isinstance(other, Real) and other == 0 else combine("+", other, self)
 
     def __mul__(self, other: Any) -> Any:

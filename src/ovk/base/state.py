@@ -1,7 +1,7 @@
-"""What `ovk.save` writes of an object that learns: dictionaries of numbers, text and arrays.
+"""State: what `ovk.save` writes of an object that learns, as dictionaries of numbers, strings and arrays.
 
-A file names public classes only. A private object is written by the object that holds it, as its `state()`, and
-built again by that holder, which knows its class:
+Files name public classes only, so private classes can be renamed and moved without changing the file format. The owner
+of a private object writes its `state()` and builds it again, with the class listed in `_state_classes`:
 
     @dataclass
     class Ridge(State):              private: its fields are its state
@@ -12,8 +12,6 @@ built again by that holder, which knows its class:
 
     class Learner(Parameters):       public: its fitted attributes are its state
         _state_classes = {"ridge_": Ridge}
-
-So private classes can be renamed, joined and moved without a change of the file format.
 """
 
 from __future__ import annotations
@@ -35,14 +33,21 @@ T = TypeVar("T", bound="Transactional")
 
 
 class StateMismatch(ValueError):
-    """A state has an entry that its class does not know, or lacks one that it needs."""
+    """A state has an unknown entry, or lacks a required one."""
+
+
+def _replace(self: R, **values: Any) -> R:
+    """A copy with other values for some attributes; the other attributes are shared and must not be changed."""
+    other: R = object.__new__(type(self))
+    other.__dict__ = {**self.__dict__, **values}
+    return other
 
 
 class CopyOnWrite:
-    """Something that can be copied before it changes, so that the original stays as it is."""
+    """An object that is copied before it changes."""
 
     def _snapshot(self) -> Self:
-        """A copy that can change by itself. Arrays are shared: neither of the two may change them in place."""
+        """An independent copy. Arrays are shared: neither object may change them in place."""
         other: Self = object.__new__(type(self))
         vars(other).update(vars(self))
         for name, value in vars(self).items():
@@ -50,15 +55,11 @@ class CopyOnWrite:
                 vars(other)[name] = snapshot_of(value)
         return other
 
-    def _replace(self, **values: Any) -> Self:
-        """A copy with other values for some attributes; all else is shared, so the copy may change none of it."""
-        other: Self = object.__new__(type(self))
-        other.__dict__ = {**self.__dict__, **values}
-        return other
+    _replace = _replace
 
 
 def snapshot_of(value: Any) -> Any:
-    """A copy of an object that can change by itself, or a list or dictionary of such copies."""
+    """An independent copy of an object, or of the objects in a list or dictionary."""
     kinds = (CopyOnWrite, Transactional)
     if isinstance(value, kinds):
         return value._snapshot()
@@ -68,19 +69,16 @@ def snapshot_of(value: Any) -> Any:
 
 
 class State(CopyOnWrite):
-    """Mixin of private classes that are saved as part of a public object.
+    """Base of private classes that are saved as part of a public object.
 
-    The state consists of the fields of a dataclass and of the attributes listed in `_saved_state`. Attributes that
-    hold other private objects, one or a list of them or None, are listed in `_state_classes` with their class.
-
-    Where an attribute may hold objects of several classes, these have a common base, and each is defined with a
-    word that tells it from the others in the file: ``class AllRowsSums(StreamSums, kind="all rows")``.
-    `StreamSums.from_state` then builds the class of that kind.
+    The state consists of the fields of a dataclass and the attributes listed in `_saved_state`. If an attribute may
+    hold objects of several classes, these share a base, and each has a name in files,
+    ``class AllRowsSums(StreamSums, kind="all rows")``; `StreamSums.from_state` builds the class of that kind.
     """
 
-    #: Attributes besides the fields of a dataclass that belong to the state; those of base classes are added.
+    #: Saved attributes that are not dataclass fields; those of base classes are added.
     _saved_state: ClassVar[tuple[str, ...]] = ()
-    #: Classes of the attributes that hold private objects.
+    #: Classes of the attributes that hold a private object, a list of them, or None.
     _state_classes: ClassVar[Mapping[str, type[State]]] = {}
     _kind: ClassVar[str | None] = None
 
@@ -89,20 +87,18 @@ class State(CopyOnWrite):
         cls._kind = kind or vars(cls).get("_kind")  # a dataclass with slots is defined twice, the second time without
 
     def state(self) -> dict[str, Any]:
-        """The state as plain values, which `from_state` takes."""
         kind = {} if self._kind is None else {"kind": self._kind}
         return kind | plain_state(self, [*_fields(type(self)), *listed_names(type(self))])
 
     @classmethod
     def from_state(cls, state: Any) -> Self:
-        """An object with that state."""
         if not isinstance(state, Mapping):
-            raise StateMismatch(f"{cls.__name__} has a state of named values, the file gives {type(state).__name__}")
+            raise StateMismatch(f"the state of {cls.__name__} must be a mapping, the file has {type(state).__name__}")
         kind = state.get("kind")
-        for heir in _heirs(cls):
-            if heir._kind == kind and not isabstract(heir):
-                return heir._build(state) if heir is cls else heir.from_state(state)
-        raise StateMismatch(f"{cls.__name__} has no kind {kind!r}, the file gives one")
+        for subclass in _with_subclasses(cls):
+            if subclass._kind == kind and not isabstract(subclass):
+                return subclass._build(state) if subclass is cls else subclass.from_state(state)
+        raise StateMismatch(f"{cls.__name__} has no kind {kind!r}, which the file names")
 
     @classmethod
     def _build(cls, state: Mapping[str, Any]) -> Self:
@@ -112,9 +108,9 @@ class State(CopyOnWrite):
         if cls._kind is not None:
             values.pop("kind", None)
         for unknown in values.keys() - names:
-            raise StateMismatch(f"{cls.__name__} has no attribute {unknown!r} here, the file gives one")
+            raise StateMismatch(f"{cls.__name__} has no attribute {unknown!r}, which the file has")
         for missing in names - values.keys():
-            raise StateMismatch(f"{cls.__name__} needs the attribute {missing!r} here, the file has none")
+            raise StateMismatch(f"{cls.__name__} needs the attribute {missing!r}, which the file lacks")
         values = restored(cls, values)
         built = cls(**{name: values.pop(name) for name in arguments}) if is_dataclass(cls) else cls.__new__(cls)
         vars(built).update(values)
@@ -122,29 +118,27 @@ class State(CopyOnWrite):
 
 
 def plain_state(owner: Any, names: list[str]) -> dict[str, Any]:
-    """These attributes of an object, with the states of the private objects among them."""
+    """Some attributes of an object, with private objects replaced by their states."""
     private = merged(type(owner), "_state_classes")
     return {name: _plain(getattr(owner, name)) if name in private else getattr(owner, name) for name in names}
 
 
 def restored(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes from their plain values: the private objects among them are built."""
+    """The inverse of `plain_state`."""
     private = merged(cls, "_state_classes")
     return {name: _restored(private[name], value) if name in private else value for name, value in values.items()}
 
 
 def is_fitted_name(name: str) -> bool:
-    """Whether an attribute's name says that fitting has set it, like `coef_`."""
     return name.endswith("_") and not name.startswith("_")
 
 
 def listed_names(cls: type) -> list[str]:
-    """Attributes that a class and its bases list in `_saved_state`."""
     return [name for base in cls.__mro__ for name in vars(base).get("_saved_state", ())]
 
 
 def merged(cls: type, table: str) -> dict[str, Any]:
-    """A table of a class and of its bases, where the class itself has the last word."""
+    """A class-level mapping merged with those of the base classes, which it overrides."""
     return {name: value for base in reversed(cls.__mro__) for name, value in vars(base).get(table, {}).items()}
 
 
@@ -166,61 +160,57 @@ def _fields(cls: type) -> list[str]:
     return [field.name for field in fields(cls) if field.init] if is_dataclass(cls) else []
 
 
-def _heirs(cls: type[S]) -> Iterator[type[S]]:
-    """A class and everything derived from it, what was defined last first."""
+def _with_subclasses(cls: type[S]) -> Iterator[type[S]]:
+    """A class and its subclasses, the most recent definition first."""
     yield cls
-    for heir in reversed(cls.__subclasses__()):
-        yield from _heirs(heir)
+    for subclass in reversed(cls.__subclasses__()):
+        yield from _with_subclasses(subclass)
 
 
-# Learning calls that happen wholly or not at all, and reading beside them.
+# Atomic updates and concurrent reads.
 #
-# A learning call works on a copy of the learner, and at its end puts the copy's attributes into place by one
-# assignment, which Python does in one step. So an error, Ctrl-C or a lack of memory in the middle leaves the learner as
-# it was, and other threads see it as it is between two calls. Two rules make this work:
+# An update works on a copy of the learner and finally replaces the learner's attributes in one assignment, which is
+# atomic in Python. An error, Ctrl-C or lack of memory therefore leaves the learner unchanged, and other threads see it
+# only between two updates. This relies on two rules:
 #
-# * What the attributes of a learner refer to is never changed in place. Private objects are copied first
-#   (`State._snapshot`); arrays are replaced, or written to behind the end that older copies see.
+# * Objects that the attributes refer to are never changed in place. Private objects are copied first
+#   (`State._snapshot`); arrays are replaced, or extended beyond the end that older copies see.
 # * A method that reads takes all attributes at once, from a copy of their dictionary (`reads_snapshot`).
 
 
 class SingularSystem(ValueError):
-    """A system that cannot be solved as it stands."""
+    """A linear system that cannot be solved."""
 
 
 def named(error: np.linalg.LinAlgError, learner: object) -> SingularSystem:
-    """What to raise in the place of a failure inside LAPACK while something learns."""
+    """The error to raise instead of LAPACK's."""
     return SingularSystem(
-        f"{type(learner).__name__} met a linear system that cannot be solved ({error}): raise alpha, remove rows or "
-        "columns that repeat others, scale inputs and outputs, or check that the kernel's values are finite and "
-        "positive semi-definite. Nothing was learned"
+        f"{type(learner).__name__} found a linear system that cannot be solved ({error}): increase alpha, remove "
+        "duplicate rows or columns, scale inputs and outputs, or check that the kernel is finite and positive "
+        "semi-definite. The model is unchanged"
     )
 
 
 class Transactional:
-    """Mixin of learners whose calls happen wholly or not at all."""
+    """Mixin of learners with atomic updates."""
 
-    def _replace(self, **values: Any) -> Self:
-        """A copy with other values for some attributes, as in `CopyOnWrite`."""
-        other: Self = object.__new__(type(self))
-        other.__dict__ = {**self.__dict__, **values}
-        return other
+    _replace = _replace
 
     def _snapshot(self) -> Self:
-        """The learner as it is now. It can go on by itself, for learning replaces what its attributes lead to."""
+        """The current state. A shallow copy suffices, because updates replace the objects that attributes refer to."""
         other: Self = object.__new__(type(self))
         other.__dict__ = self.__dict__.copy()
         return other
 
     def _changes(self, name: str) -> bool:
-        """Whether learning may change what this attribute holds: parameters stay the objects that were given."""
+        """Whether an update may change this attribute; parameters remain the objects that the user passed."""
         return name.endswith("_") or name.startswith("_")
 
     @contextmanager
     def _transaction(self) -> Iterator[Self]:
-        """A copy to work on, which this learner becomes if nothing goes wrong."""
+        """A copy to update; if the block succeeds, the learner takes its attributes."""
         work = self._snapshot()
-        # It was opened for the learner as it was before.
+        # It was prepared for the previous state.
         work.__dict__.pop("_fast_path", None)
         for name, value in work.__dict__.items():
             if isinstance(value, (CopyOnWrite, Transactional, list, dict)) and self._changes(name):
@@ -229,12 +219,12 @@ class Transactional:
             yield work
         except np.linalg.LinAlgError as error:
             raise named(error, self) from error
-        # Read now, not before: a learning call within this one has put another dictionary into place.
+        # Read at the end: a nested update may have replaced the dictionary.
         self.__dict__ = work.__dict__
 
 
 def reads_snapshot(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
-    """Let a method see the learner as it is between two learning calls, whatever other threads do meanwhile."""
+    """Let a method see the learner between two updates, whatever other threads do."""
 
     @wraps(method)
     def wrapper(self: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -243,27 +233,26 @@ def reads_snapshot(method: Callable[Concatenate[T, P], R]) -> Callable[Concatena
     return wrapper
 
 
-# Names of classes that a file may ask `ovk.load` to build, and nothing else.
+# The classes that `ovk.load` may build.
 
-#: Packages of ovk, and of `ovk.app`, whose classes stand in files. Each is imported when a file first names one of its
-#: classes.
+#: Packages of ovk, and of `ovk.app`, whose classes may occur in files. Each is imported when a file names one of them.
 PACKAGES = (
     *("base", "objectives", "curves", "kernels", "operators", "ovkernels", "solvers", "features", "batch", "online"),
     *("structured", "evaluation"),
 )
 APPLICATION = ("tables", "sessions", "serve")
 
-#: The package that registers classes of another library.
+#: The package that registers the classes of another library.
 FOREIGN = {"sklearn": "kernels"}
 
 _CLASSES: dict[str, type] = {}
 
 
 def public_name(cls: type) -> str:
-    """Name under which a class is written to files: its package and its own name, not the file it lives in.
+    """The name of a class in files.
 
-    `ovk.kernels.stationary.Gaussian` is written as ``kernels.Gaussian``, so that moving a class between the files of
-    a package does not break saved models. Classes from outside keep their full module path.
+    ``kernels.Gaussian`` for `ovk.kernels.stationary.Gaussian`, so a class can move between the files of a package; the
+    full path for classes of other libraries.
     """
     top, *packages = cls.__module__.split(".")
     if top != "ovk" or not packages:
@@ -272,15 +261,39 @@ def public_name(cls: type) -> str:
 
 
 def register(cls: type) -> type:
-    """Allow `ovk.load` to build `cls`.
+    """Allow `load` to build objects of a class.
 
-    Running a class's definition again replaces it; two classes of different modules cannot share a name.
-    Subclasses of our own classes are registered by being defined.
+    Subclasses of ovk's own classes are registered automatically. Registering a class again replaces it; two classes of
+    different modules cannot share a name.
 
-    >>> from ovk.persistence import register
+    Parameters
+    ----------
+    cls : type
+        A dataclass, or a class with scikit-learn's `get_params`.
+
+    Returns
+    -------
+    type
+        The class itself, so that `register` can be used as a decorator.
+
+    See Also
+    --------
+    save, load, UnknownClass
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from dataclasses import dataclass
+    >>> from ovk.persistence import load, register, save
     >>> @register
-    ... class Mine:
-    ...     pass
+    ... @dataclass
+    ... class Interval:
+    ...     low: float
+    ...     high: float
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Interval(0.0, 1.0), os.path.join(folder, "interval.ovk"))
+    ...     load(os.path.join(folder, "interval.ovk"))
+    Interval(low=0.0, high=1.0)
     """
     name = public_name(cls)
     known = _CLASSES.get(name)
@@ -291,7 +304,7 @@ def register(cls: type) -> type:
 
 
 def lookup(name: str) -> type | None:
-    """The class registered under `name`, or None. Its package, if on the fixed list, is imported first."""
+    """The class registered as `name`, or None. Its package is imported first if it is one of ours."""
     if name not in _CLASSES:
         top = name.split(".")[0]
         _import(FOREIGN.get(top, top))
@@ -299,14 +312,13 @@ def lookup(name: str) -> type | None:
 
 
 def _import(package: str) -> None:
-    # A package that needs another one which is not installed has no classes here.
+    # Classes of a package with missing requirements are not available.
     if package in (*PACKAGES, *APPLICATION):
         with suppress(ImportError):
             importlib.import_module(f"ovk.{package}" if package in PACKAGES else f"ovk.app.{package}")
 
 
 def registered() -> list[type]:
-    """All classes that a file may name."""
     for package in (*PACKAGES, *APPLICATION):
         _import(package)
     return list(_CLASSES.values())

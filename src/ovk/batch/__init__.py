@@ -1,8 +1,7 @@
 """Estimators that see all the data at once."""
 
 from ovk.batch.classifier import OVKClassifier, OVKClassifierCV
-from ovk.batch.curves.curve_outputs import bind_grid, default_operators, has_curve_operator
-from ovk.batch.curves.functional import FunctionalRidge, FunctionalRidgeCV
+from ovk.batch.curves import FunctionalRidge, FunctionalRidgeCV, bind_grid, default_operators, has_curve_operator
 from ovk.batch.fields.vector_field import VectorField
 from ovk.batch.movkl.movkl import MovKL, MovKLClassifier, MovKLCV, kernel_grid
 from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR

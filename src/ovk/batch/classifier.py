@@ -1,4 +1,4 @@
-"""Classification by ridge regression of the labels' codes."""
+"""Classification by ridge regression of coded labels."""
 
 from __future__ import annotations
 
@@ -28,22 +28,20 @@ from ovk.batch.ridge.ridge_system import takes_gram
 from ovk.batch.tuning.ridge_cv import OVKRidgeCV
 from ovk.objectives import Calibration
 
-# Columns of class labels as targets of a regression, and back.
-#
-# A column of two classes is one output with the targets -1 and 1, a column of K classes has K outputs, 1 for the class
-# and -1 for the others. A label that is missing (nan, None, a frame's NA) is a target that was not observed.
+# A column of two classes is one output with the targets -1 and 1; a column of K classes has K outputs, 1 for the class
+# and -1 for the others. A missing label (nan, None, NA of a data frame) is a missing target.
 
 
 @dataclass
 class LabelColumns(State):
-    """The classes of each column of labels, in order."""
+    """Encodes columns of labels as targets of a regression."""
 
-    classes: list[Labels]
-    single: bool  # labels came as (n,), and so will predictions
+    classes: list[Labels]  # of each column, sorted
+    single: bool  # labels and predictions are (n,)
 
     @classmethod
     def learn(cls, y: Any) -> tuple[LabelColumns, Indices]:
-        """Classes, and the number (n, columns) of each label's class, -1 where it is missing."""
+        """The classes, and the class numbers (n, columns) of the labels, -1 if missing."""
         table, single = _as_columns(y)
         found, numbers = [], []
         for q, column in enumerate(table):
@@ -52,13 +50,11 @@ class LabelColumns(State):
             if labels.dtype.kind == "f" and not np.isfinite(labels).all():
                 raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
             if labels.dtype.kind == "f" and len(labels) and "continuous" in type_of_target(labels):
-                raise ValueError(f"Unknown label type: column {q} of y holds real numbers, not classes")
+                raise ValueError(f"Unknown label type: column {q} of y has real numbers instead of classes")
             classes, own = np.unique(labels, return_inverse=True)
             if len(classes) < 2:
-                raise ValueError(
-                    f"each column of y must hold at least 2 classes, got {len(classes)} in column {q}: one class is no "
-                    "choice"
-                )
+                got = "1 class" if len(classes) else "no class"
+                raise ValueError(f"each column of y must have at least 2 classes, got {got} in column {q}")
             number = np.full(len(column), -1, dtype=np.intp)
             number[seen] = own
             found.append(classes)
@@ -72,7 +68,7 @@ class LabelColumns(State):
         return [slice(int(end) - width, int(end)) for end, width in zip(ends, widths, strict=True)]
 
     def codes(self, numbers: Indices) -> Array:
-        """Targets (n, d) of labels by number."""
+        """Targets (n, d) of class numbers."""
         blocks = []
         for q, classes in enumerate(self.classes):
             number = numbers[:, q]
@@ -88,7 +84,7 @@ class LabelColumns(State):
         return [np.hstack([-part, part]) if part.shape[1] == 1 else part for part in parts]
 
     def labels(self, winners: list[Indices]) -> Labels:
-        """(n,) or (n, columns) labels from the numbers of the classes."""
+        """(n,) or (n, columns) labels of class numbers."""
         columns = [classes[winner] for classes, winner in zip(self.classes, winners, strict=True)]
         if self.single:
             return columns[0]
@@ -99,17 +95,17 @@ class LabelColumns(State):
 
 
 def _as_columns(y: Any) -> tuple[list[Labels], bool]:
-    """Columns of labels as arrays, and whether there was one alone."""
+    """Columns of labels as arrays, and whether y is one-dimensional."""
     if y is None:
-        raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
+        raise ValueError("requires y to be passed, but the target y is None: pass a label for each row")
     if hasattr(y, "columns") and hasattr(y, "shape") and len(y.shape) == 2:
-        # A frame: column by column, since each may have a type of its own.
+        # Columns of a data frame may have different types.
         return [_from_series(y[name]) for name in y.columns], False
     if hasattr(y, "to_list") and not hasattr(y, "columns"):
         return [_from_series(y)], True
     table = np.asarray(masked_as_nan(y, "y"))
     if table.ndim not in (1, 2) or (table.ndim == 2 and table.shape[1] == 0):
-        raise ValueError(f"y must have a label for each row, (n,) or (n, columns), got shape {table.shape}")
+        raise ValueError(f"y must have shape (n,) or (n, columns), got {table.shape}")
     if table.ndim == 1 or table.shape[1] == 1:
         return [column_or_1d(table, warn=True)], True
     return list(table.T), False
@@ -122,26 +118,26 @@ def _from_series(series: Any) -> Labels:
 
 
 def _compact(column: Labels) -> Labels:
-    """Objects as an array of their own type, so that classes of numbers are numbers and of booleans booleans."""
+    """An object array with the type of its elements, so that classes of numbers are numbers."""
     if column.dtype.kind != "O":
         return column
     kinds = {type(one) for one in column.tolist()}
     if any(issubclass(kind, str) for kind in kinds) and len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"labels of a column must be of one type, got {names}: turn them into strings")
+        raise ValueError(f"labels of a column must have one type, got {names}: convert them to strings")
     return np.array(column.tolist())
 
 
 class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Parameters, saved=False):
-    """What the classifiers by ridge regression share: codes of labels, scores, probabilities."""
+    """Base class of classifiers by ridge regression."""
 
     _state_classes = {"labels_": LabelColumns}
 
-    #: Slopes and offsets of the columns, where the rows are not kept.
+    #: Slopes and offsets of the columns, if the rows are not kept.
     calibrations_: list[tuple[float, float]] | None
     kernel: Any
     class_weight: Any
-    #: The regressor of the codes; it takes all parameters but `class_weight`.
+    #: The regressor of the targets; it has all parameters but `class_weight`.
     _regressor: ClassVar[type[Any]]
     labels_: LabelColumns
     model_: OVKRegressor
@@ -151,26 +147,33 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
 
     @property
     def classes_(self) -> Any:
-        """The classes of y, in order; of several columns those that all share, or a list where they differ."""
+        """The sorted classes of y; for several columns with different classes, a list of them."""
         check_is_fitted(self)
         first, *others = self.labels_.classes
         return first if all(np.array_equal(first, other) for other in others) else self.labels_.classes
 
     @property
     def n_outputs_(self) -> int:  # type: ignore[override]
-        """Columns of labels."""
+        """Number of columns of labels."""
         check_is_fitted(self)
         return len(self.labels_.classes)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from inputs and labels.
+        """Fit the classifier.
 
         Parameters
         ----------
-        X : (n, p)
-        y : (n,) labels, or (n, columns) of several kinds of labels at once; numbers, strings or booleans, array or
-            frame, nan or None where a label is missing
-        sample_weight : (n,), optional
+        X : (n, p) array
+            Inputs.
+        y : (n,) or (n, columns) array or data frame
+            Labels: numbers, strings or booleans, nan or None where one is missing.
+        sample_weight : (n,) array, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
         """
         with self._fitting(X, y):
             X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
@@ -183,16 +186,16 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
             self.labels_, self.model_ = labels, model
             self.calibrations_ = None
             self._learn_names(y, len(labels.classes))
-            # The regressor leaves out rows of weight 0 or without any label.
-            taught = (numbers >= 0).any(axis=1) & (True if weight is None else weight > 0)
-            self.label_numbers_ = numbers if takes_gram(self.kernel) else numbers[taught]
+            # The regressor drops rows of weight 0 or without any label.
+            informative = (numbers >= 0).any(axis=1) & (True if weight is None else weight > 0)
+            self.label_numbers_ = numbers if takes_gram(self.kernel) else numbers[informative]
             if model.landmarks_ is not None:
-                # Landmarks keep sums, not rows: what is said of rows left out is said now.
+                # A model with landmarks keeps sums instead of rows, so leave-one-out scores are computed now.
                 codes = labels.codes(self.label_numbers_)
-                weight = None if weight is None else weight[taught]
-                residuals = codes - np.asarray(model.predict(X[taught])).reshape(codes.shape)
+                weight = None if weight is None else weight[informative]
+                residuals = codes - np.asarray(model.predict(X[informative])).reshape(codes.shape)
                 sums, known = model.landmarks_, model.intercept_ is not None
-                residuals = sums.left_out(X[taught], residuals, weight, model.alpha_, intercept=known)
+                residuals = sums.left_out(X[informative], residuals, weight, model.alpha_, intercept=known)
                 found = self._calibrated(codes - residuals, weight)
                 self.calibrations_ = [(one.slope, one.offset) for one in found]
         return self
@@ -204,8 +207,8 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         given = self.class_weight
         if given != "balanced" and not isinstance(given, (dict, list)):
             raise ValueError(
-                f"class_weight must be None, 'balanced', a dictionary from labels to weights, or a list of them for "
-                f"several columns of labels, got {given!r}"
+                f"class_weight must be None, 'balanced', a dictionary from labels to weights, or a list of "
+                f"dictionaries for several columns of labels, got {given!r}"
             )
         total = np.ones(len(numbers))
         for q, classes in enumerate(labels.classes):
@@ -221,9 +224,9 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         return self.labels_.scores(F.reshape(X.shape[0], -1))
 
     def decision_function(self, X: Any) -> Any:
-        """Scores: (n,), positive for the second class, with two classes, else (n, K).
+        """Scores (n,) for two classes, positive for the second, else (n, K).
 
-        For several columns of labels a list of them, or (n, columns) if all have two classes.
+        For several columns of labels a list of scores, or (n, columns) if all have two classes.
         """
         scores = [score[:, 1] if score.shape[1] == 2 else score for score in self._scores(X)]
         if self.labels_.single:
@@ -231,20 +234,15 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         return np.column_stack(scores) if all(score.ndim == 1 for score in scores) else scores
 
     def predict(self, X: Any) -> Labels:
-        """The label of each row, (n,), or (n, columns)."""
+        """Predicted labels, (n,) or (n, columns)."""
         winners = [score.argmax(axis=1) for score in self._scores(X)]
         return self._named(self.labels_.labels(winners), X)
 
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, (n, K).
+        """Class probabilities (n, K), calibrated on leave-one-out scores (see `ovk.objectives.calibration`).
 
         For several columns of labels a list of them, or, if all have two classes, (n, columns) probabilities of the
-        second one.
-
-        The scores of rows that were left out, in closed form, say how often a score is right: see
-        `ovk.objectives.calibration`.
-        With class weights the probabilities are those of a population in which classes are as frequent as their
-        weights make them.
+        second class. With class weights the probabilities refer to the weighted population.
         """
         scores = self._scores(X)
         found = [one.probabilities(score) for one, score in zip(self._calibrations(), scores, strict=True)]
@@ -253,7 +251,7 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         return np.column_stack([P[:, 1] for P in found]) if all(P.shape[1] == 2 for P in found) else found
 
     def _calibrations(self) -> list[Calibration]:
-        """One for each column, made when it is first asked for."""
+        """The calibration of each column, computed on first use."""
         if self.calibrations_ is not None:
             return [Calibration(*one) for one in self.calibrations_]
 
@@ -264,7 +262,7 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         return self.model_._remembered("calibrations", calibrated)
 
     def _calibrated(self, left_out: Array, weight: Array | None) -> list[Calibration]:
-        """One for each column, from predictions (n, d) of rows that were left out."""
+        """The calibration of each column from leave-one-out predictions (n, d)."""
         found = []
         for q, score in enumerate(self.labels_.scores(left_out)):
             number = self.label_numbers_[:, q]
@@ -273,31 +271,38 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of right labels, over all that are known."""
+        """Accuracy over all known labels."""
         return share_of_right_labels(self.predict(X), y, sample_weight)
 
 
 @dataclass(eq=False, repr=False)
 class OVKClassifier(RidgeClassifierBase):
-    """Kernel ridge classification, with probabilities calibrated on left-out rows.
+    """Kernel ridge classification, with probabilities calibrated on leave-one-out scores.
 
-    Two classes are one output with the targets -1 and 1, more are one output for each class, 1 for the class and -1
-    for the rest, which the kernel may couple. Several columns of labels are learned at once, and labels may be missing.
+    Two classes are one output with the targets -1 and 1; more classes are one output each, 1 for the class and -1 for
+    the others, which the kernel may couple. Several columns of labels are learned jointly, and labels may be missing.
 
     Parameters
     ----------
     kernel : operator-valued or scalar kernel; default ``Gaussian() * Identity()``
+        As in `OVKRidge`.
     alpha : float > 0
         Weight of the penalty.
     class_weight : None, "balanced", dictionary, or a list of one for each column of labels
-        Weights of classes; "balanced" makes them count alike. With several columns a row has the product of them.
-    solver, fit_intercept, landmarks, dtype, verbose, random_state : as in `OVKRidge`
+        Weights of classes; "balanced" gives all classes the same total. With several columns, the weight of a row is
+        the product of the weights of its labels.
+    solver, fit_intercept, landmarks, dtype, verbose, random_state : optional
+        As in `OVKRidge`.
 
     Attributes
     ----------
-    classes_ : the classes, in order; of several columns those that all share, or a list where they differ
+    classes_ : the sorted classes; for several columns with different classes, a list of them
     model_ : the fitted `OVKRidge` of the targets
-    label_numbers_ : (n, columns) numbers of the labels learned from, -1 where one is missing
+    label_numbers_ : (n, columns) class numbers of the training labels, -1 if missing
+
+    See Also
+    --------
+    OVKClassifierCV, OVKRidge, MovKLClassifier, MultiTaskSVC
 
     Examples
     --------
@@ -308,8 +313,8 @@ class OVKClassifier(RidgeClassifierBase):
     >>> X = rng.standard_normal((300, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
     >>> model = OVKClassifier(Gaussian(1.0), alpha=0.1).fit(X[:200], y[:200])
-    >>> model.score(X[200:], y[200:]) > 0.9
-    True
+    >>> model.score(X[200:], y[200:])
+    0.97
     >>> model.predict_proba([[1.0, 1.0]]).round(1)
     array([[0., 1.]])
     """
@@ -330,18 +335,25 @@ class OVKClassifier(RidgeClassifierBase):
 
 @dataclass(eq=False, repr=False)
 class OVKClassifierCV(RidgeClassifierBase):
-    """`OVKClassifier` with kernel, alpha and operator chosen by exact leave-one-out, as `OVKRidgeCV` does.
+    """`OVKClassifier` with kernel, alpha and operator selected by exact leave-one-out, as in `OVKRidgeCV`.
 
     Parameters
     ----------
-    kernel, alphas, omegas, operators, fit_intercept, dtype, n_jobs, verbose, random_state : as in `OVKRidgeCV`;
-        without a kernel everything is chosen
-    class_weight : as in `OVKClassifier`
+    kernel, alphas, omegas, operators : optional
+        As in `OVKRidgeCV`; if no kernel is given, all settings are selected automatically.
+    class_weight : None, "balanced", dictionary or list
+        As in `OVKClassifier`.
+    fit_intercept, dtype, n_jobs, verbose, random_state : optional
+        As in `OVKRidgeCV`.
 
     Attributes
     ----------
     classes_, label_numbers_ : as in `OVKClassifier`
     model_ : the fitted `OVKRidgeCV` of the targets
+
+    See Also
+    --------
+    OVKClassifier, OVKRidgeCV
 
     Examples
     --------
@@ -351,8 +363,8 @@ class OVKClassifierCV(RidgeClassifierBase):
     >>> X = rng.uniform(-1, 1, (200, 2))
     >>> y = (X**2).sum(axis=1) < 0.5
     >>> model = OVKClassifierCV().fit(X[:120], y[:120])
-    >>> model.score(X[120:], y[120:]) > 0.9, model.classes_
-    (True, array([False,  True]))
+    >>> round(model.score(X[120:], y[120:]), 2), model.classes_
+    (0.94, array([False,  True]))
     """
 
     _regressor = OVKRidgeCV

@@ -1,8 +1,8 @@
-"""Support vector machines that learn several tasks together.
+"""Support vector machines for several coupled tasks.
 
-Labels y (n,) of K classes are K tasks, each class against the rest (two classes are one task, unless the kernel has two
-outputs). A column of Y (n, T) is a task with two labels, nan where it was not observed; in long form every row is an
-observation of the task that `task` names.
+Labels y (n,) of K classes are K tasks, one class against the rest (two classes are one task, unless the kernel has two
+outputs). A column of Y (n, T) is a task with two labels, nan where missing; in long form row i is an observation of
+task task_i.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from ovk.ovkernels import Expansion, OperatorKernel
 from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
 
 BIASES = ("none", "shared", "task")
-#: Groups of pairs between their bounds up to which spans are computed.
+#: Largest number of groups between their bounds for which spans are computed.
 MAX_SPAN_GROUPS = 3000
-#: A coefficient this near to its bound, as a part of its range, is at the bound.
-AT_BOUND = 1e-6
+#: A coefficient closer to its bound than this part of its range counts as at the bound.
+BOUND_TOL = 1e-6
 
 
 @dataclass(eq=False, repr=False)
 class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
-    """Box-constrained dual on the observed pairs of a point and a task; parameters are described in `MultiTaskSVC`."""
+    """Box-constrained dual on the observed pairs of a point and a task; for its parameters see `MultiTaskSVC`."""
 
     _default_factories = {"kernel": Gaussian}
 
@@ -74,7 +74,7 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
         return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
 
     def _learn(self, X: Any, targets: Targets, epsilon: float | None) -> tuple[BoxDual, Array, Array]:
-        """Solve the dual, for the hinge loss when `epsilon` is None, else for the epsilon-insensitive one, and keep f.
+        """Solve the dual, for the hinge loss if `epsilon` is None, else for the epsilon-insensitive loss, and store f.
 
         Returns the dual, its solution and the values of f at the pairs, with biases.
         """
@@ -85,7 +85,7 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
         observed = targets.pairs()
         task, y, box = observed.outputs, observed.values, C * observed.weights
         lower, upper = (np.minimum(0.0, box * y), np.maximum(0.0, box * y)) if epsilon is None else (-box, box)
-        # The gram as ridge regression without weights has it: here they went into the box.
+        # The gram without sample weights: these enter the box instead.
         gram = PairSystem(kernel, X, replace(targets, weight=None), 1.0).gram
         dual = BoxDual(gram, y, lower, upper, epsilon or 0.0)
         limit = check_int(self.max_iter, "max_iter")
@@ -106,7 +106,7 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
             )
         support = np.unique(observed.points[b != 0])
         if takes_gram(kernel) or len(support) == 0:
-            # Columns of a kernel matrix keep their places; a function that is zero still needs a point to stand on.
+            # Columns of a precomputed kernel matrix keep their positions; a zero function needs a support point.
             support = np.arange(X.shape[0]) if takes_gram(kernel) else np.zeros(1, dtype=np.intp)
         full = sparse.csr_array((b, (observed.points, observed.outputs)), shape=observed.shape)[support]
         self.kernel_: OperatorKernel = kernel
@@ -153,27 +153,27 @@ def _shared_bias(dual: BoxDual, box: Array, *, hinge: bool, tol: float, d: int) 
     return b, np.full(d, bias), info
 
 
-def left_out_values(dual: BoxDual, b: Array, values: Array, groups: Indices | None = None) -> Array:
+def leave_one_out_values(dual: BoxDual, b: Array, values: Array, groups: Indices | None = None) -> Array:
     """(N,) values of f at each pair when its group is left out, by the span rule: f_-g = f_g - b_g S_g^2.
 
-    Pairs of a group, whose numbers `groups` (N,) gives, have the same inputs and the same task, and are left out
-    together; by default each pair is alone. A group has one row of K, and b_g is the sum of its coefficients. Only that
-    sum is determined, so that a pair of weight 2 and the pair given twice come to the same.
+    Pairs of a group, numbered by `groups` (N,), have the same inputs and the same task; by default each pair is a
+    group. A group has one row of K, and b_g is the sum of its coefficients, which is all that is determined: a pair of
+    weight 2 and a repeated pair give the same values.
 
     The hinge losses of a group have kinks at f = 1 and f = -1, between which b_g is one of lower_g, lower_g + upper_g
-    and upper_g (sums of the bounds). At the others, F, f stays at its kink. S_g^2 is 1 / (K_FF^-1)_gg for g in F, and
-    K_gg - K_gF K_FF^-1 K_Fg elsewhere: exact as long as leaving g out moves no other group to or from a kink. A group
-    with b_g = 0 changes nothing. Biases are kept as they are.
+    and upper_g (sums of the bounds). For the other groups, F, f is at a kink. S_g^2 is 1 / (K_FF^-1)_gg for g in F, and
+    K_gg - K_gF K_FF^-1 K_Fg otherwise: exact if leaving g out moves no other group to or from a kink. A group with
+    b_g = 0 changes nothing. Biases are kept fixed.
     """
     _, first, of_pair = np.unique(
         np.arange(len(b)) if groups is None else groups, return_index=True, return_inverse=True
     )
     total, lower, upper = (np.bincount(of_pair, weights=part) for part in (b, dual.lower, dual.upper))
     distance = np.min([np.abs(total - at) for at in (lower, lower + upper, upper)], axis=0)
-    at_kink = distance > AT_BOUND * (upper - lower)
+    at_kink = distance > BOUND_TOL * (upper - lower)
     free, rest = np.flatnonzero(at_kink), np.flatnonzero(~at_kink & (total != 0))
     spans = dual.gram.diagonal_blocks().reshape(-1)[first]
-    # Above, the spans are bounded by K_gg: values that are too cautious.
+    # Otherwise the bound K_gg is used, which gives conservative values.
     if 0 < len(free) <= MAX_SPAN_GROUPS:
         K = dual.matrix(first[free])
         K[np.diag_indices_from(K)] += 1e-10 * float(np.diagonal(K).mean())
@@ -184,20 +184,20 @@ def left_out_values(dual: BoxDual, b: Array, values: Array, groups: Indices | No
     return values - (total * np.maximum(spans, 0.0))[of_pair]
 
 
-#: Significant bits of a decision, about 12 digits.
+#: Significant bits of decision values, about 12 digits.
 DECISION_BITS = 40
 
 
 class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
-    """Support vector classification of several tasks at once, coupled by the operator of the kernel.
+    """Support vector classification of several tasks, coupled by the operator of the kernel.
 
     Minimises  1/2 |f|^2 + C sum over the observed labels of max(0, 1 - y_it (f_t(x_i) + bias)). With the kernel
     K_st = (1/mu + delta_st) k this is the regularised multi-task learning of Evgeniou and Pontil, whose tasks
     w_t = w_0 + v_t have the penalty lambda_1 / T sum |v_t|^2 + lambda_2 |w_0|^2 when C = T / (2 lambda_1) and
     mu = T lambda_2 / lambda_1: ``k * LowRank(np.full((T, 1), mu**-0.5), diag=1.0)``.
 
-    Labels y (n,) of several classes are tasks too, one class against the rest, and the operator says how the classes go
-    together: ``k * GraphLaplacian(M, self_weight=...)`` for a matrix M of relations, ``k * Tree(...)`` for a hierarchy.
+    Labels y (n,) of several classes are tasks too, one class against the rest, and the operator couples the classes:
+    ``k * GraphLaplacian(M, self_weight=...)`` for a matrix M of relations, ``k * Tree(...)`` for a hierarchy.
 
     Several classes within several tasks (diagnoses in hospitals) have a function for each task t and class c, the
     output t K + c of K classes, each class against the rest of its task. An operator on tasks and one on classes couple
@@ -205,32 +205,36 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
 
     Parameters
     ----------
-    kernel : operator-valued kernel, or scalar kernel for tasks treated apart; default ``Gaussian() * Identity()``
+    kernel : operator-valued kernel or scalar kernel, optional
+        A scalar kernel learns the tasks independently. Default ``Gaussian() * Identity()``.
     C : float > 0
-        Largest weight of one observation; with sample weights, C times the weight.
+        Largest coefficient of one observation; with sample weights, C times the weight.
     bias : "none", "shared" or "task"
-        A constant that is not penalised: none (theorem 2.1), one for all tasks (solved by scikit-learn's libsvm, which
-        forms the whole kernel matrix), or one for each task.
+        An unpenalised constant: none (theorem 2.1), one for all tasks (solved by scikit-learn's libsvm, which computes
+        the whole kernel matrix), or one for each task.
     tol : float > 0
-        The search stops when the duality gap is below this part of the objective (for a shared bias: libsvm's own
-        rule).
+        Stop when the duality gap is below this part of the objective (for a shared bias: libsvm's rule).
     max_iter : int
-        Block steps.
+        Maximum number of block steps.
 
     Attributes
     ----------
-    classes_ : the labels; of tasks, those that they share
+    classes_ : the labels; with several tasks, those of all tasks
     classes_in_tasks_ : whether there are several classes within several tasks
-    support_ : rows of X with a coefficient that is not zero
-    support_vectors_ : these rows
+    support_ : indices of the support vectors
+    support_vectors_ : rows of X with a non-zero coefficient
     dual_coef_ : (support vectors, tasks) coefficients y_it alpha_it; sparse in long form
     bias_ : (tasks,) or None
     dual_gap_, objective_ : duality gap and primal objective at the solution
-    n_iter_ : block steps taken
+    n_iter_ : number of block steps
+
+    See Also
+    --------
+    MultiTaskSVR, OVKClassifier, MovKLClassifier
 
     Examples
     --------
-    Three tasks that share most of what there is to learn, with ten labels each.
+    Three related tasks with ten labels each.
 
     >>> import numpy as np
     >>> from ovk import MultiTaskSVC
@@ -241,10 +245,11 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
     >>> X, X_test = rng.standard_normal((30, 8)), rng.standard_normal((500, 8))
     >>> Y, Y_test = np.sign(X @ weights), np.sign(X_test @ weights)
     >>> task = np.arange(30) % 3
-    >>> apart = MultiTaskSVC(Linear() * MixedEffect(0.0)).fit(X, Y[np.arange(30), task], task=task)
-    >>> together = MultiTaskSVC(Linear() * MixedEffect(0.8)).fit(X, Y[np.arange(30), task], task=task)
-    >>> bool(together.score(X_test, Y_test) > apart.score(X_test, Y_test) + 0.05)
-    True
+    >>> for omega in (0.0, 0.8):
+    ...     model = MultiTaskSVC(Linear() * MixedEffect(omega)).fit(X, Y[np.arange(30), task], task=task)
+    ...     print(f"omega={omega}: accuracy {model.score(X_test, Y_test):.2f}")
+    omega=0.0: accuracy 0.80
+    omega=0.8: accuracy 0.87
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -257,11 +262,19 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : (n, p)
-        y : (n,) class labels; or (n, T), a column of labels for each task, nan where not observed
-        sample_weight : (n,), optional
+        X : (n, p) array
+            Inputs.
+        y : (n,) or (n, T) array
+            Class labels, or a column of labels for each task, nan where missing.
+        sample_weight : (n,) array, optional
+            Weights of the rows.
         task : (n,) integers, optional
-            Long form: row i is one observation, of task task_i, with label y_i.
+            Long form: row i is one observation of task task_i with label y_i.
+
+        Returns
+        -------
+        MultiTaskSVC
+            The fitted model.
         """
         with self._fitting(X, y):
             X = self._check_inputs(X, reset=True)
@@ -272,37 +285,37 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
             self.classes_, self.one_against_the_rest_ = classes, rest
             self.classes_in_tasks_ = not rest and len(classes) > 2
             self._learn_names(y, 0 if rest else targets.d // (len(classes) if self.classes_in_tasks_ else 1))
-            # A copy left in would give the answer away: pairs with the same inputs and task are left out together.
+            # Pairs with the same inputs and task are left out together: a copy would reveal the label.
             pairs = targets.pairs(same_inputs(X))
-            left_out = left_out_values(dual, b, values, pairs.groups * targets.d + pairs.outputs)
+            left_out = leave_one_out_values(dual, b, values, pairs.groups * targets.d + pairs.outputs)
             found = Calibration.from_signs(left_out, dual.q, pairs.weights, per_class=self._per_class())
             self.calibration_ = np.array([found.slope, found.offset])
         return self
 
     def decision_function(self, X: Any, task: Any = None) -> Array:
-        """Values of f: (n, tasks); (n,) for two classes, or for the task of each row when `task` (n,) is given.
+        """Values of f: (n, tasks); (n,) for two classes, or for the task of each row if `task` (n,) is given.
 
         With several classes within tasks: (n, tasks, classes), or (n, classes) for the task of each row. Rounded to 12
-        digits, so that rows on the margin, where f is 1 or -1, have the same value.
+        digits, so that rows on the margin, where f is 1 or -1, have equal values.
         """
         check_is_fitted(self)
         if self.classes_in_tasks_:
-            values = _rounded(self._values(X, None))
+            values = _round_decisions(self._values(X, None))
             values = values.reshape(len(values), -1, len(self.classes_))
             return values if task is None else values[np.arange(len(values)), check_tasks(task, *values.shape[:2])]
-        values = _rounded(self._values(X, task))
+        values = _round_decisions(self._values(X, task))
         return values[:, 0] if values.ndim == 2 and self.one_against_the_rest_ and values.shape[1] == 1 else values
 
     def _per_class(self) -> bool:
-        """Whether outputs are scores of classes, of which the largest is predicted, and not signs of two labels."""
+        """Whether outputs are class scores, of which the largest is predicted, rather than signs of two labels."""
         return self.classes_in_tasks_ or (self.one_against_the_rest_ and self.n_outputs_ > 1)
 
     def predict_proba(self, X: Any, task: Any = None) -> Array:
-        """Probabilities: of class labels (n, K); of tasks, those of the second label, (n, tasks).
+        """Probabilities (n, K) of class labels; with several tasks, those of the second label, (n, tasks).
 
-        (n, 2) for the task of each row when `task` (n,) is given; with several classes within tasks (n, tasks, classes)
-        or (n, classes). Values of f without the pair in question and its copies, by the span rule (Vapnik and Chapelle
-        2000), say how often a value is right: see `ovk.objectives.calibration`.
+        (n, 2) for the task of each row if `task` (n,) is given; with several classes within tasks (n, tasks, classes)
+        or (n, classes). Calibrated on leave-one-out values of f, which follow from the span rule (Vapnik and Chapelle
+        2000): see `ovk.objectives.calibration`.
         """
         values = self.decision_function(X, task)
         calibration = Calibration(*map(float, self.calibration_))
@@ -312,7 +325,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         return found if values.ndim == 1 else found[:, 1].reshape(values.shape)
 
     def predict(self, X: Any, task: Any = None) -> Labels:
-        """Labels: (n,) of class labels, (n, tasks) of tasks; (n,) for the task of each row when `task` is given."""
+        """Labels: (n,) of classes, (n, tasks) of tasks; (n,) for the task of each row if `task` is given."""
         values = self.decision_function(X, task)
         if self._per_class() and values.ndim > 1:
             labels: Labels = self.classes_[values.argmax(axis=-1)]
@@ -321,25 +334,32 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         return self._named(labels, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
-        """Share of right labels, over all that were observed."""
+        """Accuracy over all observed labels."""
         return share_of_right_labels(self.predict(X, task), y, sample_weight)
 
 
 @dataclass(eq=False, repr=False)
 class MultiTaskSVR(MultiOutputMixin, RegressorMixin, SupportVectorMachine):
-    """Support vector regression of several tasks at once, coupled by the operator of the kernel.
+    """Support vector regression of several tasks, coupled by the operator of the kernel.
 
     Minimises  1/2 |f|^2 + C sum over the observed outputs of max(0, |y_it - f_t(x_i) - bias| - epsilon).
 
     Parameters
     ----------
-    kernel, C, bias, tol, max_iter : as in `MultiTaskSVC`
+    kernel, C
+        As in `MultiTaskSVC`.
     epsilon : float >= 0
-        Errors up to this size cost nothing.
+        Errors up to this size have no cost.
+    bias, tol, max_iter
+        As in `MultiTaskSVC`.
 
     Attributes
     ----------
     support_, support_vectors_, dual_coef_, bias_, dual_gap_, objective_, n_iter_ : as in `MultiTaskSVC`
+
+    See Also
+    --------
+    MultiTaskSVC, OVKRidge
 
     Examples
     --------
@@ -349,10 +369,10 @@ class MultiTaskSVR(MultiOutputMixin, RegressorMixin, SupportVectorMachine):
     >>> from ovk.operators import MixedEffect
     >>> x = np.linspace(0, 6, 40)[:, None]
     >>> Y = np.hstack([np.sin(x), np.sin(x) + 0.2])
-    >>> Y[3] = 20.0  # an outlier pulls no harder than any other point
+    >>> Y[3] = 20.0  # the influence of this outlier is bounded
     >>> model = MultiTaskSVR(Gaussian(1.0) * MixedEffect(0.5), C=5.0, epsilon=0.05).fit(x, Y)
-    >>> bool(np.abs(model.predict(x[20:]) - Y[20:]).max() < 0.2)
-    True
+    >>> print(f"largest error {np.abs(model.predict(x[20:]) - Y[20:]).max():.2f}")
+    largest error 0.05
     """
 
     epsilon: float = 0.1
@@ -368,19 +388,19 @@ class MultiTaskSVR(MultiOutputMixin, RegressorMixin, SupportVectorMachine):
         return self
 
     def predict(self, X: Any, task: Any = None) -> Array:
-        """Outputs: (n, tasks); (n,) if y was, or for the task of each row when `task` (n,) is given."""
+        """Outputs: (n, tasks); (n,) if y was, or for the task of each row if `task` (n,) is given."""
         values = self._values(X, task)
         return values[:, 0] if values.ndim == 2 and self.single_output_ else self._named(values, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
-        """R^2 over the observed outputs, averaged over outputs; in long form that of all observations together."""
+        """R^2 over the observed outputs, averaged over outputs; in long form, of all observations together."""
         return score_observed(self, X, y, sample_weight, task)
 
 
 def check_labels(
     y: Any, n: int, sample_weight: Any, task: Any, X: Any, outputs: int | None
 ) -> tuple[Targets, Labels, bool]:
-    """Targets, classes in order, and whether the tasks are one class each against the rest."""
+    """Targets, classes in order, and whether each task is one class against the rest."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: pass a label for each row")
     how: dict[str, Any] = {"ensure_2d": False, "dtype": None, "ensure_all_finite": "allow-nan", "ensure_min_samples": 0}
@@ -415,7 +435,7 @@ def check_labels(
 
 
 def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, outputs: int | None) -> Array:
-    """Targets (n, T K), entry t K + c: whether the label in task t is class c, 1 or -1; nan where none was observed."""
+    """Targets (n, T K): entry t K + c is 1 if the label in task t is class c, else -1; nan where missing."""
     n, K = len(labels), len(classes)
     if outputs is not None and outputs % K:
         raise ValueError(
@@ -436,7 +456,7 @@ def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, ou
     return signs.reshape(n, count * K)
 
 
-def _rounded(values: Array) -> Array:
-    """Values to so many significant bits: what is beyond is the rounding error of sums over the support vectors."""
+def _round_decisions(values: Array) -> Array:
+    """Values rounded to `DECISION_BITS` bits, above the rounding error of sums over the support vectors."""
     fraction, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.round(np.ldexp(fraction, DECISION_BITS)), exponent - DECISION_BITS))

@@ -1,4 +1,4 @@
-"""Functions sampled on grids: quadrature, products of grids, principal components, and curves seen at own points."""
+"""Functions on grids: quadrature, products of grids, principal components, irregularly sampled curves."""
 
 from ovk.curves.common_grid import common_grid
 from ovk.curves.grid import BadGrid, Grid, as_grid

@@ -1,4 +1,4 @@
-"""The space of curves: points on the line, and weights that turn sums into integrals."""
+"""Grids of curves: points and quadrature weights."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from ovk.base import Array, Parameters, cached, check_int, positive
 
 
 class BadGrid(ValueError):
-    """A grid on which no integral can be taken.
+    """A grid, or curves and points that do not fit it, are not valid.
 
+    See Also
+    --------
+    Grid
+
+    Examples
+    --------
     >>> from ovk.curves import Grid
     >>> Grid([0.0, 0.5, 0.2]).weights()
     Traceback (most recent call last):
@@ -23,21 +29,26 @@ class BadGrid(ValueError):
 
 @dataclass(eq=False, repr=False)
 class Grid(Parameters):
-    """Curves y(t) known at the points t_1 < ... < t_d, with the inner product <y, z> = sum_j w_j y(t_j) z(t_j).
+    """Grid of curves y(t) at points t_1 < ... < t_d, with the inner product <y, z> = sum_j w_j y(t_j) z(t_j).
 
-    The weights w are those of the trapezoidal rule, so sums stand for integrals with an error of the order of the
-    spacing squared, however finely or unevenly the curves are sampled. With a `period` the curves are closed: the last
-    point is a neighbour of the first, and the rule is exact for trigonometric polynomials on a regular grid.
+    The weights w are those of the trapezoidal rule, whose error is of the order of the spacing squared. With a `period`
+    curves are closed: the last point is a neighbour of the first, and the rule is exact for trigonometric polynomials
+    on a regular grid.
 
-    The *coordinates* sqrt(w_j) y(t_j) of a curve have this inner product as their plain one. Learners work in them.
+    The Euclidean inner product of the *coordinates* sqrt(w_j) y(t_j) is that of the curves. Estimators use them.
 
     Parameters
     ----------
-    points : (d,) increasing, finite; at least two
+    points : (d,) array
+        Increasing and finite; at least two points.
     period : float, optional
         Length after which curves repeat; longer than the span of the points.
     quadrature : (d,) array of weights > 0, optional
-        A rule of your own.
+        Weights that replace those of the trapezoidal rule.
+
+    See Also
+    --------
+    ProductGrid, Components, common_grid
 
     Examples
     --------
@@ -62,7 +73,7 @@ class Grid(Parameters):
         array([0. , 0.5, 1. ])
         """
         if check_int(d, "d") < 2:
-            raise BadGrid("a grid needs at least 2 points, got 1: a single number is no curve")
+            raise BadGrid("a grid must have at least 2 points, got 1")
         return cls(np.linspace(start, stop, d))
 
     def __len__(self) -> int:
@@ -74,12 +85,12 @@ class Grid(Parameters):
         return (len(self),)
 
     def locations(self) -> Array:
-        """The points as rows, (d, 1): what a kernel of time takes."""
+        """The points as rows, (d, 1), the inputs of a kernel of time."""
         return self.checked()[:, None]
 
     @cached
     def checked(self) -> Array:
-        """The points as an array (d,), after a check that they are finite, increase and fit into the period."""
+        """The points as an array (d,), checked to be finite, increasing and within the period."""
         try:
             points = np.asarray(self.points, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -87,10 +98,10 @@ class Grid(Parameters):
         if points.ndim != 1:
             raise BadGrid(f"points of a grid must be a sequence of numbers, got shape {points.shape}")
         if len(points) < 2:
-            raise BadGrid(f"a grid needs at least 2 points, got {len(points)}: a single number is no curve")
+            raise BadGrid(f"a grid must have at least 2 points, got {len(points)}")
         if not np.isfinite(points).all():
             bad = int(np.flatnonzero(~np.isfinite(points))[0])
-            raise BadGrid(f"points of a grid must be finite, but point {bad} is {points[bad]}: bound the interval")
+            raise BadGrid(f"points of a grid must be finite, but point {bad} is {points[bad]}")
         back = np.flatnonzero(np.diff(points) <= 0)
         if len(back):
             j = int(back[0]) + 1
@@ -102,8 +113,8 @@ class Grid(Parameters):
             period = positive(self.period, "period")
             if points[-1] - points[0] >= period:
                 raise BadGrid(
-                    f"the points span {points[-1] - points[0]:g} but the curves repeat after {period:g}: leave out the "
-                    "points that repeat the first ones"
+                    f"points of a grid must span less than the period {period:g}, got {points[-1] - points[0]:g}: "
+                    "remove the points that repeat the first ones"
                 )
         return points
 
@@ -114,7 +125,7 @@ class Grid(Parameters):
         if self.quadrature is not None:
             w = np.asarray(self.quadrature, dtype=np.float64)
             if w.shape != points.shape or not (np.isfinite(w).all() and (w > 0).all()):
-                raise BadGrid(f"quadrature must hold a finite weight > 0 for each of the {len(points)} points")
+                raise BadGrid(f"quadrature must have {len(points)} positive and finite weights, one per point")
             return w
         gaps = np.diff(points)
         closing = 0.0 if self.period is None else self.period - float(points[-1] - points[0])
@@ -122,7 +133,7 @@ class Grid(Parameters):
 
     @cached
     def roots(self) -> Array:
-        """sqrt(w), (d,): a curve times these are its coordinates."""
+        """sqrt(w), (d,), the factors from values to coordinates."""
         return np.sqrt(self.weights())
 
     def inner(self, Y: Any, Z: Any) -> Any:
@@ -130,9 +141,9 @@ class Grid(Parameters):
         return (np.asarray(Y) * np.asarray(Z)) @ self.weights()
 
     def interpolation(self, points: Any, *, beyond: bool = False) -> Array:
-        """The matrix L, (d, m), with Y L the curves at other points, by straight lines between neighbours.
+        """The matrix L, (d, m), with Y L the curves at other points, by linear interpolation.
 
-        `beyond` allows points a little outside, as `inside` does; there, curves are as at the end.
+        `beyond` allows points slightly outside, as in `inside`, where curves are constant.
         """
         own, new = self.checked(), self.inside(points, beyond=beyond)
         if self.period is None:
@@ -151,9 +162,9 @@ class Grid(Parameters):
         return L
 
     def filled(self, Y: Any) -> Array:
-        """Curves (n, d) with every nan replaced by what straight lines between neighbouring values say.
+        """Curves (n, d) with every nan replaced by linear interpolation.
 
-        Before the first and after the last value of a curve it is constant; with a period the line goes around it.
+        Curves are constant before their first and after their last value; with a `period` they are interpolated there.
 
         >>> Grid([0.0, 1.0, 2.0, 4.0]).filled([[np.nan, 1.0, np.nan, 4.0]])
         array([[1., 1., 2., 4.]])
@@ -161,15 +172,15 @@ class Grid(Parameters):
         filled: Array = np.array(Y, dtype=np.float64)
         points, seen = self.checked(), ~np.isnan(filled)
         if filled.ndim != 2 or filled.shape[1] != len(points):
-            raise BadGrid(f"curves must be rows of {len(points)} values, one for each point, got shape {filled.shape}")
+            raise BadGrid(f"curves must have {len(points)} columns, one per point, got shape {filled.shape}")
         for i in np.flatnonzero(~seen.all(axis=1)):
             if not seen[i].any():
-                raise BadGrid(f"the curve in row {i} has no value at all: leave the row out")
+                raise BadGrid(f"the curve in row {i} has no observed value: remove the row")
             filled[i] = np.interp(points, points[seen[i]], filled[i, seen[i]], period=self.period)
         return filled
 
     def spline(self, points: Any) -> Any:
-        """The matrix S, (d, m), with Y S the curves at other points, by cubic splines through their values."""
+        """The matrix S, (d, m), with Y S the curves at other points, by cubic splines."""
         own, new = self.checked(), self.inside(points)
         if self.period is None:
             kind: Any = "not-a-knot"
@@ -180,10 +191,9 @@ class Grid(Parameters):
         return np.ascontiguousarray(CubicSpline(own, values, bc_type=kind)(new).T)
 
     def inside(self, points: Any, *, beyond: bool = False) -> Array:
-        """`points`, or those of a grid, as an array, if they lie in the interval; folded into it when it is closed.
+        """`points`, or those of a grid, as an array; folded into the period, or checked to be in the interval.
 
-        With `beyond`, the interval ends half the largest spacing of the grid beyond its first and last point: bins
-        around these points reach as far.
+        With `beyond`, the interval is extended at both ends by half the largest spacing, the reach of bins.
         """
         new = np.asarray(points.checked() if isinstance(points, Grid) else points, dtype=np.float64)
         if new.ndim != 1 or len(new) == 0 or not np.isfinite(new).all():
@@ -197,8 +207,8 @@ class Grid(Parameters):
             slack = 1e-9 * (own[-1] - own[0])
             if new.min() < first - slack or new.max() > last + slack:
                 outside = new[np.argmax(np.maximum(first - new, new - last))]
-                where = "where the curves were seen" + (", and half a spacing of the grid around it" if beyond else "")
-                raise BadGrid(f"points must lie in [{first:g}, {last:g}], {where}, got {outside:g}")
+                where = ", half a grid spacing beyond the observed range" if beyond else ", the observed range"
+                raise BadGrid(f"grid points must lie in [{first:g}, {last:g}]{where}; got {outside:g}")
             new = np.clip(new, first, last)
         return new
 
@@ -207,7 +217,7 @@ class Grid(Parameters):
         return (Y @ self.derivative())[..., None, :]
 
     def derivative(self) -> Array:
-        """The matrix D, (d, d), with Y D the derivatives of curves, by differences of second order inside."""
+        """The matrix D, (d, d), with Y D the derivatives of curves, by differences of second order in the interior."""
         points = self.checked()
         if self.period is None:
             edge: Literal[1, 2] = 2 if len(points) > 2 else 1
@@ -218,5 +228,4 @@ class Grid(Parameters):
 
 
 def as_grid(grid: Any) -> Grid:
-    """Turn what a user may pass as a grid, a `Grid` or its points, into a `Grid`."""
     return grid if isinstance(grid, Grid) else Grid(grid)

@@ -1,4 +1,4 @@
-"""Functions of several variables: products of grids."""
+"""Grids of functions of several variables."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ import numpy as np
 from ovk.base import Array, Indices, cached, check_int
 from ovk.curves.grid import BadGrid, Grid, as_grid
 
-# A Kronecker product of matrices that is never formed.
-
 
 class KroneckerMatrix:
-    """(A_1 (x) ... (x) A_k) with its columns in another order: products with it cost those with the factors.
+    """A_1 (x) ... (x) A_k with permuted columns, which is multiplied factor by factor.
 
-    Stands where an array of its shape would: ``Y @ M``, ``M @ Y``, ``M.T``, ``M**2`` and ``M[:, columns]`` are what
-    they say, and `numpy.asarray` forms it. The factors are (a_i, b_i); column j is column order_j of the plain product.
+    Supports ``Y @ M``, ``M @ Y``, ``M.T``, ``M**2`` and ``M[:, columns]`` like an array; `numpy.asarray` forms it. The
+    factors are (a_i, b_i); column j is column order_j of the Kronecker product.
     """
 
-    #: numpy leaves ``array @ M`` to this class.
+    #: Lets this class handle ``array @ M``.
     __array_ufunc__ = None
 
     def __init__(self, factors: Sequence[Array], order: Indices | None = None, *, transposed: bool = False) -> None:
@@ -88,17 +86,17 @@ class KroneckerMatrix:
 
 
 def _contract(rows: Array, factors: Sequence[Array]) -> Array:
-    """Every row, read as a tensor (a_1, ..., a_k), times A_i along its axis i."""
+    """Every row, as a tensor (a_1, ..., a_k), times A_i along its axis i."""
     n = len(rows)
     tensor = rows
     for A in factors:
-        # The first axis of each tensor is multiplied and becomes the last: after all of them the order is as before.
+        # Each product moves the first axis to the end, so that the order is finally as before.
         tensor = tensor.reshape(n, A.shape[0], -1).swapaxes(1, 2) @ A
     return np.ascontiguousarray(tensor).reshape(n, -1)
 
 
 def column_products(matrices: Sequence[Array]) -> Array:
-    """The matrix whose column j is the Kronecker product of the columns j of (a_i, m) matrices: (prod a_i, m)."""
+    """The column-wise Kronecker product of (a_i, m) matrices, (prod a_i, m)."""
     found = matrices[0]
     for A in matrices[1:]:
         found = (found[:, None, :] * A[None, :, :]).reshape(-1, A.shape[1])
@@ -106,15 +104,19 @@ def column_products(matrices: Sequence[Array]) -> Array:
 
 
 class ProductGrid(Grid):
-    """Functions y(t_1, ..., t_k) known at the points of a product of grids.
+    """Grid of functions y(t_1, ..., t_k) at the points of a product of grids.
 
-    A row of Y holds the values with the last variable running fastest, as ``field.ravel()`` of an array of the grid's
-    `shape` does. The weights are products of those along the axes, so sums stand for integrals over the domain. Fields
-    of several components have `Components` as their first axis.
+    A row of Y is ``field.ravel()`` of an array of the grid's `shape`. The weights are products of those along the axes.
+    For fields with several components the first axis is `Components`.
 
     Parameters
     ----------
     axes : sequence of `Grid`, or of their points
+        One grid per variable.
+
+    See Also
+    --------
+    Grid, Components, ovk.OperatorRidge
 
     Examples
     --------
@@ -132,7 +134,7 @@ class ProductGrid(Grid):
 
     @classmethod
     def regular(cls, d: Any, start: float = 0.0, stop: float = 1.0) -> Self:
-        """As many points along each axis as `d`, a tuple, says, from `start` to `stop`.
+        """Regular grids from `start` to `stop`, with the numbers of points in the tuple `d`.
 
         >>> ProductGrid.regular((3, 4)).shape
         (3, 4)
@@ -141,12 +143,12 @@ class ProductGrid(Grid):
 
     @cached
     def sides(self) -> list[Grid]:
-        """The grids along the axes, each checked."""
+        """The grids along the axes, checked."""
         if isinstance(self.axes, (Grid, str)) or not isinstance(self.axes, Sequence) or len(self.axes) == 0:
-            raise BadGrid(f"axes must be a sequence of grids, one for each variable, got {self.axes!r}")
+            raise BadGrid(f"axes must be a sequence of grids, one per variable, got {self.axes!r}")
         sides = [as_grid(axis) for axis in self.axes]
         if any(isinstance(side, ProductGrid) for side in sides):
-            raise BadGrid("axes of a ProductGrid must be grids of one variable: list those of the inner product")
+            raise BadGrid("axes must be grids of one variable, got a ProductGrid: pass its axes instead")
         for side in sides:
             side.checked()
         return sides
@@ -161,7 +163,7 @@ class ProductGrid(Grid):
 
     @cached
     def checked(self) -> Array:
-        """All points, one a row: (d, k)."""
+        """All points as rows, (d, k)."""
         mesh = np.meshgrid(*(side.checked() for side in self.sides()), indexing="ij")
         return np.stack([side.ravel() for side in mesh], axis=1)
 
@@ -173,33 +175,31 @@ class ProductGrid(Grid):
         return np.asarray(reduce(np.multiply.outer, [side.weights() for side in self.sides()])).ravel()
 
     def interpolation(self, points: Any, *, beyond: bool = False) -> Any:
-        """The matrix L, (d, m), with Y L the functions elsewhere: at the points of a `ProductGrid`, or at (m, k) points
-        anywhere in the domain. Linear along each axis."""
+        """The matrix L, (d, m), with Y L the functions on a `ProductGrid` or at (m, k) points, linear in each axis."""
         maps = [partial(side.interpolation, beyond=beyond) for side in self.sides()]
         return self.along(maps, points, beyond=beyond)
 
     def filled(self, Y: Any) -> Array:
         if np.isnan(Y).any():
-            raise BadGrid("gaps are filled in curves, not in functions of several variables: fill them beforehand")
+            raise BadGrid("missing values of functions of several variables are not supported: fill them first")
         return np.array(Y, dtype=np.float64)
 
     def spline(self, points: Any) -> Any:
-        """The same by cubic splines along each axis."""
+        """As `interpolation`, by cubic splines in each axis."""
         return self.along([side.spline for side in self.sides()], points)
 
     def along(self, maps: Sequence[Callable[[Any], Array]], points: Any, *, beyond: bool = False) -> Any:
-        """The product of maps along the axes, each giving a matrix for points of its own: for a `ProductGrid`, or for
-        (m, k) points."""
+        """The product of maps, from points along an axis to a matrix, for a `ProductGrid` or (m, k) points."""
         if isinstance(points, ProductGrid):
             return KroneckerMatrix([to(side) for to, side in zip(maps, self.matching(points), strict=True)])
         columns = self.inside(points, beyond=beyond).T
         return column_products([to(column) for to, column in zip(maps, columns, strict=True)])
 
     def matching(self, other: ProductGrid) -> list[Grid]:
-        """The axes of another product; an error if they are not as many."""
+        """The axes of another product grid; an error if their number differs."""
         sides = other.sides()
         if len(sides) != len(self.sides()):
-            raise BadGrid(f"the grid has {len(self.sides())} axes but the other one {len(sides)}: give one for each")
+            raise BadGrid(f"the other grid must have {len(self.sides())} axes, got {len(sides)}")
         return sides
 
     def inside(self, points: Any, *, beyond: bool = False) -> Array:
@@ -210,8 +210,7 @@ class ProductGrid(Grid):
         new = np.asarray(points, dtype=np.float64)
         if new.ndim != 2 or new.shape[1] != len(sides):
             raise BadGrid(
-                f"points in a domain of {len(sides)} variables must be a ProductGrid or rows of {len(sides)} numbers, "
-                f"got shape {new.shape}"
+                f"points must be a ProductGrid or have {len(sides)} columns, one per variable, got shape {new.shape}"
             )
         return np.stack([side.inside(new[:, a], beyond=beyond) for a, side in enumerate(sides)], axis=1)
 
@@ -226,16 +225,20 @@ class ProductGrid(Grid):
         return np.stack(found, axis=-2)
 
     def derivative(self) -> Array:
-        raise BadGrid("a function of several variables has no one derivative: ask each of grid.sides() for its own")
+        raise BadGrid("a function of several variables has several derivatives: use slopes()")
 
 
 class Components(Grid):
-    """The components of a field as an axis: numbers 0, ..., count - 1 that know nothing of each other.
+    """The components of a field as an axis of a `ProductGrid`: indices 0, ..., count - 1 without geometry.
 
     Parameters
     ----------
     count : int
         Number of components.
+
+    See Also
+    --------
+    ProductGrid
 
     Examples
     --------
@@ -268,5 +271,5 @@ class Components(Grid):
     def inside(self, points: Any, *, beyond: bool = False) -> Array:
         new = np.asarray(points.checked() if isinstance(points, Grid) else points, dtype=np.float64)
         if new.ndim != 1 or not np.isin(new, self.checked()).all():
-            raise BadGrid(f"components are whole numbers below {len(self)}, got {points!r}")
+            raise BadGrid(f"components must be integers below {len(self)}, got {points!r}")
         return new

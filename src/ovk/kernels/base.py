@@ -1,4 +1,4 @@
-"""The contract of a scalar kernel k(x, z), the algebra of kernels, and kernels of the inner product <x, z>."""
+"""The interface of a scalar kernel k(x, z), the algebra of kernels, and kernels of the inner product <x, z>."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from ovk.kernels.tiles import products, square_norms
 
 
 class Slope(NamedTuple):
-    """One term of the derivative of a kernel in its first input.
+    """One term of the derivative of a kernel in its first input, ``metric * (A z + B x)``.
 
-    The gradient is a sum of terms ``metric * (A z + B x)``: radial kernels and kernels of an inner product both have
-    this form, and sums and products of kernels keep it.
+    Radial kernels, kernels of an inner product, and their sums and products are sums of such terms.
     """
 
     A: Array  # (n, m)
@@ -25,14 +24,41 @@ class Slope(NamedTuple):
 
 
 class NotDifferentiable(ValueError):
-    """The kernel has no derivative of the kind that was asked for."""
+    """The kernel has no closed-form derivative in its input.
+
+    See Also
+    --------
+    ScalarKernel.slopes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Laplacian, NotDifferentiable
+    >>> try:
+    ...     Laplacian(1.0).slopes(np.zeros((1, 2)), np.ones((1, 2)))
+    ... except NotDifferentiable as error:
+    ...     print(str(error)[:55])
+    Laplacian has no closed-form derivative in its input; u
+    """
 
 
 class ScalarKernel(Algebra, Parameters, ABC):
-    """A positive semi-definite function k(x, z) of two inputs.
+    """Base class of scalar kernels, positive semi-definite functions k(x, z) of two inputs.
 
-    Kernels can be added, multiplied with each other and scaled, and become operator-valued when multiplied by an
-    output operator.
+    Kernels can be added, multiplied and scaled; a kernel times an output operator is an operator-valued kernel.
+
+    See Also
+    --------
+    Gaussian, Linear, Function
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian, Linear
+    >>> k = Gaussian(1.0) + 0.5 * Linear()
+    >>> k(np.array([[1.0], [2.0]])).round(4)
+    array([[1.5   , 1.6065],
+           [1.6065, 3.    ]])
     """
 
     @abstractmethod
@@ -48,20 +74,20 @@ class ScalarKernel(Algebra, Parameters, ABC):
         return self.diag(X)[:, None, None]
 
     def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
-        """k(X, Z) W, (n, q), for weights W (m, q); without the matrix where a kernel knows how.
+        """k(X, Z) W, (n, q), for weights W (m, q); stationary kernels do not form k(X, Z).
 
-        `since`, (n,) and never decreasing, is the first of the points Z that each row sees; None means all.
+        `since`, (n,) and non-decreasing, is the index of the first point of Z that each row uses; None means all.
         """
         return product_window(self(X, Z), W, since)
 
     def summands(self) -> list[tuple[float, ScalarKernel]]:
-        """The kernel as a sum of weights times kernels, of itself alone if it is no sum."""
+        """The kernel as a list of weights and kernels that sum to it."""
         return [(1.0, self)]
 
     def resolve(self, X: Any) -> Self:
-        """The kernel with everything that is learned from the inputs learned, such as ``length_scale="median"``.
+        """The kernel with data-dependent parameters, such as ``length_scale="median"``, computed from X.
 
-        Returns the kernel itself when there is nothing to learn; never changes it.
+        Returns the kernel itself if it has none, and never changes it.
         """
         params = self.get_params(deep=False)
         inner = {name: value.resolve(X) for name, value in params.items() if isinstance(value, ScalarKernel)}
@@ -77,32 +103,31 @@ class ScalarKernel(Algebra, Parameters, ABC):
         return {}
 
     def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
-        """sum_ij weights_ij dk(x_i, x_j) for every hyper-parameter, in its shape: `weights`, (n, n), is symmetric.
+        """sum_ij weights_ij dk(x_i, x_j) for every hyper-parameter, in its shape; `weights`, (n, n), is symmetric.
 
-        What the gradient of a criterion needs. A kernel with many parameters, such as a length scale for each input,
-        computes it without holding a matrix for each of them.
+        Kernels with many parameters, such as a length scale per input, do not form a matrix for each of them.
         """
         return {name: np.tensordot(change, weights, axes=2) for name, change in self.gradient(X).items()}
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
-        """The derivative in the first input, as terms that can be contracted without forming (n, m, p) numbers."""
+        """The derivative in the first input, as terms that are contracted without forming an (n, m, p) array."""
         raise NotDifferentiable(
             f"{type(self).__name__} has no closed-form derivative in its input; use a Gaussian, Matern (nu > 1/2), "
             "RationalQuadratic, Polynomial, Linear or Tanimoto kernel where a Jacobian is needed"
         )
 
     def norm_bound(self) -> float | None:
-        """sup over x of k(x, x), or None when it is unbounded or unknown."""
+        """sup over x of k(x, x), or None if it is unbounded or unknown."""
         return None
 
 
 def prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
-    """Derivatives in the parameters of a part of a kernel, under their names in the whole."""
+    """Derivatives in the parameters of a nested kernel, by their nested names."""
     return {f"{name}__{key}": value for key, value in gradient.items()}
 
 
 def product_window(G: Array, W: Array, since: Indices | None) -> Array:
-    """G W, where row i of G, (n, m), counts from its column since_i on."""
+    """G W, where row i of G, (n, m), is zero before column since_i."""
     if since is None or not len(since):
         return np.asarray(G @ W)
     k = int(since[-1])
@@ -112,29 +137,17 @@ def product_window(G: Array, W: Array, since: Indices | None) -> Array:
 def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
     """(n, q, p) derivatives of sum_j k(x_i, z_j) W_ja in the b-th coordinate of x_i, at the entry (i, a, b).
 
-    The weights W are (m, q), or (n, m, q) with weights of its own for each x_i.
+    The weights W are (m, q), or (n, m, q) with separate weights for each x_i.
     """
     X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-    if W.ndim == 3:
-        return _contract_each(slopes, X, Z, W)
-    n, p, q = len(X), X.shape[1], W.shape[1]
-    weighted = (W[:, :, None] * Z[:, None, :]).reshape(len(Z), q * p)
-    total = np.zeros((n, q, p))
+    shape = (len(X), W.shape[-1], X.shape[1])
+    each = W.ndim == 3
+    weighted: Any = None if each else (W[:, :, None] * Z[:, None, :]).reshape(len(Z), -1)
+    total = np.zeros(shape)
     for A, B, metric in slopes:
-        term = (A @ weighted).reshape(n, q, p)
+        term = (A[:, :, None] * W).swapaxes(1, 2) @ Z if each else (A @ weighted).reshape(shape)
         if B is not None:
-            term += (B @ W)[:, :, None] * X[:, None, :]
-        total += term @ metric if np.ndim(metric) == 2 else metric * term
-    return total
-
-
-def _contract_each(slopes: list[Slope], X: Array, Z: Array, W: Array) -> Array:
-    """`contract` with weights for each x_i: products of small matrices, one for each point."""
-    total = np.zeros((len(X), W.shape[2], X.shape[1]))
-    for A, B, metric in slopes:
-        term = (A[:, :, None] * W).swapaxes(1, 2) @ Z
-        if B is not None:
-            term += np.einsum("ij,ijq->iq", B, W)[:, :, None] * X[:, None, :]
+            term += (np.einsum("ij,ijq->iq", B, W) if each else B @ W)[:, :, None] * X[:, None, :]
         total += term @ metric if np.ndim(metric) == 2 else metric * term
     return total
 
@@ -143,19 +156,16 @@ def _contract_each(slopes: list[Slope], X: Array, Z: Array, W: Array) -> Array:
 
 
 @dataclass(eq=False, repr=False)
-class OfTwo(ScalarKernel, saved=False):
-    """A kernel made of two others."""
-
+class BinaryKernel(ScalarKernel, saved=False):
     left: ScalarKernel
     right: ScalarKernel
 
     @staticmethod
     def _named(left: dict[str, Array], right: dict[str, Array]) -> dict[str, Array]:
-        """Derivatives in the parameters of both."""
         return {**prefixed("left", left), **prefixed("right", right)}
 
 
-class Sum(OfTwo):
+class Sum(BinaryKernel):
     """k1(x, z) + k2(x, z), written ``k1 + k2``."""
 
     def _expression(self) -> tuple[str, int]:
@@ -188,7 +198,7 @@ class Sum(OfTwo):
         return self.left.slopes(X, Z) + self.right.slopes(X, Z)
 
 
-class Product(OfTwo):
+class Product(BinaryKernel):
     """k1(x, z) k2(x, z), written ``k1 * k2``."""
 
     def _expression(self) -> tuple[str, int]:
@@ -274,18 +284,25 @@ rule("*", ScalarKernel, ScalarKernel)(Product)
 rule("*", float, ScalarKernel)(Scaled)
 
 
-# Kernels of the inner product: polynomials of it, itself, and Tanimoto's part of the union; the constant kernel.
+# Kernels of the inner product, and the constant kernel.
 
 
 @dataclass(eq=False, repr=False)
 class Polynomial(ScalarKernel):
-    """k(x, z) = (gamma <x, z> + coef0)^degree.
+    """Polynomial kernel, k(x, z) = (gamma <x, z> + coef0)^degree.
 
     Parameters
     ----------
     degree : int >= 1
+        Degree of the polynomial.
     gamma : float > 0
+        Factor of the inner product.
     coef0 : float >= 0
+        Constant added to it.
+
+    See Also
+    --------
+    Linear
 
     Examples
     --------
@@ -324,7 +341,11 @@ class Polynomial(ScalarKernel):
 
 
 class Linear(ScalarKernel):
-    """k(x, z) = <x, z>.
+    """Linear kernel, k(x, z) = <x, z>.
+
+    See Also
+    --------
+    Polynomial, Intercept
 
     Examples
     --------
@@ -345,10 +366,14 @@ class Linear(ScalarKernel):
 
 
 class Tanimoto(ScalarKernel):
-    """k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>).
+    """Tanimoto kernel of fingerprints, k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>).
 
-    For binary vectors this is the size of the intersection over the size of the union (Jaccard); counts and other
-    real vectors, dense or scipy sparse, are welcome too. Two empty fingerprints are alike: k(0, 0) = 1.
+    For binary vectors this is the size of the intersection over the size of the union (Jaccard index). Inputs may also
+    be counts or other real vectors, dense or scipy sparse. k(0, 0) = 1.
+
+    See Also
+    --------
+    Linear
 
     Examples
     --------
@@ -367,7 +392,7 @@ class Tanimoto(ScalarKernel):
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         inner, union = self._parts(X, Z)
-        # The union is zero only where both vectors are.
+        # The union is zero only if both vectors are.
         return np.divide(inner, union, out=np.ones_like(inner), where=union > 0)
 
     def diag(self, X: Any) -> Array:
@@ -385,14 +410,19 @@ class Tanimoto(ScalarKernel):
 
 @dataclass(eq=False, repr=False)
 class Intercept(ScalarKernel):
-    """k(x, z) = v: an intercept that is penalised, the less the larger v is.
+    """Constant kernel k(x, z) = v, which adds a penalised intercept.
 
-    In ``(Gaussian() + Intercept(100.0)) * T`` the intercept is as smooth as T makes everything else.
+    The larger v, the weaker the penalty. In ``(Gaussian() + Intercept(100.0)) * T`` the operator T also couples the
+    intercepts of the outputs.
 
     Parameters
     ----------
     variance : float > 0
         v, the prior variance of the constant.
+
+    See Also
+    --------
+    Linear
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Kernels from elsewhere: any function, scikit-learn's kernel objects, and matrices that are given."""
+"""Kernels from Python functions, scikit-learn's kernel objects and precomputed matrices."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ from ovk.base import Algebra, Array, Indices, register
 from ovk.kernels.base import Linear, Polynomial, ScalarKernel, Tanimoto
 from ovk.kernels.stationary import Gaussian, Laplacian
 
-# A kernel given as a matrix over known objects.
-
 
 @dataclass(eq=False, repr=False)
 class Precomputed(ScalarKernel):
-    """k(i, j) = matrix[i, j].
+    """Kernel given by its matrix, k(i, j) = matrix[i, j].
 
-    Two ways of use:
+    - ``Precomputed(matrix)``: the matrix covers all objects, training and test, and `X` is a column of their indices.
+    - ``Precomputed()``: as in scikit-learn, `X` is the kernel matrix, (n, n) in `fit` and (m, n), new by training
+      objects, in `predict`. k(x, x) of a new object is then unknown, and `return_std` is not supported.
 
-    - ``Precomputed(matrix)``: the matrix covers all objects, training and test; an input is an object's number, so
-      `X` is a column of indices. Everything that works with other kernels works with this one.
-    - ``Precomputed()``: as in scikit-learn, `X` itself is the kernel matrix, (n, n) in `fit` and (m, n), new against
-      training objects, in `predict`. Then k(x, x) of a new object is unknown and there is no `return_std`.
+    Parameters
+    ----------
+    matrix : (N, N) array, optional
+        The kernel between all objects.
+
+    See Also
+    --------
+    Function
 
     Examples
     --------
@@ -55,8 +59,8 @@ class Precomputed(ScalarKernel):
         columns = gram.shape[0] if Z is None else Z.shape[0]
         if gram.ndim != 2 or gram.shape[1] != columns:
             raise ValueError(
-                f"X must be a kernel matrix with a column for each of the {columns} training objects, "
-                f"got shape {gram.shape}; or use Precomputed(matrix) and pass indices"
+                f"X must be a kernel matrix with {columns} columns, one per training object, got shape {gram.shape}; "
+                "or use Precomputed(matrix) and pass indices"
             )
         return gram
 
@@ -72,9 +76,7 @@ class Precomputed(ScalarKernel):
     def diag(self, X: Any) -> Array:
         if self.matrix is None:
             if X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    "Precomputed() does not know k(x, x) of new objects; use Precomputed(matrix) with indices"
-                )
+                raise ValueError("k(x, x) of new objects is unknown: use Precomputed(matrix) with indices")
             return np.array(np.diagonal(X), dtype=np.float64)
         indices = self._indices(X)
         return np.asarray(np.asarray(self.matrix, dtype=np.float64)[indices, indices])
@@ -84,26 +86,30 @@ class Precomputed(ScalarKernel):
 
 
 def numbers_of_objects(X: Any, count: int, wrong_shape: str, which: str) -> Indices:
-    """(n,) numbers below `count`, from a list of n or a table of one column; n may be 0. The texts go into errors."""
+    """(n,) indices below `count`, from a list or a single column; the other arguments complete the errors."""
     numbers: Array = np.asarray(X, dtype=np.float64)
     rows = numbers.reshape(len(numbers), math.prod(numbers.shape[1:]))
     if rows.shape[1] != 1:
         raise ValueError(f"{wrong_shape}, got {rows.shape[1]}")
     column = rows[:, 0]
-    # Written so that nan fails as well.
+    # nan fails as well.
     if not ((column >= 0) & (column < count) & (column == np.floor(column))).all():
-        raise ValueError(f"objects must be given as whole numbers from 0 to {count - 1}, {which}")
+        raise ValueError(f"objects must be integers from 0 to {count - 1}, {which}")
     return column.astype(np.intp)
 
 
 @dataclass(eq=False, repr=False)
 class Function(ScalarKernel):
-    """A kernel given as a Python function of two matrices of inputs.
+    """Kernel computed by a Python function of two matrices of inputs.
 
     Parameters
     ----------
     function : callable
         ``function(X, Z)`` returns the (n, m) matrix of a positive semi-definite kernel.
+
+    See Also
+    --------
+    Precomputed
 
     Examples
     --------
@@ -121,8 +127,8 @@ class Function(ScalarKernel):
         values = np.asarray(self.function(X, other), dtype=np.float64)
         if values.shape != (X.shape[0], other.shape[0]):
             raise ValueError(
-                f"the kernel function must return an array of shape {(X.shape[0], other.shape[0])} "
-                f"for inputs of {X.shape[0]} and {other.shape[0]} rows, got {values.shape}"
+                f"function must return an array of shape {(X.shape[0], other.shape[0])} for inputs of {X.shape[0]} "
+                f"and {other.shape[0]} rows, got {values.shape}"
             )
         return values
 
@@ -143,11 +149,10 @@ class SklearnKernel(ScalarKernel):
         return np.asarray(self.kernel.diag(X), dtype=np.float64)
 
 
-# scikit-learn's RBF() * T asks whether T is a kernel, and takes it for a number if it is not: then the product cannot
-# be printed. `as_ours` reads what it makes of our objects.
+# scikit-learn's RBF() * T treats T as a number unless it is a kernel. `as_ours` converts the products it makes.
 sklearn_kernels.Kernel.register(Algebra)
 
-# So that models with these kernels can be saved: their state is their parameters, like ours.
+# Models with these kernels can be saved.
 for _, _cls in inspect.getmembers(sklearn_kernels, inspect.isclass):
     if issubclass(_cls, sklearn_kernels.Kernel) and not inspect.isabstract(_cls):
         register(_cls)
@@ -164,7 +169,7 @@ _NAMES: dict[str, type[ScalarKernel]] = {
 
 
 def as_kernel(kernel: Any) -> ScalarKernel:
-    """A scalar kernel from what a user may pass: an object of ours or scikit-learn's, a name, a function."""
+    """A scalar kernel from a kernel of ovk or scikit-learn, a name or a function."""
     kernel = as_ours(kernel)
     if isinstance(kernel, ScalarKernel):
         return kernel
@@ -172,7 +177,7 @@ def as_kernel(kernel: Any) -> ScalarKernel:
         return SklearnKernel(kernel)
     if isinstance(kernel, str):
         if kernel not in _NAMES:
-            raise ValueError(f"kernel must be one of {sorted(_NAMES)} when given by name, got {kernel!r}")
+            raise ValueError(f"kernel must be one of {sorted(_NAMES)} or a kernel object, got {kernel!r}")
         return _NAMES[kernel]()
     if callable(kernel) and not isinstance(kernel, type):
         return Function(kernel)
@@ -183,7 +188,7 @@ def as_kernel(kernel: Any) -> ScalarKernel:
 
 
 def as_ours(kernel: Any) -> Any:
-    """A sum or product of scikit-learn's that holds one of our kernels or operators, as ours; others as they are."""
+    """Convert a scikit-learn sum or product that contains a kernel or operator of ovk; others are unchanged."""
     if not isinstance(kernel, (sklearn_kernels.Sum, sklearn_kernels.Product)):
         return kernel
     parts = [as_ours(kernel.k1), as_ours(kernel.k2)]

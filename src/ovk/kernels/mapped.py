@@ -1,4 +1,4 @@
-"""Kernels of inputs that are mapped first: by a matrix, to some of their columns, or onto a circle."""
+"""Kernels of transformed inputs: a linear map, some columns, a circle, curves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ovk.curves import Grid, as_grid
 from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
 
-class OfCoordinates(ScalarKernel, saved=False):
+class TransformedKernel(ScalarKernel, saved=False):
     """k(phi(x), phi(z)): a kernel of coordinates phi of the inputs."""
 
     kernel: ScalarKernel
@@ -50,19 +50,16 @@ class OfCoordinates(ScalarKernel, saved=False):
 
 
 @dataclass(eq=False, repr=False)
-class Mapped(OfCoordinates):
-    """k(M'x, M'z): a kernel in another metric of the inputs, such as one that `ovk.GradientMetric` learned.
-
-    M is `components`, (p, q).
-    """
+class Mapped(TransformedKernel):
+    """k(M'x, M'z): a kernel in another metric of the inputs, such as that of `ovk.GradientMetric`."""
 
     kernel: ScalarKernel
-    components: Any
+    components: Any  # M, (p, q)
 
     def _map(self, p: int) -> Array:
         M = np.asarray(self.components, dtype=np.float64)
         if M.ndim != 2 or M.shape[1] == 0 or not np.isfinite(M).all():
-            raise ValueError(f"components must be a finite matrix with a column or more, got shape {M.shape}")
+            raise ValueError(f"components must be a finite matrix with at least one column, got shape {M.shape}")
         if len(M) != p:
             raise ValueError(f"components has {len(M)} rows but the inputs have {p} features")
         return M
@@ -78,17 +75,23 @@ class Mapped(OfCoordinates):
 
 
 @dataclass(eq=False, repr=False)
-class OnColumns(OfCoordinates):
-    """k(x_c, z_c): a kernel of some columns c of the inputs, for products and sums with kernels of the others.
+class OnColumns(TransformedKernel):
+    """Kernel of some columns of the inputs, for sums and products with kernels of the others.
 
     Parameters
     ----------
-    kernel : scalar kernel of these columns
-    columns : sequence of whole numbers, from 0
+    kernel : scalar kernel
+        Applied to the selected columns.
+    columns : sequence of int
+        Their indices, from 0.
+
+    See Also
+    --------
+    OnCurves, Periodic
 
     Examples
     --------
-    Inputs that are a curve at three points and a number.
+    Each input is a curve at three points and a number.
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian, OnColumns, OnCurves
@@ -104,7 +107,7 @@ class OnColumns(OfCoordinates):
     def _chosen(self, p: int) -> Indices:
         c = np.asarray(self.columns)
         if c.ndim != 1 or len(c) == 0 or c.dtype.kind not in "iu" or len(np.unique(c)) < len(c):
-            raise ValueError(f"columns must be different whole numbers, one or more, got {self.columns!r}")
+            raise ValueError(f"columns must be a non-empty list of distinct integers, got {self.columns!r}")
         if c.min() < 0 or c.max() >= p:
             raise ValueError(f"columns must lie between 0 and {p - 1}, the last column of X, got {self.columns!r}")
         return c.astype(np.intp)
@@ -114,7 +117,7 @@ class OnColumns(OfCoordinates):
         return X[:, self._chosen(X.shape[1])]
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
-        # Columns that are left out have slope 0.
+        # Other columns have slope 0.
         p = X.shape[1]
         c, inner = self._chosen(p), self.kernel.slopes(*self._pair(X, Z))
         found = []
@@ -126,16 +129,22 @@ class OnColumns(OfCoordinates):
 
 
 @dataclass(eq=False, repr=False)
-class Periodic(OfCoordinates):
-    """k(u(x), u(z)), u(x) = (P / 2 pi) (cos, sin)(2 pi x / P): a kernel of distances through a circle of length P.
+class Periodic(TransformedKernel):
+    """Periodic kernel k(u(x), u(z)), with u(x) = (P / 2 pi) (cos, sin)(2 pi x / P) on a circle of length P.
 
-    Between near points the distance is |x - z|, so length scales keep their meaning. With a Gaussian of length l it is
-    exp(-(P / pi l)^2 sin^2(pi (x - z) / P) / 2).
+    Distances between near points are about |x - z|, so length scales keep their meaning. With a Gaussian of length l
+    the kernel is exp(-(P / pi l)^2 sin^2(pi (x - z) / P) / 2).
 
     Parameters
     ----------
-    kernel : scalar kernel of two coordinates for each input
+    kernel : scalar kernel
+        Applied to the two coordinates of each input.
     period : float > 0
+        P.
+
+    See Also
+    --------
+    OnColumns
 
     Examples
     --------
@@ -156,25 +165,27 @@ class Periodic(OfCoordinates):
         return radius * np.hstack([np.cos(angle), np.sin(angle)])
 
 
-# Inputs that are curves.
-
-
 @dataclass(eq=False, repr=False)
-class OnCurves(OfCoordinates):
-    """A kernel of curves: inner products and distances are integrals, whatever the grid.
+class OnCurves(TransformedKernel):
+    """Kernel of curves, whose inner products and distances are integrals, whatever the grid.
 
-    Rows of X are curves, or functions of several variables, on a grid (or several channels on it, one behind the
-    other). The kernel sees coordinates whose Euclidean distance is the L2 distance of the curves, or of their
-    derivatives.
+    Rows of X are curves, or functions of several variables, on a grid; several channels follow one another. The kernel
+    is applied to coordinates whose Euclidean distance is the L2 distance of the curves, or of their derivatives.
 
     Parameters
     ----------
-    kernel : scalar kernel of the coordinates
-    grid : `Grid`, `ProductGrid` or points; a regular grid on [0, 1] by default
+    kernel : scalar kernel
+        Applied to the coordinates.
+    grid : `Grid`, `ProductGrid` or points, optional
+        Where the curves are known; a regular grid on [0, 1] by default.
     derivative : int
-        How often curves are differentiated first; functions of several variables along each of them.
+        Order of the derivative; functions of several variables are differentiated along each of them.
     channels : int
-        Curves in each row.
+        Number of curves in each row.
+
+    See Also
+    --------
+    ovk.curves.Grid, OnColumns
 
     Examples
     --------
@@ -195,10 +206,10 @@ class OnCurves(OfCoordinates):
         channels = check_int(self.channels, "channels")
         d, rest = divmod(p, channels)
         if rest:
-            raise ValueError(f"X has {p} columns, which is not a whole number for each of {channels} channels")
+            raise ValueError(f"X must have a multiple of {channels} columns, one curve per channel, got {p}")
         grid = Grid.regular(d) if self.grid is None else as_grid(self.grid)
         if len(grid) != d:
-            raise ValueError(f"X has {d} columns for a curve but the grid of OnCurves has {len(grid)} points")
+            raise ValueError(f"X has {d} columns per curve but the grid of OnCurves has {len(grid)} points")
         return grid
 
     def coordinates(self, X: Any) -> Array:
@@ -208,7 +219,7 @@ class OnCurves(OfCoordinates):
         grid = self._grid(p)
         curves = X.reshape(n, check_int(self.channels, "channels"), len(grid))
         for _ in range(check_int(self.derivative, "derivative", least=0)):
-            # Of a function of several variables there is a channel for the slopes along each.
+            # A function of several variables has one channel of slopes per variable.
             slopes = grid.slopes(curves)
             curves = slopes.reshape(n, slopes.shape[1] * slopes.shape[2], len(grid))
         return np.ascontiguousarray((curves * grid.roots()).reshape(n, curves.shape[1] * curves.shape[2]))

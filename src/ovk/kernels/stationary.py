@@ -1,4 +1,4 @@
-"""Kernels of a scaled distance, k(x, z) = phi(|x - z|^2 / l^2), such as Gaussian and Matern; Laplacian."""
+"""Stationary kernels: functions of a scaled distance, k(x, z) = phi(|x - z|^2 / l^2), and the Laplacian kernel."""
 
 from __future__ import annotations
 
@@ -16,54 +16,30 @@ from ovk.kernels.base import NotDifferentiable, ScalarKernel, Slope
 from ovk.kernels.tiles import over_rows, radial, radial_product
 
 
-class Stationary(ScalarKernel):
-    """Base of the radial kernels.
+class LengthScaled(ScalarKernel, saved=False):
+    """A function of distances in units of a length scale, with k(x, x) = 1."""
 
-    A subclass gives the profile phi and its derivatives; everything else follows: the matrix, derivatives in the
-    inputs, and the derivative in the length scale, d phi(s) / dl = -(2 s / l) phi'(s) with s = |x - z|^2 / l^2.
-    """
+    #: The distance, as `scipy.spatial.distance` names it.
+    metric = "euclidean"
 
     length_scale: float | Array | str
-
-    @property
-    def rough(self) -> bool:
-        """Whether phi(s) has an infinite slope at s = 0, so that distances near zero must be exact."""
-        return False
-
-    @abstractmethod
-    def profile(self, s: Array, order: int = 0) -> Array:
-        """Derivative of the given order of phi, at s = |x - z|^2 / l^2."""
-
-    @abstractmethod
-    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
-        """n draws, (n, p), from the kernel's spectral density: k(x, z) = E cos(w . (x - z))."""
-
-    def _from_half_distances(self, h: Array) -> None:
-        """Replace h = -|x - z|^2 / (2 l^2), above 0 by at most 1e-11, by the kernel's values, in place."""
-        np.minimum(h, 0.0, out=h)
-        h *= -2.0
-        h[...] = self.profile(h)
 
     def scale(self, p: int | None = None) -> float | Array:
         """The length scale, checked: a number, or one for each of the p inputs."""
         value = self.length_scale
         if type(value) is float and 0.0 < value < np.inf:
             return value
-        if isinstance(value, str):
-            if value == "median":
-                raise ValueError(
-                    f"length_scale='median' of {type(self).__name__} is learned from training inputs: fit an "
-                    "estimator, or call kernel.resolve(X) and use the kernel that it returns"
-                )
-            raise ValueError(f"length_scale must be a number > 0, one for each input, or 'median', got {value!r}")
-        try:
-            scales = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        if self._is_median():
             raise ValueError(
-                f"length_scale must be a number > 0, one for each input, or 'median', got {value!r}"
-            ) from error
-        if scales.ndim > 1 or scales.size == 0 or not (np.isfinite(scales).all() and (scales > 0).all()):
-            raise ValueError(f"length_scale must be finite and > 0, got {value!r}")
+                f"length_scale='median' of {type(self).__name__} is learned from training inputs: fit an estimator, or "
+                "use the result of kernel.resolve(X)"
+            )
+        scales = np.asarray(value)
+        if scales.dtype.kind not in "iuf" or scales.ndim > 1 or scales.size == 0:
+            raise ValueError(f"length_scale must be a positive number, one per input, or 'median', got {value!r}")
+        scales = scales.astype(np.float64)
+        if not (np.isfinite(scales).all() and (scales > 0).all()):
+            raise ValueError(f"length_scale must be positive and finite, got {value!r}")
         if scales.ndim == 0:
             return float(scales)
         if p is not None and len(scales) != p:
@@ -71,13 +47,53 @@ class Stationary(ScalarKernel):
         return scales
 
     def single_scale(self) -> float:
-        """The length scale, where only one for all inputs makes sense."""
+        """The length scale; an error if there are several."""
         scale = self.scale()
         if isinstance(scale, np.ndarray):
             raise ValueError(
-                f"this needs a {type(self).__name__} kernel with one length_scale for all inputs, got {len(scale)}"
+                f"length_scale of {type(self).__name__} must be a single number here, got {len(scale)} numbers"
             )
         return scale
+
+    def _is_median(self) -> bool:
+        return isinstance(self.length_scale, str) and self.length_scale == "median"
+
+    def resolve(self, X: Any) -> Self:
+        if not self._is_median():
+            return self
+        return type(self)(**{**self.get_params(deep=False), "length_scale": median_distance(X, self.metric)})
+
+    def diag(self, X: Any) -> Array:
+        self.scale(X.shape[1])
+        return np.ones(X.shape[0])
+
+    def norm_bound(self) -> float:
+        return 1.0
+
+    @abstractmethod
+    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
+        """n draws, (n, p), from the kernel's spectral density: k(x, z) = E cos(w . (x - z))."""
+
+
+class Stationary(LengthScaled):
+    """Base of the radial kernels. A subclass defines the profile phi and its derivatives.
+
+    The derivative in the length scale is d phi(s) / dl = -(2 s / l) phi'(s) with s = |x - z|^2 / l^2.
+    """
+
+    @property
+    def rough(self) -> bool:
+        """Whether phi(s) has an infinite slope at s = 0: distances near zero must be exact."""
+        return False
+
+    @abstractmethod
+    def profile(self, s: Array, order: int = 0) -> Array:
+        """Derivative of the given order of phi, at s = |x - z|^2 / l^2."""
+
+    def _from_half_distances(self, h: Array) -> None:
+        """Replace h = -|x - z|^2 / (2 l^2), at most 1e-11 above 0, by the kernel's values, in place."""
+        _to_squares(h)
+        h[...] = self.profile(h)
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances, rough=self.rough)
@@ -88,26 +104,9 @@ class Stationary(ScalarKernel):
         X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W, since, rough=self.rough)
 
-    def diag(self, X: Any) -> Array:
-        self.scale(X.shape[1])
-        return np.ones(X.shape[0])
-
-    def norm_bound(self) -> float:
-        return 1.0
-
-    def resolve(self, X: Any) -> Self:
-        if not (isinstance(self.length_scale, str) and self.length_scale == "median"):
-            return self
-        return type(self)(**{**self.get_params(deep=False), "length_scale": median_distance(X)})
-
     def scaled_distances(self, X: Any, Z: Any | None = None) -> Array:
         """|x - z|^2 / l^2, (n, m)."""
-
-        def only_distances(h: Array) -> None:
-            np.minimum(h, 0.0, out=h)
-            h *= -2.0
-
-        return radial(X, Z, self.scale(X.shape[1]), only_distances, rough=self.rough)
+        return radial(X, Z, self.scale(X.shape[1]), _to_squares, rough=self.rough)
 
     def shape_gradient(self, s: Array, order: int = 0) -> dict[str, Array]:
         """Derivative of `profile` in the parameters other than the length scale."""
@@ -144,14 +143,23 @@ class Stationary(ScalarKernel):
         return [Slope(-first, first, 1.0 / np.square(self.scale(X.shape[1])))]
 
 
+def _to_squares(h: Array) -> None:
+    np.minimum(h, 0.0, out=h)
+    h *= -2.0
+
+
 @dataclass(eq=False, repr=False)
 class Gaussian(Stationary):
-    """k(x, z) = exp(-|x - z|^2 / (2 l^2)).
+    """Gaussian kernel, k(x, z) = exp(-|x - z|^2 / (2 l^2)).
 
     Parameters
     ----------
     length_scale : float, (p,) array or "median"
-        l: one for all inputs or one for each. "median" takes the median distance between training inputs.
+        l, for all inputs or for each; "median" is the median distance between training inputs.
+
+    See Also
+    --------
+    Matern, RationalQuadratic, Laplacian
 
     Examples
     --------
@@ -166,7 +174,7 @@ class Gaussian(Stationary):
 
     @classmethod
     def from_mu(cls, mu: float) -> Self:
-        """The kernel in the letters of the online-learning papers, exp(-|x - z|^2 / mu).
+        """The kernel exp(-|x - z|^2 / mu), as in papers on online learning.
 
         >>> Gaussian.from_mu(8.0)
         Gaussian(2.0)
@@ -185,13 +193,18 @@ class Gaussian(Stationary):
 
 @dataclass(eq=False, repr=False)
 class RationalQuadratic(Stationary):
-    """k(x, z) = (1 + |x - z|^2 / (2 a l^2))^(-a).
+    """Rational quadratic kernel, k(x, z) = (1 + |x - z|^2 / (2 a l^2))^(-a).
 
     Parameters
     ----------
     alpha : float > 0
         a: small values mix many widths, large values approach the Gaussian kernel.
     length_scale : float, (p,) array or "median"
+        l, for all inputs or for each; "median" is the median distance between training inputs.
+
+    See Also
+    --------
+    Gaussian, Matern
 
     Examples
     --------
@@ -226,21 +239,20 @@ class RationalQuadratic(Stationary):
         return rng.standard_normal((n, p)) * np.sqrt(precision) / self.scale(p)
 
 
-#: Rows up to which repeated ones are looked for, and rows among which distances are taken.
-DISTINCT_ROWS, SAMPLED_ROWS = 20_000, 1000
+#: Maximum number of rows among which duplicates are removed, and between which distances are computed.
+MAX_DEDUPLICATED_ROWS, MAX_SAMPLED_ROWS = 20_000, 1000
 
 
 def spread_rows(X: Any) -> Array:
-    """At most a thousand rows, evenly spread over the different rows of X, in an order of their own.
+    """At most a thousand rows, evenly spread over the sorted distinct rows of X.
 
-    A row that stands there twice says no more about scales than once: so weights and repetitions, and the order of the
-    rows, make no difference (beyond 20,000 rows repetitions are no longer looked for).
+    The result does not depend on duplicates and on the order of rows (beyond 20,000 rows it does).
     """
 
     def some(n: int) -> Any:
-        return np.unique(np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).round().astype(int))
+        return np.unique(np.linspace(0, n - 1, min(n, MAX_SAMPLED_ROWS)).round().astype(int))
 
-    if X.shape[0] > DISTINCT_ROWS:
+    if X.shape[0] > MAX_DEDUPLICATED_ROWS:
         X = X[some(X.shape[0])]
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     rows = np.unique(dense, axis=0)
@@ -248,31 +260,29 @@ def spread_rows(X: Any) -> Array:
 
 
 def median_distance(X: Any, metric: str = "euclidean") -> float:
-    """Median distance between different rows, a first guess of a kernel's width; 1 when all rows are the same.
-
-    `metric` is one of `scipy.spatial.distance.pdist`.
-    """
+    """Median distance between distinct rows, in a metric of `scipy.spatial.distance.pdist`; 1 if all rows are equal."""
     rows = spread_rows(X)
-    # Squares of very large or very small numbers would overflow or vanish.
+    # Squares of very large or very small numbers would overflow or underflow.
     unit = float(np.abs(rows).max(initial=0.0))
     unit = 1.0 if 1e-100 < unit < 1e100 or unit == 0.0 else unit
     distances = pdist(rows / unit, metric)
     return float(np.median(distances)) * unit if distances.size else 1.0
 
 
-# The Laplacian kernel of the L1 distance.
-
-
 @dataclass(eq=False, repr=False)
-class Laplacian(ScalarKernel):
-    """k(x, z) = exp(-|x - z|_1 / l), the L1 distance (as scikit-learn's `laplacian_kernel` with gamma = 1/l).
+class Laplacian(LengthScaled):
+    """Laplacian kernel of the L1 distance, k(x, z) = exp(-|x - z|_1 / l).
 
-    For the exponential of the Euclidean distance use ``Matern(nu=0.5)``.
+    The same as scikit-learn's `laplacian_kernel` with gamma = 1/l. For the Euclidean distance use ``Matern(nu=0.5)``.
 
     Parameters
     ----------
     length_scale : float or "median"
-        l; "median" takes the median L1 distance between training inputs.
+        l; "median" is the median L1 distance between training inputs.
+
+    See Also
+    --------
+    Matern, Gaussian
 
     Examples
     --------
@@ -283,18 +293,9 @@ class Laplacian(ScalarKernel):
            [0.3679, 1.    ]])
     """
 
+    metric = "cityblock"
+
     length_scale: float | str = "median"
-
-    def _is_median(self) -> bool:
-        return isinstance(self.length_scale, str) and self.length_scale == "median"
-
-    def _scale(self) -> float:
-        if self._is_median():
-            raise ValueError(
-                "length_scale='median' of Laplacian is learned from training inputs: fit an estimator, or call "
-                "kernel.resolve(X) and use the kernel that it returns"
-            )
-        return positive(self.length_scale, "length_scale")
 
     def _distances(self, X: Any, Z: Any | None) -> Array:
         X = dense_inputs(X, "Laplacian")
@@ -308,51 +309,43 @@ class Laplacian(ScalarKernel):
         return out
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        scale = self._scale()
+        scale = self.single_scale()
         values = self._distances(X, Z)
         values *= -1.0 / scale
         return np.exp(values, out=values)
 
-    def diag(self, X: Any) -> Array:
-        self._scale()
-        return np.ones(len(X))
-
-    def norm_bound(self) -> float:
-        return 1.0
-
-    def resolve(self, X: Any) -> Self:
-        if not self._is_median():
-            return self
-        return type(self)(median_distance(X, "cityblock"))
-
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        ratio = self._distances(X, Z) / self._scale()
-        return {"length_scale": np.exp(-ratio) * ratio / self._scale()}
+        ratio = self._distances(X, Z) / self.single_scale()
+        return {"length_scale": np.exp(-ratio) * ratio / self.single_scale()}
 
     def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
-        """n draws, (n, p), from the spectral density: independent Cauchy coordinates."""
-        return rng.standard_cauchy((n, p)) / self._scale()
+        return rng.standard_cauchy((n, p)) / self.single_scale()
 
 
-# The Matern family: Sobolev spaces as kernels.
+# The Matern family: kernels of Sobolev spaces.
 
-#: Beyond this smoothness the kernel is the Gaussian one to all practical purposes, and its constants overflow.
-LARGEST_NU = 100.0
-#: Squared distances below this are taken as this where a derivative of a rough kernel is infinite at zero.
-TINY = 1e-28
+#: For larger nu the kernel is practically Gaussian, and its constants overflow.
+MAX_NU = 100.0
+#: Lower bound of squared distances where the derivative of a rough kernel is infinite at zero.
+MIN_SQUARED_DISTANCE = 1e-28
 
 
 @dataclass(eq=False, repr=False)
 class Matern(Stationary):
-    """k(x, z) = 2^(1-nu) / Gamma(nu) r^nu K_nu(r), r = sqrt(2 nu) |x - z| / l.
+    """Matern kernel, k(x, z) = 2^(1-nu) / Gamma(nu) r^nu K_nu(r) with r = sqrt(2 nu) |x - z| / l.
 
-    nu = 1/2 is exp(-|x - z| / l); larger nu means smoother functions; nu -> infinity is the Gaussian kernel.
+    Functions are the smoother the larger nu: nu = 1/2 is exp(-|x - z| / l), nu -> infinity the Gaussian kernel.
 
     Parameters
     ----------
     nu : float in (0, 100]
         Smoothness. 1/2, 3/2, 5/2, ... are fast; other values need Bessel functions.
     length_scale : float, (p,) array or "median"
+        l, for all inputs or for each; "median" is the median distance between training inputs.
+
+    See Also
+    --------
+    Gaussian, Laplacian
 
     Examples
     --------
@@ -368,8 +361,8 @@ class Matern(Stationary):
 
     def _nu(self) -> float:
         nu = positive(self.nu, "nu")
-        if nu > LARGEST_NU:
-            raise ValueError(f"nu must be at most {LARGEST_NU:g}, got {self.nu!r}: use a Gaussian kernel instead")
+        if nu > MAX_NU:
+            raise ValueError(f"nu must be at most {MAX_NU:g}, got {self.nu!r}: use a Gaussian kernel instead")
         return nu
 
     @property
@@ -381,7 +374,7 @@ class Matern(Stationary):
         # phi^(k)(s) = (-nu)^k 2^(1-nu) / Gamma(nu) M_(nu-k)(r).
         nu = self._nu()
         if order >= nu:
-            s = np.maximum(s, TINY)
+            s = np.maximum(s, MIN_SQUARED_DISTANCE)
         result: Array = (
             (-nu) ** order * 2.0 ** (1.0 - nu) / gamma(nu) * _scaled_bessel(nu - order, np.sqrt(2.0 * nu * s))
         )
@@ -389,7 +382,7 @@ class Matern(Stationary):
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         if self._nu() <= 0.5:
-            raise NotDifferentiable(f"a Matern kernel has a Jacobian for nu > 1/2, got nu={self.nu}")
+            raise NotDifferentiable(f"nu must be greater than 1/2 for a Jacobian, got {self.nu}")
         return super().slopes(X, Z)
 
     def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
@@ -403,7 +396,7 @@ def _scaled_bessel(a: float, r: Array) -> Array:
     """r^a K_a(r) for any real a; its limit 2^(a-1) Gamma(a) at r = 0 when a > 0."""
     if a < 0:
         return r ** (2.0 * a) * _scaled_bessel(-a, r)
-    # Far out the value is zero; a power of r must not overflow on the way there.
+    # For large r the value is zero, but the powers of r below would overflow.
     r = np.minimum(r, 800.0)
     if (a - 0.5).is_integer():
         # sqrt(pi/2) e^-r theta_n(r), theta the reverse Bessel polynomials.
@@ -412,13 +405,13 @@ def _scaled_bessel(a: float, r: Array) -> Array:
             previous, theta = theta, (r + 1.0 if k == 1 else (2 * k - 1) * theta + r**2 * previous)
         return np.asarray(np.sqrt(np.pi / 2.0) * np.exp(-r) * theta)
     if a > 2.0:
-        # K_a(r) itself overflows for small r: climb from a smaller order, M_(b+1) = 2 b M_b + r^2 M_(b-1).
+        # K_a(r) overflows for small r: use the recurrence M_(b+1) = 2 b M_b + r^2 M_(b-1) from a smaller order.
         b = a - np.floor(a) + 1.0
         previous, value = _scaled_bessel(b - 1.0, r), _scaled_bessel(b, r)
         while b < a - 0.5:
             previous, value = value, 2.0 * b * value + r**2 * previous
             b += 1.0
         return value
-    positive_r = np.maximum(r, 1e-150 if a > 0 else np.sqrt(TINY))
+    positive_r = np.maximum(r, 1e-150 if a > 0 else np.sqrt(MIN_SQUARED_DISTANCE))
     bessel: Array = positive_r**a * kv(a, positive_r)
     return np.where(r > 1e-150, bessel, 2.0 ** (a - 1.0) * gamma(a)) if a > 0 else bessel

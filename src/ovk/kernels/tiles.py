@@ -1,13 +1,12 @@
-"""Fused evaluation of a kernel in tiles: distances and profile in one visit to memory.
+"""Evaluation of radial kernels in tiles that stay in cache.
 
-A tile is a block of whole rows small enough to stay in cache. Its squared distances come from one product of
-augmented matrices,
+The squared distances of a tile, a block of whole rows, are one product of augmented matrices,
 
     -|x - z|^2 / 2 = [x, -|x|^2/2, 1] . [z, 1, -|z|^2/2],
 
-and the kernel's profile is applied to them in place. Tiles are shared among threads, with one BLAS thread inside each:
-a product this small is slower with two. As many tiles run at once as BLAS would have used threads, so the usual ways
-to limit BLAS (``OPENBLAS_NUM_THREADS``, `threadpoolctl`, joblib's workers) limit this as well.
+and the kernel's profile is applied to them in place. Threads share the tiles, with one BLAS thread each, because such
+small products are slower with two. There are as many threads as BLAS would use, so limits of BLAS
+(``OPENBLAS_NUM_THREADS``, `threadpoolctl`, joblib) also apply here.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ from ovk.base import Array, Indices, one_blas_thread, tile_threads
 
 #: Replaces squared distances by values of a kernel, in place.
 EntrywiseMap = Callable[[Array], None]
-#: Entries in a tile: two MiB of doubles.
-TILE_ENTRIES = 1 << 18
-#: Multiplications that one thread does in less time than it takes to share them.
-MAX_WORK_OF_ONE_THREAD = 1 << 22
-#: Squared distances below this part of the squared norms are taken from differences where a kernel is rough.
+#: Maximum number of entries in a tile: two MiB of doubles.
+MAX_TILE_ENTRIES = 1 << 18
+#: Maximum number of multiplications that are faster in one thread.
+MAX_WORK_FOR_ONE_THREAD = 1 << 22
+#: Squared distances below this share of the squared norms are computed from differences if a kernel is rough.
 NEAR_SHARE = 1e-8
-#: Numbers of points whose differences from a single row stay in cache.
-MAX_NUMBERS_OF_ONE_ROW = 1 << 16
-#: Inputs from which products cost more than copying half of a symmetric matrix.
-MANY_INPUTS = 64
+#: Maximum size of the points whose differences from a single row stay in cache.
+MAX_SINGLE_ROW_SIZE = 1 << 16
+#: Number of inputs from which half of a symmetric matrix is copied rather than computed.
+MIN_INPUTS_TO_MIRROR = 64
 
 
-#: Arrays to work in that belong to one thread.
+#: Work arrays of each thread.
 _own = threading.local()
 
 
@@ -48,36 +47,36 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    # A forked child inherits the pool object but none of its threads: waiting on it would never end.
+    # A forked child inherits the pool but none of its threads, so waiting for it would never end.
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 1) -> None:
     """Call ``work(start, stop)`` on blocks of the rows 0..n, each a tile of `width` columns.
 
-    `cost` is the work of an entry, in multiplications: a block that is soon done is not worth waking a thread for.
+    `cost` is the number of multiplications per entry; small problems use one thread.
     """
-    if n * width <= TILE_ENTRIES and n * width * cost <= MAX_WORK_OF_ONE_THREAD:
+    if n * width <= MAX_TILE_ENTRIES and n * width * cost <= MAX_WORK_FOR_ONE_THREAD:
         work(0, n)
         return
     threads = tile_threads()
-    step = max(1, min(TILE_ENTRIES // max(width, 1), -(-n // threads)))
+    step = max(1, min(MAX_TILE_ENTRIES // max(width, 1), -(-n // threads)))
     starts = range(0, n, step)
     with one_blas_thread():
         if threads == 1:
             for start in starts:
                 work(start, min(start + step, n))
         else:
-            # list() waits for all of them and raises the first error.
+            # list() waits for all results and raises the first error.
             list(_pool(threads).map(lambda start: work(start, min(start + step, n)), starts))
 
 
 def radial(X: Any, Z: Any | None, scale: float | Array, profile: EntrywiseMap, *, rough: bool = False) -> Array:
     """Matrix (n, m) of a radial kernel, of arrays or scipy sparse matrices; `Z` None means `X`.
 
-    The `profile` replaces h = -|x - z|^2 / (2 scale^2) by the kernel's values, in place; rounding can leave h above 0
-    by less than 1e-11. The length scale is one or (p,). The values of a `rough` kernel change with |x - z| itself near
-    zero: the square root of a rounded zero is 1e-8, so small distances are then taken from differences.
+    The `profile` replaces h = -|x - z|^2 / (2 scale^2), at most 1e-11 above 0 by rounding, by the kernel's values, in
+    place. The scale is a number or (p,). A `rough` kernel depends on |x - z| near zero, where the square root of a
+    rounding error is 1e-8: its small distances are computed from differences.
     """
     same = Z is None
     if sparse.issparse(X) or sparse.issparse(Z):
@@ -88,7 +87,7 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: EntrywiseMap, *
         return h
     X = np.asarray(X, dtype=np.float64)
     Z = X if same else np.asarray(Z, dtype=np.float64)
-    if len(X) == 1 and Z.size <= MAX_NUMBERS_OF_ONE_ROW:
+    if len(X) == 1 and Z.size <= MAX_SINGLE_ROW_SIZE:
         return _one_row(X, Z, scale, profile)
     X, Z, scale = _in_range(X, Z, scale)
     n, m, p = len(X), len(Z), X.shape[1]
@@ -96,7 +95,7 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: EntrywiseMap, *
     if n == 0 or m == 0:
         return out
     distances = _HalfDistances(Z, scale, rough)
-    mirror = same and p >= MANY_INPUTS
+    mirror = same and p >= MIN_INPUTS_TO_MIRROR
 
     def work(start: int, stop: int) -> None:
         h = out[start:stop, :stop] if mirror else out[start:stop]
@@ -122,12 +121,12 @@ def radial_product(
     *,
     rough: bool = False,
 ) -> Array:
-    """The matrix of a radial kernel times W, (n, q), one tile at a time: the matrix itself is never there.
+    """The matrix of a radial kernel times W, (n, q), one tile at a time, without forming the matrix.
 
-    Besides memory this saves time, as fresh pages of a large array cost as much as the exponentials in it. `since`,
-    (n,), is the first point that each row sees, never decreasing; None for all points.
+    This also saves time: fresh pages of a large array cost as much as its exponentials. `since`, (n,) and
+    non-decreasing, is the first point that each row uses; None means all.
     """
-    if len(X) == 1 and Z.size <= MAX_NUMBERS_OF_ONE_ROW:
+    if len(X) == 1 and Z.size <= MAX_SINGLE_ROW_SIZE:
         first = 0 if since is None else int(since[0])
         return _one_row(X, Z[first:], scale, profile) @ W[first:]
     X, Z, scale = _in_range(X, Z, scale)
@@ -140,7 +139,7 @@ def radial_product(
 
     def work(start: int, stop: int) -> None:
         left = distances.left(X[start:stop])
-        # Points that no row of the tile sees are left out; those that some do not see stand in front of the others.
+        # Skip the points that no row of the tile uses; those that only some rows use come next.
         lowest, front = (0, 0) if since is None else (int(since[start]), int(since[stop - 1]))
         for first in range(lowest, m, width):
             last = min(first + width, m)
@@ -148,7 +147,7 @@ def radial_product(
             distances.fill(left, first, h)
             profile(h)
             if since is not None and first < front:
-                _hide(h, since[start:stop] - first)
+                _zero_before(h, since[start:stop] - first)
             total[start:stop] += h @ W[first:last]
 
     over_rows(work, n, width, cost=(p + 16) * -(-m // width))
@@ -156,7 +155,7 @@ def radial_product(
 
 
 def _one_row(x: Array, Z: Array, scale: float | Array, profile: EntrywiseMap) -> Array:
-    """The kernel's values of a single row, (1, m), from differences: nothing has to be prepared for the points."""
+    """The kernel's values of a single row, (1, m), from differences, without augmented matrices."""
     if not isinstance(scale, float) or not 1e-140 < scale < 1e140:
         x, Z, scale = x / scale, Z / scale, 1.0
     squares = Z - x
@@ -166,10 +165,10 @@ def _one_row(x: Array, Z: Array, scale: float | Array, profile: EntrywiseMap) ->
     return h
 
 
-def _hide(h: Array, since: Indices) -> None:
-    """Put 0 in front of column since_i of each row, (n,), a few rows at a time: most of it is whole rectangles."""
-    for start in range(0, len(h), ROWS_HIDDEN_AT_ONCE):
-        rows = slice(start, start + ROWS_HIDDEN_AT_ONCE)
+def _zero_before(h: Array, since: Indices) -> None:
+    """Set each row to zero before its column since_i, a few rows at a time, so that most of it is a rectangle."""
+    for start in range(0, len(h), ROWS_PER_RECTANGLE):
+        rows = slice(start, start + ROWS_PER_RECTANGLE)
         low, high = max(int(since[start]), 0), int(since[rows][-1])
         if high > 0:
             h[rows, :low] = 0.0
@@ -178,7 +177,7 @@ def _hide(h: Array, since: Indices) -> None:
 
 
 def _in_range(X: Array, Z: Array, scale: float | Array) -> tuple[Array, Array, float | Array]:
-    """Rows, points and scale such that the square of the scale neither overflows nor vanishes."""
+    """Rows, points and scale such that the square of the scale neither overflows nor underflows."""
     scale = np.asarray(scale, dtype=np.float64)
     if scale.min() > 1e-140 and scale.max() < 1e140:
         return X, Z, scale
@@ -192,14 +191,14 @@ class _HalfDistances:
         m, p = Z.shape
         self._rough = rough
         self._centre = _middle(Z)
-        # The scale stands on the side of the rows, which there are fewer of.
+        # The scale is applied to the rows of a tile, of which there are fewer.
         self._weight = 1.0 / np.square(np.asarray(scale, dtype=np.float64))
         self._right = _scratch("points", (m, p + 2))
         with np.errstate(over="ignore"):
             np.subtract(Z, self._centre, out=self._right[:, :p])
             self._right[:, p] = 1.0
             self._right[:, p + 1] = norms = self._norms(self._right[:, :p])
-        self._near = norms.min() > -SAFE_SQUARE
+        self._near = norms.min() > -MAX_SAFE_SQUARE
 
     def _norms(self, A: Array) -> Array:
         """-|a|^2 / (2 scale^2) of every row, (n,)."""
@@ -210,7 +209,7 @@ class _HalfDistances:
         return np.asarray(np.einsum("ij,ij,j->i", A, A, -0.5 * self._weight))
 
     def left(self, X: Array) -> Array:
-        """The factor of some rows, (n, p + 2)."""
+        """The augmented matrix of some rows, (n, p + 2)."""
         left = np.empty((len(X), X.shape[1] + 2))
         with np.errstate(over="ignore"):
             np.subtract(X, self._centre, out=left[:, :-2])
@@ -220,30 +219,29 @@ class _HalfDistances:
         return left
 
     def fill(self, left: Array, first: int, h: Array) -> None:
-        """Put the values for the points from `first` on into h, (n, any number of points)."""
+        """Write the values for the points from `first` on to h, (n, number of points)."""
         right = self._right[first : first + h.shape[1]].T
-        # Rounding can leave a distance negative, far from the centre by much. Near it a profile does not mind, or sees
-        # to it itself: going over a tile costs a fifth of all its work. (Written so that nan counts as far.)
-        if self._near and left[:, -2].min() > -SAFE_SQUARE:
+        # Far from the centre, rounding can make squared distances very negative. Near it, profiles allow for rounding:
+        # another pass over a tile costs a fifth of its time. (nan counts as far.)
+        if self._near and left[:, -2].min() > -MAX_SAFE_SQUARE:
             np.matmul(left, right, out=h)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 np.matmul(left, right, out=h)
                 np.minimum(h, 0.0, out=h)
-                self._bring_back(left, first, h)
+                self._recompute_overflow(left, first, h)
         if self._rough:
-            self._sharpen(left, first, h)
+            self._recompute_small(left, first, h)
 
-    def _bring_back(self, left: Array, first: int, h: Array) -> None:
-        """Values that are not finite, for points further out than the square root of the largest number, again from
-        differences: infinity less infinity may well be 0."""
+    def _recompute_overflow(self, left: Array, first: int, h: Array) -> None:
+        """Compute values that are not finite from differences: the difference of two overflows may be 0."""
         rows, columns = np.nonzero(~np.isfinite(h))
         if len(rows):
             difference = left[rows, :-2] / self._weight - self._right[first + columns, :-2]
             h[rows, columns] = np.maximum(np.nan_to_num(self._norms(difference), nan=-MAX_SQUARE), -MAX_SQUARE)
 
-    def _sharpen(self, left: Array, first: int, h: Array) -> None:
-        """Small distances again, from differences."""
+    def _recompute_small(self, left: Array, first: int, h: Array) -> None:
+        """Compute small distances from differences."""
         right = self._right[first : first + h.shape[1]]
         rows, columns = np.nonzero(h >= NEAR_SHARE * np.add.outer(left[:, -2], right[:, -1]))
         if len(rows):
@@ -251,23 +249,23 @@ class _HalfDistances:
             h[rows, columns] = self._norms(difference)
 
 
-#: -|a|^2 / (2 scale^2) of points whose distances are right to 1e-11.
-SAFE_SQUARE = 1024.0
+#: Maximum of |a|^2 / (2 scale^2) for distances that are accurate to 1e-11.
+MAX_SAFE_SQUARE = 1024.0
 
-#: The same of points so far out that larger numbers would not be finite in all profiles.
+#: Maximum of the same for which all profiles are finite.
 MAX_SQUARE = 1e300
 
-#: Rows of which the points that they do not see are hidden together.
-ROWS_HIDDEN_AT_ONCE = 32
+#: Rows that `_zero_before` handles together.
+ROWS_PER_RECTANGLE = 32
 
-#: Points in a tile of a product, at most: with fewer rows than these leave room for, products are slow.
+#: Maximum number of points in a tile of a product: tiles with few rows are slow.
 MAX_TILE_COLUMNS = 1 << 12
 
 
 def _scratch(name: str, shape: tuple[int, int]) -> Array:
-    """An array to work in, whose contents are whatever was there: this thread's own, if it is not too large to keep."""
+    """An uninitialised work array; the thread's own, unless it is too large to keep."""
     size = shape[0] * shape[1]
-    if size > 2 * TILE_ENTRIES:
+    if size > 2 * MAX_TILE_ENTRIES:
         return np.empty(shape)
     flat = getattr(_own, name, None)
     if flat is None or flat.size < size:
@@ -277,8 +275,7 @@ def _scratch(name: str, shape: tuple[int, int]) -> Array:
 
 
 def _middle(Z: Array) -> Array:
-    """A point in the middle of the support, (p,), to measure from: products of large numbers lose the small differences
-    between them. The median, not the mean: one row far out must not spoil the others."""
+    """The centre of the points, (p,), a median: products of large numbers lose small differences."""
     some = np.sort(Z[:: -(-len(Z) // 33)], axis=0)
     return np.asarray(some[len(some) // 2])
 
@@ -294,8 +291,8 @@ def _sparse_half_distances(X: Any, Z: Any, scale: float | Array, rough: bool) ->
     if rough:
         size = own[:, None] + other
         rows, columns = np.nonzero((size > 0) & (-h <= NEAR_SHARE * size))
-        for start in range(0, len(rows), MAX_NUMBERS_OF_ONE_ROW):
-            some = slice(start, start + MAX_NUMBERS_OF_ONE_ROW)
+        for start in range(0, len(rows), MAX_SINGLE_ROW_SIZE):
+            some = slice(start, start + MAX_SINGLE_ROW_SIZE)
             difference = X[rows[some]] - Z[columns[some]]
             h[rows[some], columns[some]] = -0.5 * np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
     return h
@@ -304,7 +301,7 @@ def _sparse_half_distances(X: Any, Z: Any, scale: float | Array, rough: bool) ->
 def products(X: Any, Z: Any | None) -> Array:
     """Matrix of inner products <x, z>, (n, m), of arrays or scipy sparse matrices."""
     if sparse.issparse(X) or sparse.issparse(Z):
-        # In their own dtype, products of booleans are booleans and products of small integers overflow.
+        # Products of booleans would be boolean, and those of small integers would overflow.
         product = X.astype(np.float64) @ (X if Z is None else Z).astype(np.float64).T
         return np.asarray(product.toarray() if sparse.issparse(product) else product, dtype=np.float64)
     X = np.asarray(X, dtype=np.float64)

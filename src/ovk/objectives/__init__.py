@@ -1,4 +1,4 @@
-"""What learners minimise and how they are measured: losses, penalties, step sizes, metrics."""
+"""Losses, penalties, step sizes, metrics and calibration of probabilities."""
 
 from ovk.objectives.calibration import Calibration, ScoreCounts, two_sided
 from ovk.objectives.losses import (

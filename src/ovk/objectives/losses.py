@@ -1,7 +1,4 @@
-"""Losses l(y, f) for d outputs, convex in the prediction f and aware of missing outputs.
-
-A missing output (nan in y) has no part in the loss and a zero in the gradient.
-"""
+"""Convex losses l(y, f) of d outputs. Missing outputs (nan in y) add nothing to the loss and the gradient."""
 
 from __future__ import annotations
 
@@ -14,18 +11,13 @@ import numpy as np
 
 from ovk.base import Array, Parameters, in_interval, positive
 
-# The contract of a loss.
-
 
 class Loss(Parameters, ABC):
-    """A convex loss.
+    """A convex loss. Y and F are (n, d), values (n,), gradients (n, d)."""
 
-    Shapes: Y and F are (n, d), values (n,), gradients (n, d).
-    """
-
-    #: Lipschitz constant of the gradient in f, None where the gradient jumps.
+    #: Lipschitz constant of the gradient in f, None if the gradient is not continuous.
     smoothness: float | None = None
-    #: Targets are given by the learner, not by the data (novelty detection).
+    #: The learner sets the targets (novelty detection).
     unsupervised = False
 
     @abstractmethod
@@ -37,23 +29,23 @@ class Loss(Parameters, ABC):
         """Derivative in F."""
 
     def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
-        """Loss and gradient (d,) of a single row, y and f (d,), without gaps."""
+        """Loss and gradient (d,) of a single complete row, y and f (d,)."""
         Y, F = y[None], f[None]
         gradient: Array = self.gradient(Y, F)[0]
         return float(self.value(Y, F)[0]), gradient
 
     def lipschitz(self, d: int) -> float | None:
-        """Largest norm that the gradient can have with d outputs, None when it is unbounded."""
+        """Bound on the norm of the gradient with d outputs, None if it is unbounded."""
         return None
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        """How much the gradient can change between F and any point within `radius` (n,) of it."""
+        """Bound on the change of the gradient between F and any point within `radius` (n,)."""
         bound = self.lipschitz(F.shape[1])
         steepest = np.full(len(F), np.inf) if self.smoothness is None else self.smoothness * radius
         return np.minimum(steepest, np.inf if bound is None else 2.0 * bound)
 
     def check(self, Y: Array) -> None:
-        """Refuse parameters that make no sense, and targets that the loss does not understand."""
+        """Check the parameters, and the targets."""
 
 
 def residuals(Y: Array, F: Array) -> Array:
@@ -62,23 +54,23 @@ def residuals(Y: Array, F: Array) -> Array:
 
 
 def change_at_kinks(distance: Array, Y: Array, radius: Array) -> Array:
-    """Largest change within `radius` (n,) of a gradient whose entries jump by 1 at kinks `distance` (n, d) away."""
+    """Bound on the change within `radius` (n,) of a gradient whose entries jump by 1 at a `distance` (n, d)."""
     crossed = (distance <= radius[:, None]) & ~np.isnan(Y)
     return np.asarray(np.sqrt(crossed.sum(axis=1)))
 
 
-# Losses of signs: logistic and hinge, one for each output.
+# Losses of binary labels, one for each output.
 
 
 class MarginLoss(Loss, saved=False):
-    """Losses of the margin y f, y = -1 or 1."""
+    """A loss of the margin y f, with y = -1 or 1."""
 
     def check(self, Y: Array) -> None:
         wrong = ~(np.isnan(Y) | (np.abs(Y) == 1.0))
         if wrong.any():
             row, output = np.argwhere(wrong)[0]
             raise ValueError(
-                f"{type(self).__name__} needs labels -1 and 1, got {Y[row, output]:g} in row {row}, output {output}"
+                f"labels of {type(self).__name__} must be -1 or 1, got {Y[row, output]:g} in row {row}, output {output}"
             )
 
     def lipschitz(self, d: int) -> float:
@@ -86,7 +78,11 @@ class MarginLoss(Loss, saved=False):
 
 
 class Logistic(MarginLoss):
-    """log(1 + exp(-y f)), labels -1 and 1.
+    """Logistic loss, log(1 + exp(-y f)), for labels -1 and 1.
+
+    See Also
+    --------
+    Hinge
 
     Examples
     --------
@@ -112,7 +108,11 @@ class Logistic(MarginLoss):
 
 
 class Hinge(MarginLoss):
-    """max(0, 1 - y f), labels -1 and 1: the loss of support vector machines.
+    """Hinge loss of support vector machines, max(0, 1 - y f), for labels -1 and 1.
+
+    See Also
+    --------
+    NuHinge, SimplexHinge, Logistic
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Hinge(MarginLoss):
     array([[-1.,  0.]])
     """
 
-    #: Where the loss begins.
+    #: Margin below which the loss is positive.
     margin: Any = 1.0
 
     def value(self, Y: Array, F: Array) -> Array:
@@ -140,14 +140,15 @@ class Hinge(MarginLoss):
         return change_at_kinks(np.abs(self.margin - Y * F), Y, radius)
 
 
-# Several classes as the corners of a simplex.
-
-
 class SimplexHinge(Loss):
-    """Multi-class hinge loss with simplex coding: sum over the wrong classes l of max(0, 1/(K-1) + <c_l, f>).
+    """Hinge loss of K classes with simplex coding: the sum over wrong classes l of max(0, 1/(K-1) + <c_l, f>).
 
     Targets are the corners of a regular simplex in K - 1 dimensions, unit vectors with <c_k, c_l> = -1/(K-1); the
-    predicted class is the corner nearest to f. `OLOKClassifier` codes labels in this way.
+    predicted class is the corner nearest to f. `OLOKClassifier` uses this coding.
+
+    See Also
+    --------
+    Hinge, ovk.OLOKClassifier
 
     Examples
     --------
@@ -159,7 +160,7 @@ class SimplexHinge(Loss):
     """
 
     def _wrong(self, Y: Array, F: Array) -> tuple[Array, Array]:
-        """1/(K-1) + <c_l, f> of the wrong classes, minus infinity for the right one, and the corners."""
+        """1/(K-1) + <c_l, f> for the wrong classes, minus infinity for the true class; and the corners."""
         code = simplex_code(F.shape[1] + 1)
         scores = F @ code.T + 1.0 / F.shape[1]
         right = np.nan_to_num(Y) @ code.T > 1.0 - 1e-6
@@ -171,7 +172,7 @@ class SimplexHinge(Loss):
         nearest = code[(Y[seen] @ code.T).argmax(axis=1)]
         if not np.allclose(Y[seen], nearest, rtol=0.0, atol=1e-6):
             raise ValueError(
-                "SimplexHinge needs targets that are rows of simplex_code(K): use a classifier, which codes labels"
+                "targets of SimplexHinge must be rows of simplex_code(K): use OLOKClassifier, which encodes labels"
             )
 
     def value(self, Y: Array, F: Array) -> Array:
@@ -189,7 +190,7 @@ class SimplexHinge(Loss):
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
         scores, _ = self._wrong(Y, F)
         m = (np.abs(scores) <= radius[:, None]).sum(axis=1)
-        # Corners that come and go, m in all: |sum of +-c_l|^2 = m - ((sum of +-1)^2 - m) / (K - 1).
+        # If m corners are added or removed, |sum of +-c_l|^2 = m - ((sum of +-1)^2 - m) / (K - 1).
         change = np.sqrt(m + (m - m % 2) / F.shape[1])
         return np.where(np.isnan(Y).any(axis=1), 0.0, change)
 
@@ -201,7 +202,7 @@ def simplex_code(classes: int) -> Array:
         raise ValueError(f"classes must be at least 2, got {classes}")
     code = np.zeros((classes, classes - 1))
     for k in range(classes - 1):
-        # Each further axis splits the corner k off from those behind it.
+        # Axis k separates corner k from the later ones.
         rest = np.sqrt(max(1.0 - float(np.square(code[k, :k]).sum()), 0.0))
         code[k, k] = rest
         code[k + 1 :, k] = (-1.0 / (classes - 1) - code[k + 1 :, :k] @ code[k, :k]) / rest
@@ -209,11 +210,15 @@ def simplex_code(classes: int) -> Array:
     return code
 
 
-# Losses of numbers: squared, Huber, epsilon-insensitive and pinball.
+# Losses of regression.
 
 
 class Squared(Loss):
-    """1/2 |f - y|^2.
+    """Squared loss, 1/2 |f - y|^2.
+
+    See Also
+    --------
+    Huber, EpsilonInsensitive
 
     Examples
     --------
@@ -239,7 +244,16 @@ class Squared(Loss):
 
 @dataclass(eq=False, repr=False)
 class Huber(Loss):
-    """Squared near zero, linear beyond `delta`, output by output: outliers pull with bounded force.
+    """Huber loss of each output: squared up to `delta`, linear beyond, which bounds the influence of outliers.
+
+    Parameters
+    ----------
+    delta : float > 0
+        Residual from which the loss is linear.
+
+    See Also
+    --------
+    Squared, Pinball
 
     Examples
     --------
@@ -273,7 +287,18 @@ class Huber(Loss):
 
 @dataclass(eq=False, repr=False)
 class EpsilonInsensitive(Loss):
-    """max(|f - y| - epsilon, 0), output by output, or of the norm of all outputs together (``joint=True``).
+    """Epsilon-insensitive loss, max(|f - y| - epsilon, 0).
+
+    Parameters
+    ----------
+    epsilon : float >= 0
+        Residuals up to this size have no loss.
+    joint : bool
+        Apply the loss to the norm of all residuals of a row instead of to each output.
+
+    See Also
+    --------
+    NuInsensitive, Squared
 
     Examples
     --------
@@ -294,7 +319,7 @@ class EpsilonInsensitive(Loss):
     def value(self, Y: Array, F: Array) -> Array:
         residual = residuals(Y, F)
         size = np.hypot.reduce(residual, axis=1, keepdims=True) if self.joint else np.abs(residual)
-        # A missing output has residual 0, and with it no loss.
+        # A missing output has residual 0 and thus no loss.
         return np.asarray(np.maximum(size - self._epsilon(), 0.0).sum(axis=1))
 
     def gradient(self, Y: Array, F: Array) -> Array:
@@ -310,13 +335,13 @@ class EpsilonInsensitive(Loss):
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
         residual, epsilon = np.abs(residuals(Y, F)), self._epsilon()
         if not self.joint:
-            # One kink away the gradient changes by 1; beyond the further one, from outside, its sign turns.
+            # The gradient changes by 1 at a kink; beyond both kinks its sign changes.
             within = radius[:, None]
             near = (np.abs(residual - epsilon) <= within) & ~np.isnan(Y)
             far = near & (residual > epsilon) & (residual + epsilon <= within)
             return np.asarray(np.sqrt((near + 3.0 * far).sum(axis=1)))
         size = np.hypot.reduce(residual, axis=1)
-        # Inside the ball the gradient is zero; outside, a unit vector that turns by radius / (size - radius) at most.
+        # Inside the ball the gradient is zero; outside, a unit vector that changes by at most radius / (size - radius).
         outside = size - radius > epsilon
         turn = np.divide(radius, size - radius, out=np.full_like(size, 2.0), where=outside)
         return np.where(size + radius < epsilon, 0.0, np.where(outside, np.minimum(turn, 2.0), 2.0))
@@ -327,11 +352,16 @@ class EpsilonInsensitive(Loss):
 
 @dataclass(eq=False, repr=False)
 class Pinball(Loss):
-    """Quantile regression: output q estimates the quantile tau_q.
+    """Pinball loss of quantile regression: output q estimates its quantile tau_q.
 
     Parameters
     ----------
-    quantiles : float or one in (0, 1) for each output
+    quantiles : float or (d,) array, in (0, 1)
+        tau, for all outputs or for each.
+
+    See Also
+    --------
+    Huber
 
     Examples
     --------
@@ -347,7 +377,7 @@ class Pinball(Loss):
         tau = np.asarray(self.quantiles, dtype=np.float64)
         if tau.ndim > 1 or (tau.ndim == 1 and len(tau) != d) or not ((tau > 0) & (tau < 1)).all():
             raise ValueError(
-                f"quantiles must lie in (0, 1), one or one for each of the {d} outputs, got {self.quantiles!r}"
+                f"quantiles must be a number in (0, 1) or one for each of the {d} outputs, got {self.quantiles!r}"
             )
         return np.broadcast_to(tau, (d,))
 
@@ -370,18 +400,17 @@ class Pinball(Loss):
         self._tau(Y.shape[1])
 
 
-# Losses with a number of their own that is learned along with f: the threshold of novelty detection, the margin of
-# nu-classification, the tube of nu-regression (NORMA).
+# Losses with a learned threshold: that of novelty detection, the margin of nu-classification, the tube of
+# nu-regression (NORMA).
 
 
 class ThresholdLoss(Loss, saved=False):
-    """A convex loss of f and a threshold theta. A learner takes gradient steps in both.
+    """A convex loss of f and a threshold theta, both learned by gradient steps.
 
-    The loss counts theta with the weight nu, so that theta settles where a share nu of the outputs lies on its wrong
-    side.
+    Theta has the weight nu in the loss; it converges to a value with a share nu of the outputs on its wrong side.
     """
 
-    #: Theta is not let below this.
+    #: Lower bound of theta.
     lowest = -np.inf
 
     nu: float
@@ -390,24 +419,32 @@ class ThresholdLoss(Loss, saved=False):
         return in_interval(self.nu, "nu", 0.0, 1.0)
 
     def start(self) -> float:
-        """Theta before the first step."""
+        """Initial theta."""
         return 0.0
 
     @abstractmethod
     def at(self, Y: Array, theta: Array) -> tuple[Array, Loss]:
-        """The targets and the loss of rows with thresholds theta, (n,)."""
+        """The targets and the loss for rows with thresholds theta, (n,)."""
 
     @abstractmethod
     def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
-        """Derivative in theta, of one row."""
+        """Derivative in theta for one row."""
 
 
 @dataclass(eq=False, repr=False)
 class Novelty(ThresholdLoss):
-    """max(0, rho - f) - nu rho: one-class learning, where f < rho says that an input is new (NORMA).
+    """Loss of novelty detection, max(0, rho - f) - nu rho: an input with f < rho is novel (NORMA).
 
-    The threshold rho is learned along with f and takes the place of the target: a fraction nu of the inputs ends up
-    below it.
+    The threshold rho is learned with f and replaces the target.
+
+    Parameters
+    ----------
+    nu : float in [0, 1]
+        Share of the inputs below the threshold.
+
+    See Also
+    --------
+    NuHinge, ovk.NoveltyDetector
 
     Examples
     --------
@@ -445,14 +482,18 @@ class Novelty(ThresholdLoss):
 
 @dataclass(eq=False, repr=False)
 class NuHinge(ThresholdLoss, Hinge):
-    """max(0, rho - y f) - nu rho, labels -1 and 1: the margin rho is learned, and a share nu of the rows falls short
-    of it.
+    """Hinge loss with a learned margin rho, max(0, rho - y f) - nu rho, for labels -1 and 1.
 
     Parameters
     ----------
     nu : float in [0, 1]
+        Share of the rows below the margin.
     margin : float
-        Where rho starts.
+        Initial rho.
+
+    See Also
+    --------
+    Hinge, NuInsensitive
 
     Examples
     --------
@@ -489,14 +530,18 @@ class NuHinge(ThresholdLoss, Hinge):
 
 
 class NuInsensitive(ThresholdLoss, EpsilonInsensitive):
-    """max(|f - y| - epsilon, 0) + nu epsilon: the tube's half width epsilon is learned, and a share nu of the outputs
-    lies outside it.
+    """Epsilon-insensitive loss with a learned epsilon, max(|f - y| - epsilon, 0) + nu epsilon.
 
     Parameters
     ----------
     nu : float in [0, 1]
+        Share of the outputs with a residual above epsilon.
     epsilon : float >= 0
-        Where the half width starts.
+        Initial epsilon.
+
+    See Also
+    --------
+    EpsilonInsensitive, NuHinge
 
     Examples
     --------
@@ -554,4 +599,4 @@ def as_loss(loss: Any) -> Loss:
         return loss
     if isinstance(loss, str) and loss in _NAMES:
         return _NAMES[loss]()
-    raise ValueError(f"loss must be one of {sorted(_NAMES)} or a loss of ovk.objectives, got {loss!r}")
+    raise ValueError(f"loss must be one of {sorted(_NAMES)} or a loss object (ovk.objectives), got {loss!r}")

@@ -1,4 +1,4 @@
-"""Convex penalties with a proximal step."""
+"""Convex penalties with closed-form proximal steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 
 from ovk.base import Array, Parameters, positive
 
-# The contract of a penalty on a matrix of coefficients or on an operator.
-
 
 class Penalty(Parameters, ABC):
-    """A convex function Omega(C) with a proximal step in closed form."""
+    """A convex function Omega(C) of a matrix."""
 
     @abstractmethod
     def value(self, C: Array) -> float:
@@ -32,18 +30,19 @@ class WeightedPenalty(Penalty, saved=False):
         return positive(self.weight, "weight", zero=True)
 
 
-# Penalties that empty entries or whole rows.
-
-
 class L1(WeightedPenalty):
-    """weight * sum of |C_ij|: few entries.
+    """L1 penalty, weight * sum of |C_ij|, for few non-zero entries.
 
-    Its proximal step pulls every entry towards zero by the same amount, sign(c) max(|c| - step weight, 0).
+    Its proximal step is soft thresholding, sign(c) max(|c| - step weight, 0).
 
     Parameters
     ----------
     weight : float >= 0
-        The amount, for a step of length one.
+        Factor of the penalty.
+
+    See Also
+    --------
+    L1L2, Trace
 
     Examples
     --------
@@ -59,20 +58,24 @@ class L1(WeightedPenalty):
         return self._weight() * float(np.abs(C).sum())
 
     def prox(self, C: Array, step: float) -> Array:
-        # Without the sign function: what clipping takes off is what lies inside the threshold.
+        # c - clip(c) = sign(c) max(|c| - threshold, 0)
         threshold = step * self._weight()
         return C - np.clip(C, -threshold, threshold)
 
 
 class L1L2(WeightedPenalty):
-    """weight * sum of |c_i|, the Euclidean norms of the rows: few rows, each of them whole.
+    """Group penalty, weight * sum of the Euclidean norms |c_i| of the rows, for few non-zero rows.
 
     Its proximal step shortens every row by the same amount, c max(1 - step weight / |c|, 0).
 
     Parameters
     ----------
     weight : float >= 0
-        How much a row of length one costs.
+        Factor of the penalty.
+
+    See Also
+    --------
+    L1
 
     Examples
     --------
@@ -91,19 +94,25 @@ class L1L2(WeightedPenalty):
     def prox(self, C: Array, step: float) -> Array:
         lengths = np.linalg.norm(C, axis=1)
         threshold = step * self._weight()
-        # Rows of length zero stay: dividing by the threshold instead of by nothing.
+        # Rows of length zero are divided by the threshold instead.
         shrink = np.maximum(1.0 - threshold / np.maximum(lengths, max(threshold, 1e-300)), 0.0)
         return np.asarray(C * shrink[:, None])
 
 
 # Penalties and constraints on the eigenvalues of a symmetric matrix.
 
-#: A negative eigenvalue this small beside the largest is rounding.
-ROUNDING = 1e-10
+#: Negative eigenvalues up to this share of the largest are rounding errors.
+MAX_ROUNDING_ERROR = 1e-10
 
 
 class PSDCone(Penalty):
-    """0 for symmetric positive semi-definite matrices, inf for others: its proximal step is the projection.
+    """Constraint to symmetric positive semi-definite matrices: 0 for these, inf for others.
+
+    Its proximal step is the projection.
+
+    See Also
+    --------
+    Trace, Frobenius
 
     Examples
     --------
@@ -117,10 +126,11 @@ class PSDCone(Penalty):
     """
 
     def value(self, C: Array) -> float:
-        if not np.allclose(C, C.T, rtol=0.0, atol=ROUNDING * float(np.abs(C).max(initial=0.0))):
+        if not np.allclose(C, C.T, rtol=0.0, atol=MAX_ROUNDING_ERROR * float(np.abs(C).max(initial=0.0))):
             return float("inf")
         values = np.linalg.eigvalsh(C)
-        return 0.0 if values[0] >= -ROUNDING * max(float(np.abs(values).max()), 1e-300) else float("inf")
+        smallest = -MAX_ROUNDING_ERROR * max(float(np.abs(values).max()), 1e-300)
+        return 0.0 if values[0] >= smallest else float("inf")
 
     def prox(self, C: Array, step: float) -> Array:
         values, vectors = np.linalg.eigh(0.5 * (C + C.T))
@@ -131,24 +141,21 @@ class PSDCone(Penalty):
 
 
 class Spectral(WeightedPenalty, saved=False):
-    """A function of the eigenvalues of a symmetric positive semi-definite matrix, inf for all other matrices.
-
-    A subclass says what happens to one eigenvalue: its price, its proximal step, and where the price balances s / t.
-    """
+    """A function of the eigenvalues of a symmetric positive semi-definite matrix, inf for all other matrices."""
 
     #: Whether small eigenvalues become zero.
-    empties = False
+    low_rank = False
 
     def _weight(self) -> float:
         return positive(self.weight, "weight")
 
     @abstractmethod
-    def _price(self, t: Array) -> Array:
-        """Omega of one eigenvalue t >= 0."""
+    def _omega(self, t: Array) -> Array:
+        """Omega of single eigenvalues t >= 0."""
 
     @abstractmethod
     def gradient(self, C: Array) -> Array:
-        """Derivative of Omega inside the cone, (d, d)."""
+        """Derivative of Omega in the interior of the cone, (d, d)."""
 
     @abstractmethod
     def _shrink(self, t: Array, step: float) -> Array:
@@ -160,7 +167,7 @@ class Spectral(WeightedPenalty, saved=False):
 
     def value(self, C: Array) -> float:
         outside = PSDCone().value(C)
-        return outside if outside > 0 else float(self._price(np.maximum(np.linalg.eigvalsh(C), 0.0)).sum())
+        return outside if outside > 0 else float(self._omega(np.maximum(np.linalg.eigvalsh(C), 0.0)).sum())
 
     def prox(self, C: Array, step: float) -> Array:
         values, vectors = np.linalg.eigh(0.5 * (C + C.T))
@@ -173,12 +180,16 @@ class Spectral(WeightedPenalty, saved=False):
 
 
 class Trace(Spectral):
-    """weight * tr(T) for positive semi-definite T: few eigenvalues, hence low rank.
+    """Trace penalty, weight * tr(T), of positive semi-definite T, for low rank.
 
     Parameters
     ----------
     weight : float > 0
-        How much a unit of the trace costs.
+        Factor of the penalty.
+
+    See Also
+    --------
+    Frobenius, PSDCone
 
     Examples
     --------
@@ -191,9 +202,9 @@ class Trace(Spectral):
            [0., 2.]])
     """
 
-    empties = True
+    low_rank = True
 
-    def _price(self, t: Array) -> Array:
+    def _omega(self, t: Array) -> Array:
         return self._weight() * t
 
     def gradient(self, C: Array) -> Array:
@@ -207,12 +218,16 @@ class Trace(Spectral):
 
 
 class Frobenius(Spectral):
-    """weight * |T|_F^2 for positive semi-definite T: no entry too large.
+    """Squared Frobenius norm, weight * |T|_F^2, of positive semi-definite T.
 
     Parameters
     ----------
     weight : float > 0
-        How much a unit of the squared norm costs.
+        Factor of the penalty.
+
+    See Also
+    --------
+    Trace, PSDCone
 
     Examples
     --------
@@ -225,7 +240,7 @@ class Frobenius(Spectral):
            [0., 1.]])
     """
 
-    def _price(self, t: Array) -> Array:
+    def _omega(self, t: Array) -> Array:
         return self._weight() * t**2
 
     def gradient(self, C: Array) -> Array:

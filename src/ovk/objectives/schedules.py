@@ -16,7 +16,7 @@ from ovk.base import Array, Parameters, Times, check_int, positive
 class Schedule(Parameters, ABC, saved=False):
     """Step size eta_t at step t = 1, 2, ..."""
 
-    #: Whether learners divide eta_t by |K(x, x)| of its row, where that is above 1.
+    #: Whether learners divide eta_t by |K(x, x)| of the row if that is above 1.
     scaled: bool = False
 
     @abstractmethod
@@ -26,16 +26,21 @@ class Schedule(Parameters, ABC, saved=False):
 
 @dataclass(eq=False, repr=False)
 class InverseSqrt(Schedule):
-    """eta_t = eta / sqrt(t), counted from `start`: the schedule of the OLOK and NORMA papers.
+    """Step size eta / sqrt(t), the schedule of the OLOK and NORMA papers.
 
     Parameters
     ----------
     eta : float > 0
+        First step size.
     start : int >= 1
-        Number of the first step: 10 begins with eta / sqrt(10).
+        t of the first step: 10 starts with eta / sqrt(10).
     scaled : bool
-        Let learners divide each step by |K(x, x)| of its row, where that is above 1. With eta = 1 and a loss whose
-        gradient has a Lipschitz constant of 1, such as the squared loss, no step then overshoots.
+        Whether learners divide each step by |K(x, x)| of the row if that is above 1. With eta = 1 and a loss whose
+        gradient has the Lipschitz constant 1, such as the squared loss, no step then overshoots.
+
+    See Also
+    --------
+    Inverse, Constant, DistanceOverGradients
 
     Examples
     --------
@@ -55,7 +60,18 @@ class InverseSqrt(Schedule):
 
 @dataclass(eq=False, repr=False)
 class Inverse(Schedule):
-    """eta_t = eta / t, counted from `start`.
+    """Step size eta / t.
+
+    Parameters
+    ----------
+    eta : float > 0
+        First step size.
+    start : int >= 1
+        t of the first step.
+
+    See Also
+    --------
+    InverseSqrt, Constant
 
     Examples
     --------
@@ -74,7 +90,16 @@ class Inverse(Schedule):
 
 @dataclass(eq=False, repr=False)
 class Constant(Schedule):
-    """eta_t = eta: never stops adapting, for streams that drift.
+    """Constant step size, for streams that drift.
+
+    Parameters
+    ----------
+    eta : float > 0
+        Step size.
+
+    See Also
+    --------
+    InverseSqrt, DistanceOverGradients
 
     Examples
     --------
@@ -92,16 +117,23 @@ class Constant(Schedule):
 
 @dataclass(eq=False, repr=False)
 class DistanceOverGradients(Schedule):
-    """eta_t = max(first * scale, max_s |f_s - f_0|) / sqrt(sum_s |gradient_s|^2): no step size to tune.
+    """Parameter-free step size, max(first * scale, max_s |f_s - f_0|) / sqrt(sum_s |gradient_s|^2).
 
-    The distance travelled so far, over the gradients met so far (Ivgi, Hinder and Carmon 2023), both in the kernel's
-    norm. At the start nothing was travelled: the scale is the largest loss_s / |gradient_s|, how far a single example
-    asks to go, so that neither the units of the outputs nor those of the kernel matter.
+    The distance from the start over the gradients so far, both in the kernel's norm (Ivgi, Hinder and Carmon 2023). The
+    scale is the largest loss_s / |gradient_s|, so the step does not depend on the units of outputs and kernel.
 
     Parameters
     ----------
     first : float > 0
-        The first step, as a part of what the first example asks for; of little influence later.
+        First step relative to the scale; it has little influence later.
+
+    See Also
+    --------
+    InverseSqrt, Constant
+
+    References
+    ----------
+    Ivgi, Hinder and Carmon (2023), DoG is SGD's best friend: a parameter-free dynamic step size schedule.
 
     Examples
     --------
@@ -113,10 +145,10 @@ class DistanceOverGradients(Schedule):
     first: float = 0.1
 
     def rate(self, t: Times) -> Array:
-        raise ValueError("DistanceOverGradients depends on the data: it has no rate of its own before it sees them")
+        raise ValueError("DistanceOverGradients has no rate independent of the data: use step()")
 
     def step(self, distance: float, gradients: float, scale: float) -> float:
-        """Step size after travelling `distance` with squared gradient norms that sum to `gradients`."""
+        """Step size at a `distance` from the start, with the sum `gradients` of squared gradient norms."""
         least = positive(self.first, "first") * scale
         return max(least, distance) / sqrt(gradients) if gradients > 0 else 0.0
 
@@ -130,8 +162,7 @@ _NAMES: dict[str, type[Schedule]] = {
 
 
 def as_schedule(schedule: Any) -> Schedule:
-    """The schedule that a user means: an object, a name, a number for eta / sqrt(t), or None for 1 / sqrt(t) in the
-    kernel's own scale."""
+    """A schedule from an object, a name, a number eta (eta / sqrt(t)), or None (1 / sqrt(t), scaled)."""
     if isinstance(schedule, Schedule):
         return schedule
     if schedule is None:
@@ -141,5 +172,5 @@ def as_schedule(schedule: Any) -> Schedule:
     if not isinstance(schedule, bool) and isinstance(schedule, Real):
         return InverseSqrt(float(schedule))
     raise ValueError(
-        f"schedule must be a number, one of {sorted(_NAMES)} or a schedule of ovk.objectives, got {schedule!r}"
+        f"schedule must be a number, one of {sorted(_NAMES)} or a schedule object (ovk.objectives), got {schedule!r}"
     )

@@ -1,4 +1,4 @@
-"""Output operators T: which outputs go together, and how strongly."""
+"""Output operators T, which couple the outputs of a kernel."""
 
 from ovk.operators.base import Dense, Identity, LowRank, MixedEffect, OutputOperator, Spectrum, spectrum
 from ovk.operators.curves import CurveOperator, Integral, Multiplication

@@ -1,4 +1,4 @@
-"""The contract of an output operator T, and the basic ones: identity, matrix, low rank, mixed effect."""
+"""The interface of an output operator T, and basic operators: identity, matrix, low rank, mixed effect."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ovk.curves import Grid
 class Spectrum:
     """T = V diag(t) V', with equal eigenvalues grouped."""
 
-    values: Array  # (d,) ascending, exactly equal within a group and never negative
-    vectors: Array  # (d, d); a `KroneckerMatrix` where it is a product that is never formed
+    values: Array  # (d,) ascending, non-negative and exactly equal within a group
+    vectors: Array  # (d, d), possibly a `KroneckerMatrix`
 
     @cached_property
     def groups(self) -> list[slice]:
@@ -31,7 +31,6 @@ class Spectrum:
 
     @cached_property
     def distinct(self) -> Array:
-        """The distinct eigenvalues."""
         return self.values[[group.start for group in self.groups]]
 
     def root(self) -> Array:
@@ -41,10 +40,21 @@ class Spectrum:
 
 
 class OutputOperator(Algebra, Parameters, ABC):
-    """A symmetric positive semi-definite operator on the outputs: which of them go together, and how strongly.
+    """Base class of output operators, symmetric positive semi-definite matrices T that couple outputs.
 
-    `output_dim` is the number of outputs, None while it is not known (``Identity()`` fits any number): an estimator
-    calls `resolve` with the number it finds.
+    `output_dim` is the number of outputs; None if any number fits (``Identity()``), until an estimator calls `resolve`.
+
+    See Also
+    --------
+    Identity, MixedEffect, Dense, GraphLaplacian
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.operators import MixedEffect
+    >>> T = MixedEffect(0.5).resolve(3)
+    >>> T.apply(np.array([[1.0, 0.0, 0.0]]))
+    array([[1. , 0.5, 0.5]])
     """
 
     output_dim: int | None
@@ -58,57 +68,58 @@ class OutputOperator(Algebra, Parameters, ABC):
         return Y @ self.dense()
 
     def is_diagonal(self) -> bool:
-        """Whether no output has to do with another.
-
-        >>> from ovk.operators import Identity, MixedEffect
-        >>> Identity(2).is_diagonal(), MixedEffect(0.5, output_dim=2).is_diagonal()
-        (True, False)
-        """
+        """Whether outputs are not coupled."""
         T = self.dense()
         return bool((np.diag(np.diagonal(T)) == T).all())
 
     @cached
     def eigh(self) -> Spectrum:
-        """Eigenvalues and eigenvectors, kept until a parameter changes."""
+        """Eigenvalues and eigenvectors, cached until a parameter changes."""
         return spectrum(self.dense(), type(self).__name__)
 
     def factors(self) -> tuple[Array, Array]:
-        """F (d, r) and delta (d,) with T = F F' + diag(delta): what outputs share, and what each has of its own."""
+        """F (d, r) and delta (d,) with T = F F' + diag(delta): shared factors and output-specific variances."""
         found = self.eigh()
         least = found.values[0]
         shared = found.values > least
         return found.vectors[:, shared] * np.sqrt(found.values[shared] - least), np.full(self.dim(), least)
 
     def evaluation_on(self, grid: Grid, points: Any) -> Any:
-        """E, (d, m), that takes coordinates of curves y on a grid to T y at other points, y E; interpolated here."""
+        """E, (d, m), with y E the values of T y at other points, for coordinates y of curves on a grid."""
         return self.apply(np.asarray(grid.interpolation(points)).T / grid.roots()).T
 
     def resolve(self, d: int) -> Self:
-        """The operator for d outputs; an error when it was made for another number."""
+        """The operator for d outputs; an error if it has another number of outputs."""
         found = self.output_dim
         if found is None:
             return type(self)(**{**self.get_params(deep=False), "output_dim": d})
         if found != d:
-            raise ValueError(f"{type(self).__name__} is an operator on {found} outputs but Y has {d}")
+            raise ValueError(f"{type(self).__name__} has {found} outputs but Y has {d}")
         return self
 
     def gradient(self) -> dict[str, Array]:
-        """Derivative of the matrix in every continuous parameter: shape of the parameter + (d, d)."""
+        """Derivative of T in every continuous parameter, of the parameter's shape + (d, d)."""
         return {}
 
     def dim(self) -> int:
-        """The number of outputs; an error while it is not known."""
+        """The number of outputs; an error if it is not known."""
         if self.output_dim is None:
-            raise ValueError(
-                f"the number of outputs of {type(self).__name__} is not known yet: give output_dim, or fit an "
-                "estimator, which finds it in Y"
-            )
+            raise ValueError(f"{type(self).__name__} needs output_dim; estimators take it from Y")
         return check_int(self.output_dim, "output_dim")
 
 
 @dataclass(eq=False, repr=False)
 class Identity(OutputOperator):
-    """T = I: outputs that share the kernel and nothing else.
+    """Identity operator, T = I: outputs are not coupled.
+
+    Parameters
+    ----------
+    output_dim : int, optional
+        Number of outputs; taken from Y by default.
+
+    See Also
+    --------
+    MixedEffect, Dense
 
     Examples
     --------
@@ -131,12 +142,10 @@ class Identity(OutputOperator):
         return Spectrum(np.ones(self.dim()), np.eye(self.dim()))
 
 
-class KeptMatrix(OutputOperator, saved=False):
-    """An operator whose matrix is made once."""
-
+class MatrixOperator(OutputOperator, saved=False):
     @abstractmethod
     def _matrix(self) -> Array:
-        """T, (d, d), kept until a parameter changes; not to be changed itself."""
+        """T, (d, d), cached: do not modify it."""
 
     def dense(self) -> Array:
         return self._matrix().copy()
@@ -146,12 +155,17 @@ class KeptMatrix(OutputOperator, saved=False):
 
 
 @dataclass(eq=False, repr=False)
-class Dense(KeptMatrix):
-    """T = B, a symmetric positive semi-definite matrix.
+class Dense(MatrixOperator):
+    """Operator given by its matrix, T = B.
 
     Parameters
     ----------
     B : (d, d) array
+        Symmetric positive semi-definite matrix.
+
+    See Also
+    --------
+    LowRank, GraphLaplacian
 
     Examples
     --------
@@ -171,7 +185,7 @@ class Dense(KeptMatrix):
         return checked_symmetric(self.B, "B")
 
     def gradient(self) -> dict[str, Array]:
-        # Each entry moves with its mirror image, half each, so that T stays symmetric.
+        # Half of each change goes to the transposed entry, so that T stays symmetric.
         d = self.output_dim
         eye = np.eye(d)
         one = np.einsum("ai,bj->abij", eye, eye)
@@ -180,12 +194,18 @@ class Dense(KeptMatrix):
 
 @dataclass(eq=False, repr=False)
 class LowRank(OutputOperator):
-    """T = W W' + diag(diag): a few common factors, and what is each output's own.
+    """Low-rank operator, T = W W' + diag(diag): a few shared factors and output-specific variances.
 
     Parameters
     ----------
     W : (d, r) array
+        Loadings of the outputs on the shared factors.
     diag : float or (d,) array, >= 0
+        Output-specific variances.
+
+    See Also
+    --------
+    Dense, MixedEffect
 
     Examples
     --------
@@ -211,12 +231,7 @@ class LowRank(OutputOperator):
 
     @cached
     def _diagonal(self) -> Array:
-        diag = np.asarray(self.diag, dtype=np.float64)
-        if diag.ndim > 1 or (diag.ndim == 1 and len(diag) != self.output_dim):
-            raise ValueError(f"diag must be a number or one for each of the {self.output_dim} outputs")
-        if not (np.isfinite(diag).all() and (diag >= 0).all()):
-            raise ValueError(f"diag must be finite and >= 0, got {self.diag!r}")
-        return np.broadcast_to(diag, (self.output_dim,)).copy()
+        return one_per_output(self.diag, "diag", self.output_dim)
 
     def dense(self) -> Array:
         W = self._factor()
@@ -226,7 +241,7 @@ class LowRank(OutputOperator):
 
     def apply(self, Y: Array) -> Array:
         W = self._factor()
-        # The product first: Y may be sparse.
+        # Y may be sparse, its product with W is not.
         return np.asarray((Y @ W) @ W.T) + (
             Y * self._diagonal() if isinstance(Y, np.ndarray) else Y.multiply(self._diagonal()).toarray()
         )
@@ -245,7 +260,7 @@ class LowRank(OutputOperator):
 
 
 class EvenlyCoupled(OutputOperator, saved=False):
-    """T = a I + b 11': what outputs share, and what each has of its own; two distinct eigenvalues whatever d."""
+    """T = a I + b 11', with two distinct eigenvalues for any d."""
 
     @abstractmethod
     def _parts(self) -> tuple[float, float]:
@@ -265,26 +280,31 @@ class EvenlyCoupled(OutputOperator, saved=False):
         (a, b), d = self._parts(), self.dim()
         values = np.full(d, a)
         values[-1] = a + b * d
-        # The columns of Helmert's orthonormal matrix, with the constant vector as the last of them.
+        # The columns of the Helmert matrix, with the constant vector last.
         return Spectrum(values, np.ascontiguousarray(np.roll(helmert(d, full=True), -1, axis=0).T))
 
 
 @dataclass(eq=False, repr=False)
 class MixedEffect(EvenlyCoupled):
-    """T = omega 11' + (1 - omega) I: every output is a common function plus one of its own.
+    """Mixed-effect operator, T = omega 11' + (1 - omega) I: a shared function plus one per output.
 
-    The norm it gives a function f = (f_1, ..., f_d) is
+    The squared norm of f = (f_1, ..., f_d) is
 
         [(1 - omega) sum_t |f_t|^2 + omega d sum_t |f_t - mean f|^2] / ((1 - omega) (1 - omega + omega d)),
 
-    so omega = 0 treats outputs apart and omega -> 1 makes them all the same. T has two distinct eigenvalues whatever d,
-    hence a solve costs two factorisations.
+    so omega = 0 decouples the outputs and omega -> 1 makes them equal. T has two distinct eigenvalues for any d, so a
+    solve costs two factorisations.
 
     Parameters
     ----------
     omega : float in [0, 1]
+        Correlation between outputs.
     output_dim : int, optional
-        Number of outputs; found in Y when not given.
+        Number of outputs; taken from Y by default.
+
+    See Also
+    --------
+    MeanRegularised, Cluster, LowRank
 
     Examples
     --------
@@ -305,8 +325,18 @@ class MixedEffect(EvenlyCoupled):
         return {"omega": np.ones((d, d)) - np.eye(d)}
 
 
+def one_per_output(value: Any, name: str, d: int) -> Array:
+    """(d,) non-negative numbers, from one for all outputs or one for each."""
+    numbers = np.asarray(value, dtype=np.float64)
+    if numbers.shape not in ((), (d,)):
+        raise ValueError(f"{name} must be a number or one for each of the {d} outputs, got shape {numbers.shape}")
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
+    return np.broadcast_to(numbers, d).copy()
+
+
 def checked_symmetric(matrix: Any, name: str) -> Array:
-    """`matrix` as a symmetric float array; an error that says what is wrong otherwise."""
+    """`matrix` as a symmetric float array."""
     try:
         M = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -314,7 +344,7 @@ def checked_symmetric(matrix: Any, name: str) -> Array:
     if M.ndim != 2 or M.shape[0] != M.shape[1] or M.shape[0] == 0:
         raise ValueError(f"{name} must be a square matrix, got shape {M.shape}")
     if not np.isfinite(M).all():
-        raise ValueError(f"{name} must hold finite numbers, got nan or inf")
+        raise ValueError(f"{name} must be finite, got nan or inf")
     gap = np.abs(M - M.T).max()
     if gap > 1e-10 * max(np.abs(M).max(), 1e-300):
         i, j = np.unravel_index(np.abs(M - M.T).argmax(), M.shape)
@@ -323,7 +353,7 @@ def checked_symmetric(matrix: Any, name: str) -> Array:
 
 
 def spectrum(matrix: Array, name: str) -> Spectrum:
-    """Eigenvalues and vectors of a symmetric PSD matrix; equal ones (to rounding) made equal, negative ones refused."""
+    """Eigenvalues and eigenvectors of a symmetric matrix; an error unless it is positive semi-definite."""
     values, vectors = np.linalg.eigh(matrix)
     largest = max(float(np.abs(values).max()), 1e-300)
     if values[0] < -1e-8 * largest:
@@ -335,7 +365,7 @@ def spectrum(matrix: Array, name: str) -> Spectrum:
 
 
 def equalised(values: Array) -> Array:
-    """Ascending eigenvalues with those that differ by rounding alone made equal, and those of its size zero."""
+    """Ascending eigenvalues with rounding errors removed: equal ones made exactly equal, small ones set to zero."""
     rounding = 64.0 * len(values) * np.finfo(float).eps * max(float(np.abs(values).max()), 1e-300)
     values = np.where(values > rounding, values, 0.0)
     start = 0

@@ -1,12 +1,11 @@
 """Operators on curves: multiplication by a function, and integral operators.
 
-Curves on a grid are described by their coordinates sqrt(w_j) y(t_j) (`ovk.curves.Grid`), in which the inner product of
-L2 is the plain one and a self-adjoint operator is a symmetric matrix. All matrices here are matrices in coordinates.
+All matrices are in the coordinates sqrt(w_j) y(t_j) of curves on a grid (`ovk.curves.Grid`), in which the L2 inner
+product is Euclidean and a self-adjoint operator is a symmetric matrix.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,24 +20,19 @@ from scipy.special import ive
 from ovk.base import Array, cached, check_int
 from ovk.curves import Components, Grid, ProductGrid, as_grid
 from ovk.kernels import Function, Gaussian, Laplacian, Matern, Periodic, ScalarKernel
-from ovk.operators.base import Identity, OutputOperator, Spectrum, checked_symmetric, spectrum
+from ovk.operators.base import Identity, MatrixOperator, OutputOperator, Spectrum, checked_symmetric, spectrum
 from ovk.operators.groups import TensorProduct
 
-# Integral operators whose eigenfunctions are known.
+# Integral operators with known eigenfunctions.
 
 
 class Eigenfunctions(NamedTuple):
-    """Eigenvalues (J,), in descending order, and orthonormal eigenfunctions phi_j of an integral operator.
-
-    The functions take m points to phi_j(t), (m, J).
-    """
-
-    values: Array
-    functions: Callable[[Array], Array]
+    values: Array  # (J,) descending
+    functions: Callable[[Array], Array]  # orthonormal phi_j at m points, (m, J)
 
 
 def analytic_eigenfunctions(kernel: ScalarKernel, grid: Grid, count: int) -> Eigenfunctions:
-    """The first eigenfunctions on the interval (or circle) of a grid; an error where they are not known."""
+    """The first eigenfunctions on the interval or circle of a grid."""
     points = grid.checked()
     length = exponential_length(kernel)
     if grid.period is None and length is not None:
@@ -46,21 +40,21 @@ def analytic_eigenfunctions(kernel: ScalarKernel, grid: Grid, count: int) -> Eig
     if isinstance(kernel, Periodic) and isinstance(kernel.kernel, Gaussian) and kernel.period == grid.period:
         return gaussian_on_circle(kernel.kernel.single_scale(), float(grid.period), count)
     raise ValueError(
-        f"the eigenfunctions of {kernel!r} on this grid are not known in closed form: use eigenfunctions='grid'. Known "
-        "are those of exp(-|t - s| / l) on an interval, and of Periodic(Gaussian(l), period) on a grid of that period"
+        f"eigenfunctions='analytic' does not support {kernel!r} on this grid: use eigenfunctions='grid'. It supports "
+        "exp(-|t - s| / l) on an interval, and Periodic(Gaussian(l), period) on a grid of that period"
     )
 
 
 def exponential(length: float, start: float, stop: float, count: int) -> Eigenfunctions:
-    """Of exp(-|t - s| / l) on [start, stop].
+    """Eigenfunctions of exp(-|t - s| / l) on [start, stop].
 
-    With c = 1/l, middle m and half length h, the eigenfunctions are cos(w (t - m)) with w tan(w h) = c and
-    sin(w (t - m)) with w = -c tan(w h), in turn; the eigenvalues are 2 c / (w^2 + c^2).
+    With c = 1/l, centre m and half length h, they alternate between cos(w (t - m)) with w tan(w h) = c and
+    sin(w (t - m)) with w = -c tan(w h); the eigenvalues are 2 c / (w^2 + c^2).
     """
     c, middle, half = 1.0 / length, 0.5 * (start + stop), 0.5 * (stop - start)
     frequencies = np.empty(count)
     for j in range(count):
-        # The j-th root lies in (j pi / 2, (j + 1) pi / 2) / h; written without poles.
+        # The j-th root lies in (j pi / 2, (j + 1) pi / 2) / h; the equations have no poles.
         low, high = 0.5 * np.pi * j / half, 0.5 * np.pi * (j + 1) / half
         if j % 2 == 0:
             equation = lambda w: w * np.sin(w * half) - c * np.cos(w * half)  # noqa: E731
@@ -79,7 +73,7 @@ def exponential(length: float, start: float, stop: float, count: int) -> Eigenfu
 
 
 def gaussian_on_circle(length: float, period: float, count: int) -> Eigenfunctions:
-    """Of ``Periodic(Gaussian(l), P)``: Fourier's functions, with eigenvalues P exp(-a) I_k(a), a = (P / 2 pi l)^2."""
+    """The Fourier basis, for ``Periodic(Gaussian(l), P)``; eigenvalues P exp(-a) I_k(a) with a = (P / 2 pi l)^2."""
     order = (np.arange(count) + 1) // 2
     values = period * ive(order, (period / (2.0 * np.pi * length)) ** 2)
 
@@ -92,11 +86,7 @@ def gaussian_on_circle(length: float, period: float, count: int) -> Eigenfunctio
 
 
 class CurveOperator(OutputOperator):
-    """An operator on the curves of a grid.
-
-    The grid may be left open (None): an estimator fills in its own, and without one `resolve` takes a regular grid on
-    [0, 1].
-    """
+    """An operator on curves. If `grid` is None, estimators set theirs, and `resolve` a regular grid on [0, 1]."""
 
     grid: Any
 
@@ -106,9 +96,7 @@ class CurveOperator(OutputOperator):
 
     def _grid(self) -> Grid:
         if self.grid is None:
-            raise ValueError(
-                f"the grid of {type(self).__name__} is not known yet: give grid, or fit an estimator, which has one"
-            )
+            raise ValueError(f"{type(self).__name__} needs a grid; estimators of curves set theirs")
         return as_grid(self.grid)
 
     def resolve(self, d: int) -> Self:
@@ -116,24 +104,22 @@ class CurveOperator(OutputOperator):
             return self.replace(grid=Grid.regular(d))
         return super().resolve(d)
 
-    def evaluation_on(self, grid: Grid, points: Any) -> Any:
-        return self.evaluation(points)
-
-    @abstractmethod
-    def evaluation(self, points: Any) -> Any:
-        """The matrix E, (d, m), that takes coordinates of y to the values of T y at other points or on a grid: y E."""
-
 
 @dataclass(eq=False, repr=False)
 class Multiplication(CurveOperator):
-    """(T y)(t) = g(t) y(t): how much is learned at each time.
+    """Multiplication of curves by a function, (T y)(t) = g(t) y(t).
 
     Parameters
     ----------
     function : scalar kernel, (d,) array or callable, with values >= 0
-        g. A kernel stands for t -> k(t, 0), so ``Gaussian.from_mu(1.0)`` is exp(-t^2); an array holds g on the grid; a
-        callable gets the points ((d, k) on a `ProductGrid`) and cannot be saved. Where g is zero, nothing is learned.
+        g: the function t -> k(t, 0) of a kernel, so ``Gaussian.from_mu(1.0)`` is exp(-t^2); its values on the grid; or
+        a callable of the points ((d, k) on a `ProductGrid`), which cannot be saved. Predictions are zero where g is.
     grid : `Grid`, `ProductGrid` or points, optional
+        Where the curves are known; set by the estimator by default.
+
+    See Also
+    --------
+    Integral
 
     Examples
     --------
@@ -147,7 +133,7 @@ class Multiplication(CurveOperator):
     grid: Any = None
 
     def _values(self, points: Array) -> Array | None:
-        """g at any points; None when only its values on the grid are known."""
+        """g at any points; None if only its values on the grid are known."""
         function, rows = self.function, points.reshape(len(points), -1)
         if function is None:
             return np.asarray(np.exp(-(rows**2).sum(axis=1)))
@@ -164,14 +150,14 @@ class Multiplication(CurveOperator):
         values = np.asarray(self.function, dtype=np.float64) if found is None else np.array(found)
         if values.shape != (len(points),):
             raise ValueError(
-                f"function must be a callable, a kernel or a number for each of the {len(points)} points, got shape "
+                f"function must be a callable, a kernel or {len(points)} numbers, one per point, got shape "
                 f"{values.shape}"
             )
         if not np.isfinite(values).all() or (values < 0).any():
             worst = int(np.argmin(np.where(np.isfinite(values), values, -np.inf)))
             raise ValueError(
-                f"function must be finite and >= 0 on the grid, but it is {values[worst]:.6g} at t = "
-                f"{_written(points[worst])}: multiplication by it is not positive semi-definite"
+                f"function must be non-negative and finite on the grid, got {values[worst]:.6g} at t = "
+                f"{_written(points[worst])}"
             )
         return values
 
@@ -186,35 +172,40 @@ class Multiplication(CurveOperator):
         order = np.argsort(self._diagonal(), kind="stable")
         return Spectrum(self._diagonal()[order], np.eye(len(order))[:, order])
 
-    def evaluation(self, points: Any) -> Array:
+    def evaluation_on(self, grid: Grid, points: Any) -> Array:
         grid = self._grid()
         L = np.asarray(grid.interpolation(points))
         g = self._values(grid.inside(points))
         before = 1.0 / grid.roots()
-        # A function is known between the points as well; of mere values the product is interpolated.
+        # If only values on the grid are known, the product is interpolated.
         return before[:, None] * L * g if g is not None else (before * self._diagonal())[:, None] * L
 
 
 @dataclass(eq=False, repr=False)
-class Integral(CurveOperator):
-    """(T y)(t) = integral of k(t, s) y(s) ds: neighbouring times inform each other (Hilbert-Schmidt operator).
+class Integral(CurveOperator, MatrixOperator):
+    """Integral operator on curves, (T y)(t) = integral of k(t, s) y(s) ds, which couples neighbouring times.
 
-    The curves that it makes are sums of its eigenfunctions, the smoothest with the largest eigenvalues; truncated at
-    `n_eigen` of them it is a finite expansion. Functions in its range are known at every t, so predictions on another
-    grid are not interpolated but computed, also a little (half the largest spacing) beyond the ends of the grid.
+    Its range is spanned by the eigenfunctions of k, of which `n_eigen` are kept. Predictions on another grid are exact
+    rather than interpolated, up to half the largest spacing beyond the ends of the grid.
 
     Parameters
     ----------
-    kernel : scalar kernel of time; default ``Laplacian(1.0)``, which is exp(-|t - s|)
-        Applied in O(d) for exp(-|t - s| / l). Take ``Periodic(Gaussian(l), period)`` for closed curves. A callable of
-        two matrices of times is accepted, and checked. On a `ProductGrid` the kernel is the product of this one along
-        each axis, or of one for each in a list, and the operator a Kronecker product that is never formed.
+    kernel : scalar kernel of time, optional
+        k, by default ``Laplacian(1.0)``, which is exp(-|t - s|). Kernels exp(-|t - s| / l) are applied in O(d); use
+        ``Periodic(Gaussian(l), period)`` for closed curves. May be a callable of two matrices of times. On a
+        `ProductGrid`, k is the product of this kernel along each axis, or of a list with one kernel per axis, and T
+        is a Kronecker product that is never formed.
     grid : `Grid`, `ProductGrid` or points, optional
+        Where the curves are known; set by the estimator by default.
     n_eigen : int, optional
         Number of eigenfunctions, those with the largest eigenvalues; all by default.
     eigenfunctions : "grid" or "analytic"
-        "grid" decomposes the quadrature's matrix (Nystrom's method); "analytic" takes the known eigenfunctions, for
-        exp(-|t - s| / l) on an interval and for a Gaussian on a circle, and needs `n_eigen`.
+        "grid" decomposes the quadrature matrix (Nystrom method); "analytic" uses known eigenfunctions, for
+        exp(-|t - s| / l) on an interval and for a Gaussian on a circle, and requires `n_eigen`.
+
+    See Also
+    --------
+    Multiplication, ovk.curves.Grid, ovk.FunctionalRidge
 
     Examples
     --------
@@ -233,16 +224,16 @@ class Integral(CurveOperator):
 
     @cached
     def _product(self) -> TensorProduct | None:
-        """The operators along the axes of a product of grids; None on a grid of one variable."""
+        """The operators along the axes of a `ProductGrid`, else None."""
         grid = self._grid()
         if not isinstance(grid, ProductGrid):
             return None
         if self.eigenfunctions != "grid":
-            raise ValueError("eigenfunctions='analytic' are known for one variable: leave 'grid' on a ProductGrid")
+            raise ValueError("eigenfunctions='analytic' does not support a ProductGrid: use eigenfunctions='grid'")
         sides = grid.sides()
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel] * len(sides)
         if len(kernels) != len(sides):
-            raise ValueError(f"kernel must be one or a list of {len(sides)}, one for each axis, got {len(kernels)}")
+            raise ValueError(f"kernel must be one kernel or a list of {len(sides)}, one per axis, got {len(kernels)}")
         return TensorProduct(
             [
                 Identity(len(side)) if isinstance(side, Components) else Integral(kernel, side)
@@ -257,11 +248,11 @@ class Integral(CurveOperator):
             return self.kernel
         if isinstance(self.kernel, Callable):  # type: ignore[arg-type]
             return Function(self.kernel)
-        raise ValueError(f"kernel of Integral must be a scalar kernel or a function of two times, got {self.kernel!r}")
+        raise ValueError(f"kernel must be a scalar kernel or a function of two times, got {self.kernel!r}")
 
     @cached
     def _whole(self) -> tuple[Array, Spectrum]:
-        """W^1/2 k(t, s) W^1/2 and its eigenvectors; an error if k is no kernel."""
+        """W^1/2 k(t, s) W^1/2 and its spectrum."""
         roots = self._grid().roots()
         values = checked_symmetric(self._kernel()(self._grid().locations()), "the kernel of Integral")
         matrix = roots[:, None] * values * roots
@@ -274,7 +265,7 @@ class Integral(CurveOperator):
         if self.eigenfunctions != "analytic":
             raise ValueError(f"eigenfunctions must be 'grid' or 'analytic', got {self.eigenfunctions!r}")
         if self.n_eigen is None:
-            raise ValueError("eigenfunctions='analytic' needs their number, n_eigen")
+            raise ValueError("eigenfunctions='analytic' requires n_eigen")
         return analytic_eigenfunctions(self._kernel(), self._grid(), check_int(self.n_eigen, "n_eigen"))
 
     @cached
@@ -306,9 +297,6 @@ class Integral(CurveOperator):
         used = s.values > 0
         return (s.vectors[:, used] * s.values[used]) @ s.vectors[:, used].T
 
-    def dense(self) -> Array:
-        return self._matrix().copy()
-
     def apply(self, Y: Array) -> Array:
         Y = _array(Y)
         if self.n_eigen is not None:
@@ -324,7 +312,7 @@ class Integral(CurveOperator):
         roots = self._grid().roots()
         return exponential_sums(Y * roots, self._grid().checked(), rate) * roots
 
-    def evaluation(self, points: Any) -> Any:
+    def evaluation_on(self, grid: Grid, points: Any) -> Any:
         grid = self._grid()
         if isinstance(grid, ProductGrid):
             product = self._product()
@@ -333,7 +321,7 @@ class Integral(CurveOperator):
             whole = grid.along([partial(T.evaluation_on, side) for T, side in sides], points, beyond=True)
             return whole if self.n_eigen is None else self._projected(whole)
         exact = self._analytic()
-        # A kernel is known beyond the ends of the grid as well; analytic eigenfunctions are those of the interval.
+        # A kernel is also defined beyond the ends of the grid, analytic eigenfunctions only on the interval.
         points = grid.inside(points, beyond=exact is None)
         roots = grid.roots()
         if exact is not None:
@@ -343,14 +331,14 @@ class Integral(CurveOperator):
         return E if self.n_eigen is None else self._projected(E)
 
     def _projected(self, E: Any) -> Array:
-        """E followed by the projection on the eigenfunctions that are kept."""
+        """E projected on the kept eigenfunctions."""
         s = self.eigh()
         V = s.vectors[:, s.values > 0]
         return np.asarray(V @ (V.T @ E))
 
 
 def exponential_length(kernel: ScalarKernel) -> float | None:
-    """l when the kernel of time is exp(-|t - s| / l), else None."""
+    """l if the kernel of time is exp(-|t - s| / l), else None."""
     if not isinstance(kernel, Laplacian) and not (isinstance(kernel, Matern) and kernel.nu == 0.5):
         return None
     length = kernel.length_scale

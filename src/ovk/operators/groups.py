@@ -1,10 +1,11 @@
-"""Outputs in clusters, at the leaves of a tree, on a graph, near their mean, and products of operators."""
+"""Operators for outputs in clusters, trees and graphs, near their mean, and Kronecker products."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 from typing import Any, Self
 
 import numpy as np
@@ -12,16 +13,24 @@ from scipy import sparse
 
 from ovk.base import Array, PartsMixin, cached, check_int, in_interval, positive
 from ovk.curves import KroneckerMatrix
-from ovk.operators.base import EvenlyCoupled, KeptMatrix, OutputOperator, Spectrum, checked_symmetric, equalised
+from ovk.operators.base import (
+    EvenlyCoupled,
+    MatrixOperator,
+    OutputOperator,
+    Spectrum,
+    checked_symmetric,
+    equalised,
+    one_per_output,
+)
 
 
 @dataclass(eq=False, repr=False)
-class Cluster(KeptMatrix):
-    """T = (1 - within) I + (within - between) S + between 11', S_ij = 1 when i and j are in the same cluster.
+class Cluster(MatrixOperator):
+    """Operator for outputs in clusters, T = (1 - within) I + (within - between) S + between 11'.
 
-    Outputs of one cluster share a part of weight `within`, all outputs one of weight `between`: f_t = g + g_c + v_t, at
-    the price |g|^2 / between + sum_c |g_c|^2 / (within - between) + sum_t |v_t|^2 / (1 - within). With between = 0 and
-    m_c outputs in cluster c, the norm of f is
+    S_ij = 1 if i and j are in the same cluster. An output is f_t = g + g_c + v_t, the sum of a global, a cluster and an
+    individual function, with the penalty |g|^2 / between + sum_c |g_c|^2 / (within - between) + sum_t |v_t|^2 /
+    (1 - within). With between = 0 and m_c outputs in cluster c, the squared norm of f is
 
         sum_c m_c |mean_c f|^2 / (1 - within + within m_c) + sum_c sum_{t in c} |f_t - mean_c f|^2 / (1 - within).
 
@@ -29,7 +38,14 @@ class Cluster(KeptMatrix):
     ----------
     assignments : sequence of d labels
         The cluster of each output.
-    within, between : floats, 0 <= between <= within <= 1
+    within : float in [0, 1]
+        Correlation of outputs in the same cluster.
+    between : float in [0, within]
+        Correlation of outputs in different clusters.
+
+    See Also
+    --------
+    Tree, MixedEffect, GraphLaplacian
 
     Examples
     --------
@@ -50,7 +66,7 @@ class Cluster(KeptMatrix):
 
     def _same(self) -> Array:
         if len(self.assignments) == 0:
-            raise ValueError("assignments must name the cluster of at least one output, got none")
+            raise ValueError("assignments must have at least one entry, got none")
         numbers: dict[Hashable, int] = {}
         labels = np.array([numbers.setdefault(label, len(numbers)) for label in self.assignments])
         return np.asarray((labels[:, None] == labels[None, :]).astype(np.float64))
@@ -68,12 +84,11 @@ class Cluster(KeptMatrix):
 
 
 @dataclass(eq=False, repr=False)
-class Tree(KeptMatrix):
-    """T_ij = how much of their way from the root outputs i and j share, scaled so that T_ii = 1.
+class Tree(MatrixOperator):
+    """Operator for outputs at the leaves of a tree: T_ij is the shared length of their paths from the root, T_ii = 1.
 
-    Every node v of the tree is a function g_v that all outputs below it have in common; the node at depth k has weight
-    w_v = decay^k (the root has depth 0). With s_i^2 the sum of the weights from the root to output i, the norm of f is
-    that of the cheapest way to write it,
+    Every node v has a function g_v that all outputs below it share; a node at depth k has weight w_v = decay^k (0 for
+    the root). With s_i^2 the sum of the weights from the root to output i, the squared norm of f is
 
         min sum_v |g_v|^2 / w_v   subject to   f_i = sum_{v above i} g_v / s_i.
 
@@ -83,7 +98,11 @@ class Tree(KeptMatrix):
         ``[[0, 1], [2, [3, 4]]]``: the outputs 0..d-1 at the leaves; or ``{child: parent}``, where the outputs are the
         integers 0..d-1 and inner nodes may have any name.
     decay : float > 0
-        Below 1, what is shared near the root weighs more; above 1, what is shared near the leaves.
+        Below 1, nodes near the root have more weight; above 1, nodes near the leaves.
+
+    See Also
+    --------
+    Cluster, GraphLaplacian
 
     Examples
     --------
@@ -112,8 +131,7 @@ class Tree(KeptMatrix):
         d = len(paths)
         if d == 0 or set(paths) != set(range(d)):
             raise ValueError(
-                "hierarchy must hold each of the outputs 0..d-1 once as a leaf, got the leaves "
-                f"{sorted(paths, key=str)}"
+                f"hierarchy must have the outputs 0..d-1 as leaves, each once, got the leaves {sorted(paths, key=str)}"
             )
         return [paths[i] for i in range(d)]
 
@@ -121,25 +139,17 @@ class Tree(KeptMatrix):
     def _matrix(self) -> Array:
         decay = in_interval(self.decay, "decay", 1e-6, 1e6)
         paths = self._paths()
-        # On the way to i and j alike: the common prefix, for the nodes of a tree determine their own way.
+        # The nodes above both i and j are the common prefix of their paths.
         weights = decay ** np.arange(max(len(path) for path in paths))
         T = np.empty((len(paths), len(paths)))
         for i, a in enumerate(paths):
             for j, b in enumerate(paths[: i + 1]):
-                shared = _common(a, b)
+                shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))))
                 T[i, j] = T[j, i] = weights[:shared].sum()
         norm = np.sqrt(np.diagonal(T))
         T /= norm[:, None] * norm[None, :]
         np.fill_diagonal(T, 1.0)
         return T
-
-
-def _common(a: tuple[Hashable, ...], b: tuple[Hashable, ...]) -> int:
-    """Length of the common prefix."""
-    for k, (x, y) in enumerate(zip(a, b, strict=False)):
-        if x != y:
-            return k
-    return min(len(a), len(b))
 
 
 def _walk(node: Any, path: tuple[Hashable, ...], paths: dict[Any, tuple[Hashable, ...]]) -> None:
@@ -148,7 +158,7 @@ def _walk(node: Any, path: tuple[Hashable, ...], paths: dict[Any, tuple[Hashable
             _walk(child, (*path, (len(path), k)), paths)
         return
     if node in paths:
-        raise ValueError(f"hierarchy names the output {node!r} twice")
+        raise ValueError(f"hierarchy has the output {node!r} twice")
     paths[node] = path
 
 
@@ -158,41 +168,42 @@ def _paths_from_parents(parent: Mapping[Any, Any]) -> dict[Any, tuple[Hashable, 
     for leaf in parent:
         if leaf in inner:
             continue
-        way, node = [leaf], leaf
+        path, node = [leaf], leaf
         while node in parent:
             node = parent[node]
-            if node in way:
+            if node in path:
                 raise ValueError(f"hierarchy has a cycle through {node!r}")
-            way.append(node)
-        paths[leaf] = tuple(reversed(way))
+            path.append(node)
+        paths[leaf] = tuple(reversed(path))
     if len({path[0] for path in paths.values()}) > 1:
-        # A forest: its trees hang together at a root without a name.
+        # A forest: join its trees at an unnamed root.
         paths = {leaf: (None, *path) for leaf, path in paths.items()}
     return paths
 
 
-# Outputs on a graph of similarities.
-
-
 @dataclass(eq=False, repr=False)
-class GraphLaplacian(KeptMatrix):
-    """T = pseudo-inverse of L, so that linked outputs are pulled towards each other.
+class GraphLaplacian(MatrixOperator):
+    """Operator for outputs on a graph: T is the pseudo-inverse of the Laplacian L, so that linked outputs are similar.
 
-    With M the similarities m_ij >= 0 between outputs, the norm of f = (f_1, ..., f_d) becomes
+    With similarities m_ij >= 0 between outputs, the squared norm of f = (f_1, ..., f_d) is
 
         1/2 sum_ij m_ij |f_i - f_j|^2 + sum_i m_ii |f_i|^2  =  sum_ij L_ij <f_i, f_j>,
         L_ii = m_ii + sum_{j != i} m_ij,  L_ij = -m_ij.
 
-    When the diagonal of M is zero, L is singular: what all outputs of a connected part share costs nothing in this
-    norm, yet the pseudo-inverse *excludes* it, and the learned outputs of each part sum to zero everywhere. Give a
-    `self_weight` > 0 to have the shared part back (the smaller, the less it is penalised).
+    If the diagonal of M is zero, L is singular. The pseudo-inverse then excludes functions that all outputs of a
+    connected component share, and the outputs of each component sum to zero. A positive `self_weight` allows shared
+    functions; the smaller it is, the weaker their penalty.
 
     Parameters
     ----------
     M : (d, d) array or scipy sparse matrix
-        Symmetric, >= 0.
+        Similarities: symmetric and non-negative.
     self_weight : float or (d,) array, >= 0
         Added to the diagonal of M.
+
+    See Also
+    --------
+    Cluster, Dense
 
     Examples
     --------
@@ -217,13 +228,8 @@ class GraphLaplacian(KeptMatrix):
         """L, (d, d)."""
         M = checked_symmetric(self.M.toarray() if sparse.issparse(self.M) else self.M, "M")
         if (M < 0).any():
-            raise ValueError(f"M must hold similarities >= 0, got {M.min():.6g}")
-        weight = np.asarray(self.self_weight, dtype=np.float64)
-        if weight.ndim > 1 or (weight.ndim == 1 and len(weight) != len(M)):
-            raise ValueError(f"self_weight must be a number or one for each of the {len(M)} outputs")
-        if not (np.isfinite(weight).all() and (weight >= 0).all()):
-            raise ValueError(f"self_weight must be finite and >= 0, got {self.self_weight!r}")
-        own = np.diagonal(M) + weight
+            raise ValueError(f"M must be non-negative, got {M.min():.6g}")
+        own = np.diagonal(M) + one_per_output(self.self_weight, "self_weight", len(M))
         L = -M
         np.fill_diagonal(L, 0.0)
         np.fill_diagonal(L, own - L.sum(axis=1))
@@ -234,7 +240,7 @@ class GraphLaplacian(KeptMatrix):
         values, vectors = np.linalg.eigh(self.laplacian())
         rounding = 64.0 * len(values) * np.finfo(float).eps * max(values[-1], 1e-300)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > rounding)
-        # 1/x turns the order round, but the zeros of L stay zeros of T.
+        # 1/x reverses the order, but the zeros of L remain zeros of T.
         order = np.argsort(inverse, kind="stable")
         inverse = inverse[order]
         close = np.flatnonzero(np.diff(inverse) > 1e-12 * inverse[1:]) + 1
@@ -249,25 +255,22 @@ class GraphLaplacian(KeptMatrix):
         return 0.5 * (T + T.T)
 
     def gradient(self) -> dict[str, Array]:
-        # dT = -T dL T where L is regular; on its null space the pseudo-inverse jumps and has no derivative.
+        # dT = -T dL T where L is regular; on its null space the pseudo-inverse is not differentiable.
         T = self._matrix()
         each = -np.einsum("ia,aj->aij", T, T)
         return {"self_weight": each.sum(axis=0) if np.ndim(self.self_weight) == 0 else each}
 
 
-# Tasks that are pulled towards their mean.
-
-
 @dataclass(eq=False, repr=False)
 class MeanRegularised(EvenlyCoupled):
-    """T = I / (own + spread) + (spread / own) / (own + spread) 11' / d: outputs close to their mean.
+    """Operator that pulls outputs towards their mean, T = I / (own + spread) + (spread / own) / (own + spread) 11' / d.
 
-    The norm it gives a function f = (f_1, ..., f_d) is that of regularised multi-task learning,
+    The squared norm of f = (f_1, ..., f_d) is that of regularised multi-task learning,
 
         own sum_t |f_t|^2 + spread sum_t |f_t - mean f|^2,
 
-    so T^-1 = own I + spread (I - 11' / d). With spread = 0 the outputs are apart. T is a multiple of
-    `MixedEffect`; here its parameters are the weights of the penalty.
+    so T^-1 = own I + spread (I - 11' / d). With spread = 0 the outputs are not coupled. T is a multiple of
+    `MixedEffect`, parametrised by the weights of the penalty.
 
     Parameters
     ----------
@@ -276,7 +279,11 @@ class MeanRegularised(EvenlyCoupled):
     spread : float >= 0
         Weight of the distance from the mean (rho_2).
     output_dim : int, optional
-        Number of outputs; found in Y when not given.
+        Number of outputs; taken from Y by default.
+
+    See Also
+    --------
+    MixedEffect
 
     References
     ----------
@@ -322,24 +329,26 @@ class MeanRegularised(EvenlyCoupled):
         own, spread = self._weights()
         d = self.dim()
         mean = np.full((d, d), 1.0 / d)
-        # The eigenvalues are 1 / own on the mean and 1 / (own + spread) on what is orthogonal to it.
+        # The eigenvalues are 1 / own on constant vectors and 1 / (own + spread) on their orthogonal complement.
         rest = -(np.eye(d) - mean) / (own + spread) ** 2
         return {"own": rest - mean / own**2, "spread": rest}
 
 
-# Kronecker products of operators: one for each variable of functions of several.
-
-
 @dataclass(eq=False, repr=False)
 class TensorProduct(PartsMixin, OutputOperator):
-    """T = T_1 (x) ... (x) T_k on outputs that are tables: T_i along the i-th axis of a table, none of T ever formed.
+    """Kronecker product of operators, T = T_1 (x) ... (x) T_k, for outputs that form a table; T is never formed.
 
-    A row of Y holds a table with its last axis running fastest. Eigenvalues are products of those along the axes, and
-    eigenvectors Kronecker products: with d = d_1 ... d_k outputs products with them cost d (d_1 + ... + d_k), not d^2.
+    A row of Y is a table in C order, and T_i acts along its i-th axis. Eigenvalues and eigenvectors are products of
+    those of the T_i, and products with T cost d (d_1 + ... + d_k) instead of d^2 for d = d_1 ... d_k outputs.
 
     Parameters
     ----------
-    operators : sequence of output operators, each with its number of outputs
+    operators : sequence of output operators
+        T_1, ..., T_k, each with its number of outputs.
+
+    See Also
+    --------
+    Integral, ovk.curves.ProductGrid
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The contract of an operator-valued kernel K(x, z)."""
+"""The interface of an operator-valued kernel K(x, z), and sums of separable terms."""
 
 from __future__ import annotations
 
@@ -18,31 +18,24 @@ if TYPE_CHECKING:
     from ovk.ovkernels.separable import Separable
 
 
-# Sums of separable terms: each scalar kernel is evaluated once, and equal operators are added up.
-
-
 class Term(NamedTuple):
     """weight k(x, z) T, one term of an operator-valued kernel."""
 
     weight: float
     kernel: ScalarKernel
     operator: OutputOperator
-    #: Nested names in the parameters of the whole; None for what is no parameter of its own, or depends on others too.
+    #: Nested parameter names of kernel and operator; None if they are not parameters, or depend on others.
     kernel_name: str | None = None
     operator_name: str | None = None
 
     def inside(self, name: str) -> Term:
-        """The term where its kernel is the parameter `name` of another."""
+        """The term of a kernel that is the parameter `name` of another."""
         names = [None if own is None else f"{name}__{own}" for own in (self.kernel_name, self.operator_name)]
         return Term(self.weight, self.kernel, self.operator, *names)
 
 
 class SeparableTerms:
-    """sum_os weights_os k_s(x, z) T_o with different scalar kernels k_s and different operators T_o.
-
-    What a sum of separable terms can do: multiples and sums of scalar kernels are taken apart, so that every scalar
-    kernel is evaluated once, however often it occurs.
-    """
+    """sum_os weights_os k_s(x, z) T_o with distinct scalar kernels k_s, evaluated once each, and operators T_o."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
         flat = [(term.weight * share, part, term.operator) for term in terms for share, part in term.kernel.summands()]
@@ -53,10 +46,7 @@ class SeparableTerms:
         np.add.at(self.weights, (operator_of, scalar_of), [weight for weight, _, _ in flat])
 
     def product_form(self) -> tuple[ScalarKernel, OutputOperator] | None:
-        """k and T where the sum is a single product k T, else None.
-
-        Operators can be added once their number of outputs is known.
-        """
+        """k and T if the sum is a single product k T, else None."""
         groups = proportional(self.weights)
         if len(groups) > 1:
             return None
@@ -70,19 +60,18 @@ class SeparableTerms:
         return kernel, Dense(sum(factor * self.operators[o].dense() for o, factor in groups[0]))
 
     def gram(self, X: Any, Z: Any | None = None) -> Kronecker:
-        """The gram; scalar kernels that come with the same operators are added as they are evaluated."""
+        """The gram; scalar kernels with the same operators are added as they are evaluated."""
         groups = proportional(self.weights.T)
         grams = []
         for group in groups:
             total = self.scalars[group[0][0]](X, Z)
             for s, factor in group[1:]:
-                # Without a name for the second matrix, numpy adds in its place instead of in a third one.
+                # NumPy reuses the memory of the second matrix as long as it has no name.
                 total = total + (self.scalars[s](X, Z) if factor == 1.0 else factor * self.scalars[s](X, Z))
             grams.append(total)
         return Kronecker(grams, self.operators, self.weights[:, [group[0][0] for group in groups]])
 
     def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
-        """sum_j K(x_i, z_j) c_j, (n, d), without the gram where a scalar kernel knows how."""
         if sparse.issparse(C):
             gram = self.gram(X, Z)
             return gram.matmat(C) if since is None else gram.matmul_window(C, since)
@@ -90,11 +79,9 @@ class SeparableTerms:
         return self._applied(products, lambda T, P: T.apply(P))
 
     def diagonal_blocks(self, X: Any) -> Array:
-        """K(x_i, x_i), (n, d, d)."""
         return self._applied([k.diag(X) for k in self.scalars], lambda T, g: g[:, None, None] * T.dense())
 
     def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
-        """K(x_i, z_j)[s_i, t_j], (n, m)."""
         picked = np.ix_(s, s if t is None else t)
         return self._applied([k(X, Z) for k in self.scalars], lambda T, G: G * T.dense()[picked])
 
@@ -111,7 +98,6 @@ class SeparableTerms:
         )
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        """Derivative in x of sum_j K(x, z_j) c_j at each row of X: (n, d, p)."""
         applied = [T.apply(C.reshape(-1, C.shape[-1])).reshape(C.shape) for T in self.operators]
         return np.asarray(
             sum(
@@ -122,45 +108,58 @@ class SeparableTerms:
 
 
 class OperatorKernel(Algebra, Parameters, ABC):
-    """A positive semi-definite function K(x, z) of two inputs whose values are d x d matrices.
+    """Base class of operator-valued kernels, positive semi-definite functions K(x, z) with d x d matrices as values.
 
-    A new kernel needs `gram` and `output_dim`; the rest has defaults, which a kernel overrides where it can do better.
+    A subclass defines `gram` and `output_dim`, and overrides other methods where it has a faster way.
+
+    See Also
+    --------
+    WeightedSum, Diagonal, Hadamard, Transformable
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import MixedEffect
+    >>> K = Gaussian(1.0) * MixedEffect(0.5, output_dim=2)
+    >>> K([0.0], [1.0]).round(4)
+    array([[0.6065, 0.3033],
+           [0.3033, 0.6065]])
     """
 
     @property
     @abstractmethod
     def output_dim(self) -> int | None:
-        """Number of outputs d, None while it is not known."""
+        """Number of outputs d, None if it is not known."""
 
     @abstractmethod
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
         """K(x_i, z_j) for all i, j. `Z` None means `X`."""
 
     def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
-        """sum_j K(x_i, z_j) c_j, (n, d), for coefficients C (m, d); without the gram where a kernel knows how.
+        """sum_j K(x_i, z_j) c_j, (n, d), for coefficients C (m, d); some kernels do not form the gram.
 
-        `since`, (n,) and never decreasing, is the first of the points Z that each row sees; None means all.
+        `since`, (n,) and non-decreasing, is the index of the first point of Z that each row uses; None means all.
         """
         gram = self.gram(X, Z)
         return gram.matmat(C) if since is None else gram.matmul_window(C, since)
 
     def terms(self) -> list[Term] | None:
-        """The kernel as a sum of separable terms, weight k(x, z) T; None where it is not such a sum."""
+        """The kernel as a sum of separable terms, weight k(x, z) T; None if it is not such a sum."""
         return None
 
     def summands(self) -> list[tuple[float, OperatorKernel]]:
-        """The kernel as a sum of weights times kernels, of itself alone if it is no sum."""
+        """The kernel as a list of weights and kernels that sum to it."""
         return [(1.0, self)]
 
     def as_separable(self) -> Separable | None:
-        """The kernel as a single product k(x, z) T; None where it is not one."""
+        """The kernel as a single product k(x, z) T; None if it is not one."""
         return None
 
     def resolve(self, X: Any, d: int) -> Self:
-        """The kernel for d outputs with everything that is learned from the inputs learned; never changes it."""
+        """The kernel for d outputs, with data-dependent parameters computed from X; never changes the kernel."""
         found = self.output_dim
         if found is not None and found != d:
-            raise ValueError(f"the kernel {type(self).__name__} has {found} outputs but Y has {d}")
+            raise ValueError(f"{type(self).__name__} has {found} outputs but Y has {d}")
         return self
 
     def __call__(self, x: Any, z: Any) -> Array:
@@ -181,14 +180,14 @@ class OperatorKernel(Algebra, Parameters, ABC):
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
         """Derivative in x of f(x) = sum_j K(x, z_j) c_j at each row of X: (n, d, p).
 
-        C is (m, d), or (n, m, d) with coefficients of its own for each row of X.
+        C is (m, d), or (n, m, d) with separate coefficients for each row of X.
         """
         raise NotDifferentiable(f"{type(self).__name__} has no closed-form derivative in its input")
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
         """Derivative of the gram in every continuous hyper-parameter.
 
-        Keys are the nested names of scikit-learn, with an index behind them for the entries of an array:
+        Keys are the nested names of scikit-learn, followed by an index for the entries of an array:
         ``kernel__length_scale``, ``operator__B[0,1]``.
         """
         return {}
@@ -199,12 +198,12 @@ class OperatorKernel(Algebra, Parameters, ABC):
         return float(np.vdot(weights, self.gram(X).dense())), slopes
 
     def norm_bound(self) -> float | None:
-        """sup over x of the largest eigenvalue of K(x, x), or None when it is unbounded or unknown."""
+        """sup over x of the largest eigenvalue of K(x, x), or None if it is unbounded or unknown."""
         return None
 
 
 def by_entry(prefix: str, gradient: dict[str, Array]) -> dict[str, Array]:
-    """Derivatives (..., n, m) in arrays, split into those in their entries (n, m), named ``prefix__name[i,j]``."""
+    """Derivatives (..., n, m) in an array, split by its entries, which are named ``prefix__name[i,j]``."""
     result: dict[str, Array] = {}
     for name, value in gradient.items():
         shape = value.shape[:-2]

@@ -1,12 +1,11 @@
-"""Kernels of vector fields without rotation, and of fields without sources.
+"""Kernels of curl-free and divergence-free vector fields.
 
 With u = (x - z) / l, s = |u|^2 and phi the profile of a stationary kernel, in units of the length scale,
 
     curl-free:        K = -grad grad' phi          = -4 phi''(s) u u' - 2 phi'(s) I
     divergence-free:  K = (grad grad' - I laplace) phi = 4 phi''(s) (u u' - s I) - 2 (p - 1) phi'(s) I
 
-so f = sum K(., z_j) c_j is a gradient field in the first case and has zero divergence in the second. Both share the
-form  K = a u u' + b I  with  a = e phi'',  b = g s phi'' + h phi';  their derivatives follow from it.
+Both have the form  K = a u u' + b I  with  a = e phi'',  b = g s phi'' + h phi'.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class _FieldKernel(OperatorKernel, saved=False):
 
     @abstractmethod
     def _form(self, p: int) -> _Form:
-        """The numbers that tell this kernel from the other."""
+        """The coefficients e, g and h."""
 
     @property
     def output_dim(self) -> int | None:
@@ -47,21 +46,21 @@ class _FieldKernel(OperatorKernel, saved=False):
     def _scale(self) -> float:
         if not isinstance(self.kernel, Stationary):
             raise ValueError(
-                f"{type(self).__name__} needs a Gaussian, Matern or RationalQuadratic kernel, got {self.kernel!r}"
+                f"kernel of {type(self).__name__} must be Gaussian, Matern or RationalQuadratic, got {self.kernel!r}"
             )
         if isinstance(self.kernel, Matern) and self.kernel.nu <= 1:
-            raise ValueError(f"{type(self).__name__} needs a Matern kernel with nu > 1, got nu={self.kernel.nu}")
+            raise ValueError(f"nu of the kernel of {type(self).__name__} must be greater than 1, got {self.kernel.nu}")
         return self.kernel.single_scale()
 
     def resolve(self, X: Any, d: int) -> Self:
         p = X.shape[1]
         if d != p or (self.dims is not None and self.dims != p):
             raise ValueError(
-                f"{type(self).__name__} is a kernel of vector fields: it has as many outputs as inputs, but X has "
-                f"{p} features and Y has {d} outputs" + ("" if self.dims is None else f" and dims={self.dims}")
+                f"{type(self).__name__} requires as many outputs as inputs, but X has {p} features and Y has {d} "
+                "outputs" + ("" if self.dims is None else f" and dims={self.dims}")
             )
         if p < 2:
-            raise ValueError(f"{type(self).__name__} needs fields of at least 2 dimensions, got {p}")
+            raise ValueError(f"{type(self).__name__} requires at least 2 dimensions, got {p}")
         kernel = self.kernel.resolve(X) if isinstance(self.kernel, Stationary) else self.kernel
         resolved = type(self)(kernel, p)
         resolved._scale()
@@ -112,7 +111,7 @@ class _FieldKernel(OperatorKernel, saved=False):
         # df_i/dx_k = (1/l) sum 2 a' u_k u_i (u.c) + a (delta_ik (u.c) + u_i c_k) + 2 b' u_k c_i
         scale = self._scale()
         if isinstance(self.kernel, Matern) and self.kernel.nu <= 1.5:
-            raise NotDifferentiable(f"a field of Matern kernels has a Jacobian for nu > 3/2, got {self.kernel.nu}")
+            raise NotDifferentiable(f"nu must be greater than 3/2 for a Jacobian, got {self.kernel.nu}")
         form = self._form(X.shape[1])
         x, z, s = self._units(X, Z)
         p = x.shape[1]
@@ -137,7 +136,7 @@ class _FieldKernel(OperatorKernel, saved=False):
         return {name: self._blocks(x, z, da, db) for name, (da, db) in self._changes(s, second, x.shape[1]).items()}
 
     def _changes(self, s: Array, second: Array, p: int) -> dict[str, tuple[Array, Array]]:
-        """Derivatives of a u u' + b I in every hyper-parameter, as the a and b of a block of the same form."""
+        """Derivatives of a u u' + b I in every hyper-parameter, as the derivatives of a and b."""
         # du/dl = -u / l, ds/dl = -2 s / l
         scale, form, third = self._scale(), self._form(p), self.kernel.profile(s, 3)
         da = -(2.0 / scale) * form.e * (s * third + second)
@@ -149,8 +148,7 @@ class _FieldKernel(OperatorKernel, saved=False):
             result[f"kernel__{name}"] = form.e * change, form.g * s * change + form.h * first_change[name]
         return result
 
-    # With weights W of the entries, sum W (a u u' + b I) = sum_nm a_nm (u'W u)_nm + b_nm tr W_nm: no block is formed.
-
+    # With weights W of the entries, sum W (a u u' + b I) = sum_nm a_nm (u'W u)_nm + b_nm tr W_nm.
     def gradient_product(self, weights: Array, X: Any) -> tuple[float, dict[str, float]]:
         x, _, s = self._units(X, None)
         p, second = x.shape[1], self.kernel.profile(s, 2)
@@ -184,9 +182,14 @@ class CurlFree(_FieldKernel):
 
     Parameters
     ----------
-    kernel : Gaussian, Matern (nu > 1) or RationalQuadratic with one length scale
+    kernel : `Gaussian`, `Matern` (nu > 1) or `RationalQuadratic`
+        Scalar kernel with a single length scale.
     dims : int, optional
-        Number of inputs and outputs; found in X when not given.
+        Number of inputs and outputs; taken from X by default.
+
+    See Also
+    --------
+    DivFree, ovk.VectorField
 
     Examples
     --------
@@ -204,11 +207,19 @@ class CurlFree(_FieldKernel):
 class DivFree(_FieldKernel):
     """Kernel of fields without sources: every f = sum K(., z_j) c_j has zero divergence.
 
-    Add a `CurlFree` kernel for the general (Helmholtz) field, whose two parts can then be told apart.
+    Add a `CurlFree` kernel for general fields, which can then be split into the two parts of their Helmholtz
+    decomposition.
 
     Parameters
     ----------
-    kernel, dims : as for `CurlFree`
+    kernel : `Gaussian`, `Matern` (nu > 1) or `RationalQuadratic`
+        Scalar kernel with a single length scale.
+    dims : int, optional
+        Number of inputs and outputs; taken from X by default.
+
+    See Also
+    --------
+    CurlFree, ovk.VectorField
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A kernel of its own for every output; entrywise products; kernels of transformed inputs."""
+"""Operator-valued kernels with one scalar kernel per output, entrywise products, and transformed inputs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ from ovk.ovkernels.weighted_sum import check_same_outputs
 
 @dataclass(eq=False, repr=False)
 class Diagonal(PartsMixin, OperatorKernel):
-    """K(x, z) = diag(k_1(x, z), ..., k_d(x, z)): outputs apart, each with its own kernel.
+    """Diagonal kernel, K(x, z) = diag(k_1(x, z), ..., k_d(x, z)): a separate scalar kernel for each output.
 
     Parameters
     ----------
     kernels : sequence of d scalar kernels
+        k_1, ..., k_d.
+
+    See Also
+    --------
+    WeightedSum, Transformable
 
     Examples
     --------
@@ -43,9 +48,9 @@ class Diagonal(PartsMixin, OperatorKernel):
 
     @property
     def scalars(self) -> list[ScalarKernel]:
-        """The scalar kernels, whatever form they were given in."""
+        """The scalar kernels, converted from names and functions."""
         if len(self.kernels) == 0:
-            raise ValueError("kernels must hold a kernel for each output, got none")
+            raise ValueError("kernels must have at least one kernel, got none")
         return [as_kernel(kernel) for kernel in self.kernels]
 
     def resolve(self, X: Any, d: int) -> Self:
@@ -57,7 +62,7 @@ class Diagonal(PartsMixin, OperatorKernel):
         return [Term(1.0, k, only[q], f"kernels[{q}]") for q, k in enumerate(self.scalars)]
 
     def _separable_terms(self) -> SeparableTerms:
-        """Each different kernel with the outputs that have it."""
+        """Each distinct kernel with the outputs that use it."""
         found, numbers = distinct(self.scalars)
         outputs = [Dense(np.diag((numbers == k).astype(np.float64))) for k in range(len(found))]
         return SeparableTerms([Term(1.0, k, T) for k, T in zip(found, outputs, strict=True)])
@@ -98,12 +103,22 @@ class Diagonal(PartsMixin, OperatorKernel):
         return max(known) if len(known) == len(bounds) else None
 
 
-# Entrywise products of operator-valued kernels.
-
-
 @dataclass(eq=False, repr=False)
 class Hadamard(OperatorKernel):
-    """K1(x, z) o K2(x, z), entry by entry, written ``K1 & K2``: positive semi-definite by Schur's theorem.
+    """Entrywise product of two operator-valued kernels, K1(x, z) o K2(x, z), written ``K1 & K2``.
+
+    It is positive semi-definite by Schur's product theorem.
+
+    Parameters
+    ----------
+    left : operator-valued kernel
+        K1.
+    right : operator-valued kernel
+        K2.
+
+    See Also
+    --------
+    WeightedSum, Transformable
 
     Examples
     --------
@@ -120,7 +135,7 @@ class Hadamard(OperatorKernel):
     right: OperatorKernel
 
     def _expression(self) -> tuple[str, int]:
-        # A sum would need no parentheses; they are there for the reader.
+        # Python needs no parentheses around a sum here, but readers do.
         left = part(self.left, AND) if isinstance(self.left, Hadamard) else part(self.left, PRODUCT)
         return f"{left} & {part(self.right, PRODUCT)}", AND
 
@@ -135,7 +150,7 @@ class Hadamard(OperatorKernel):
 
     def terms(self) -> list[Term] | None:
         left, right = self.left.terms(), self.right.terms()
-        # Operators can be multiplied once their number of outputs is known.
+        # Operators can be multiplied only if their number of outputs is known.
         if left is None or right is None or any(term.operator.output_dim is None for term in left + right):
             return None
         return [
@@ -157,7 +172,7 @@ class Hadamard(OperatorKernel):
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
         # Entry (q, p) of d(K1 o K2) is dK1_qp K2_qp + K1_qp dK2_qp: for output q of f, the derivative of one factor
-        # with the coefficients K_qp c_p that the other makes of c at each point.
+        # with the coefficients K_qp c_p of the other at each point.
         X = np.asarray(X, dtype=np.float64)
         d = C.shape[-1]
         total = np.zeros((len(X), d, X.shape[1]))
@@ -191,22 +206,25 @@ def _hadamard(left: Gram, right: Gram) -> Gram:
 rule("&", OperatorKernel, OperatorKernel)(Hadamard)
 
 
-# One scalar kernel, each output looking at the input in its own way.
-
 #: A function of (n, p) rows, or a matrix to multiply them by.
 Transform = Callable[[Array], Array] | Array
 
 
 @dataclass(eq=False, repr=False)
 class Transformable(OperatorKernel):
-    """K(x, z)_ij = k(T_i(x), T_j(z)).
+    """Kernel with one transform of the inputs per output, K(x, z)_ij = k(T_i(x), T_j(z)).
 
     Parameters
     ----------
-    kernel : scalar kernel k
-    transforms : sequence of d transforms, or None
-        Each a (q, p) matrix, which maps x to A x, or a function that maps (n, p) inputs to (n, q). None takes the
-        coordinates, T_i(x) = x_i, one output for each input.
+    kernel : scalar kernel
+        k.
+    transforms : sequence of d transforms, optional
+        Each is a (q, p) matrix A, which maps x to A x, or a function from (n, p) inputs to (n, q). By default the
+        coordinates, T_i(x) = x_i, with one output per input.
+
+    See Also
+    --------
+    Diagonal, Hadamard
 
     Examples
     --------
@@ -226,21 +244,21 @@ class Transformable(OperatorKernel):
 
     @property
     def scalar(self) -> ScalarKernel:
-        """k, whatever form it was given in."""
+        """k, converted from a name or a function."""
         return as_kernel(self.kernel)
 
     def resolve(self, X: Any, d: int) -> Self:
         super().resolve(X, d)
         if self.transforms is None and X.shape[1] != d:
             raise ValueError(
-                f"Transformable() without transforms has an output for each input: X has {X.shape[1]} features "
-                f"but Y has {d} outputs; give transforms"
+                f"Transformable without transforms has one output per input, but X has {X.shape[1]} features and Y has "
+                f"{d} outputs: pass transforms"
             )
         kernel = self.scalar.resolve(np.concatenate(self.views(X)))
         return self if kernel is self.kernel else type(self)(kernel, self.transforms)
 
     def views(self, X: Any) -> list[Array]:
-        """T_i(x) of every row, for each output i: arrays (n, q)."""
+        """T_i(x) of every row, (n, q), for each output i."""
         X = dense_inputs(X, "Transformable")
         if self.transforms is None:
             return [X[:, i : i + 1] for i in range(X.shape[1])]
@@ -252,16 +270,16 @@ class Transformable(OperatorKernel):
             seen = np.asarray(transform(X), dtype=np.float64)
             if seen.ndim != 2 or len(seen) != len(X):
                 raise ValueError(
-                    f"transforms[{i}] must map (n, p) inputs to (n, q), but it gave {seen.shape} for {X.shape}"
+                    f"transforms[{i}] must map (n, p) inputs to (n, q), got {seen.shape} for inputs {X.shape}"
                 )
             return seen
         A = np.atleast_2d(np.asarray(transform, dtype=np.float64))
         if A.shape[1] != X.shape[1]:
-            raise ValueError(f"transforms[{i}] is a matrix for {A.shape[1]} inputs but X has {X.shape[1]} features")
+            raise ValueError(f"transforms[{i}] has {A.shape[1]} columns but X has {X.shape[1]} features")
         return X @ A.T
 
     def _stack(self, X: Any) -> Array:
-        """T_i(x_l) with the output running fastest, (n d, q)."""
+        """T_i(x_l), (n d, q), with the row l d + i."""
         stacked = np.stack(self.views(X), axis=1)
         return stacked.reshape(-1, stacked.shape[2])
 
@@ -282,7 +300,7 @@ class Transformable(OperatorKernel):
         return self.scalar(self._own(X, s), None if Z is None or t is None else self._own(Z, t))
 
     def _own(self, X: Any, s: Indices) -> Array:
-        """Each row as its own output sees it."""
+        """T_i(x_l) with i = s_l, (n, q)."""
         return np.stack(self.views(X), axis=1)[np.arange(len(s)), s]
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
@@ -300,8 +318,7 @@ class Transformable(OperatorKernel):
         transform = self.transforms[i]
         if callable(transform):
             raise NotDifferentiable(
-                f"transforms[{i}] is a function, whose derivative is not known; give a matrix where a Jacobian is "
-                "needed"
+                f"transforms[{i}] is a function without a known derivative: pass a matrix to compute Jacobians"
             )
         return np.atleast_2d(np.asarray(transform, dtype=np.float64))
 

@@ -1,4 +1,4 @@
-"""Grams: operator-valued kernels on samples, with the structure that makes them cheap."""
+"""Grams: structured matrices of operator-valued kernels on samples."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from ovk.base import Array, Indices, equal
 from ovk.kernels import product_window
 from ovk.operators import Dense, OutputOperator, spectrum
 
-# The contract of a gram, an operator-valued kernel on samples, and of the scalar problems that it falls apart into.
-
 
 class Gram(ABC):
     """K(x_i, z_j) for all i, j, as a linear map from coefficients (m, d) to values (n, d).
 
-    A gram keeps the structure of its kernel; the (n d, m d) matrix is formed by `dense` alone.
+    Only `dense` forms the (n d, m d) matrix.
     """
 
     shape: tuple[int, int]  # (n, m) points
@@ -29,28 +27,29 @@ class Gram(ABC):
 
     @abstractmethod
     def matmat(self, C: Any) -> Array:
-        """Values sum_j K(x_i, z_j) c_j, (n, d), of coefficients (m, d) (an array or a scipy sparse matrix)."""
+        """Values sum_j K(x_i, z_j) c_j, (n, d), for coefficients (m, d), an array or a scipy sparse matrix."""
 
     def terms(self) -> list[tuple[Array, OutputOperator]] | None:
-        """Scalar grams G_k, (n, m), and operators T_k with sum_k G_k (x) T_k = K, as few as possible; None where the
-        gram is not such a sum."""
+        """The fewest scalar grams G_k, (n, m), and operators T_k with K = sum_k G_k (x) T_k; None if there are none."""
         return None
 
     def by_operator(self) -> list[tuple[Array, OutputOperator]] | None:
-        """`terms` with the operators of the kernel itself, none of them added to another."""
+        """`terms` with the operators of the kernel itself, without adding any of them."""
         return self.terms()
 
     def matmul_window(self, C: Array, since: Indices) -> Array:
-        """`matmat` for rows that each see the points from since_i on only; `since`, (n,), never decreases."""
+        """`matmat` where row i uses only the points from since_i on; `since`, (n,), is non-decreasing."""
         return self.weighted((np.arange(self.shape[1]) >= since[:, None]).astype(np.float64)).matmat(C)
 
-    @abstractmethod
     def weighted(self, weights: Array) -> Gram:
         """The gram with K(x_i, z_j) replaced by weights_ij K(x_i, z_j); `weights` is (n, m)."""
+        (n, m), d = self.shape, self.output_dim
+        blocks = self.dense().reshape(n, d, m, d) * weights[:, None, :, None]
+        return DenseBlocks(blocks.reshape(n * d, m * d), d)
 
     @abstractmethod
     def part_matmat(self, rows: slice, columns: slice, C: Array) -> Array:
-        """`matmat` for some of the rows and some of the columns, (rows, d); C holds coefficients of these columns."""
+        """`matmat` of some rows and columns, (rows, d); C has the coefficients of these columns."""
 
     @abstractmethod
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
@@ -66,15 +65,14 @@ class Gram(ABC):
 
     @abstractmethod
     def decouple(self) -> Decoupled | None:
-        """The gram as independent scalar problems, or None when its operators have no common eigenvectors."""
+        """The gram as independent scalar problems, or None if its operators have no common eigenvectors."""
 
     def rotation(self) -> Rotated | None:
-        """The gram in common eigenvectors of its operators, or None when there are none."""
+        """The gram in common eigenvectors of its operators, or None if there are none."""
         decoupled = self.decouple()
         return None if decoupled is None else decoupled.rotation()
 
     def __rmul__(self, factor: float) -> Gram:
-        """The gram times a number."""
         return self.rescale(np.full(self.shape[0], factor), None, None)
 
     def quadratic_forms(self, a: Array) -> Array:
@@ -97,14 +95,13 @@ class Gram(ABC):
 class Decoupled(ABC):
     """A gram as independent scalar problems.
 
-    When the operators of a gram have common eigenvectors v_q, the system  sum_k G_k C T_k + alpha C = Y  falls apart:
-    with t_kq the eigenvalue of T_k on v_q,
+    If the operators of a gram have common eigenvectors v_q, the system  sum_k G_k C T_k + alpha C = Y  decouples into
 
         (sum_k t_kq G_k + alpha I) (C v_q) = Y v_q,
 
-    a scalar problem for every *distinct* tuple (t_1q, t_2q, ...). One operator always decouples, and so do operators
-    that commute (`Rotated`). Observed outputs that have nothing to do with each other are a problem each (`ByOutput`),
-    and a gram without structure is a single scalar problem on n d points (`Stacked`).
+    with t_kq the eigenvalue of T_k on v_q: one scalar problem for every *distinct* tuple (t_1q, t_2q, ...). A single
+    operator and commuting operators decouple (`Rotated`). Uncoupled observed outputs are one problem each (`ByOutput`),
+    and a gram without structure is a single problem on n d points (`Stacked`).
     """
 
     @abstractmethod
@@ -113,30 +110,30 @@ class Decoupled(ABC):
 
     @abstractmethod
     def split(self, Y: Array) -> list[Array]:
-        """The right-hand sides of the scalar problems, (n_q, k_q) each, newly made."""
+        """The right-hand sides of the scalar problems, (n_q, k_q) each, as copies."""
 
     @abstractmethod
     def join(self, parts: list[Array]) -> Array:
-        """Their solutions put together again: the inverse of `split`."""
+        """The inverse of `split`, for their solutions."""
 
     @abstractmethod
     def matrix(self, q: int) -> Array:
-        """The gram of problem q, newly made (the caller may overwrite it)."""
+        """The gram of problem q, a copy that the caller may overwrite."""
 
     @abstractmethod
     def vanishes(self, q: int) -> bool:
         """Whether the gram of problem q is known to be zero."""
 
     def rotation(self) -> Rotated | None:
-        """The problems as common eigenvectors of the outputs, None where they are of another kind."""
+        """The problems if they are those of common eigenvectors, else None."""
         return None
 
 
-# Grams without structure: all blocks written out, or those of the outputs that were observed.
+# Grams without structure.
 
 
 class DenseBlocks(Gram):
-    """The (n d, m d) matrix itself, for kernels that do not factorise (transformable, curl-free, ...)."""
+    """The dense (n d, m d) matrix, for kernels that do not factorise (transformable, curl-free, ...)."""
 
     def __init__(self, matrix: Array, output_dim: int) -> None:
         self.matrix = matrix  # the entry of output q at point i has the row i d + q
@@ -146,12 +143,6 @@ class DenseBlocks(Gram):
     def matmat(self, C: Any) -> Array:
         flat = (C.toarray() if sparse.issparse(C) else np.asarray(C)).reshape(-1)
         return np.asarray((self.matrix @ flat).reshape(self.shape[0], self.output_dim))
-
-    def weighted(self, weights: Array) -> Gram:
-        n, m = self.shape
-        d = self.output_dim
-        blocks = self.matrix.reshape(n, d, m, d) * weights[:, None, :, None]
-        return DenseBlocks(blocks.reshape(n * d, m * d), d)
 
     def part_matmat(self, rows: slice, columns: slice, C: Array) -> Array:
         n, m = self.shape
@@ -185,7 +176,7 @@ class DenseBlocks(Gram):
 
 
 class Observed(Gram):
-    """The square gram `base` on the pairs (point, output) that were observed; each pair counts as a point."""
+    """The square gram `base` restricted to the observed pairs (point, output); each pair is a point."""
 
     output_dim = 1
 
@@ -196,7 +187,7 @@ class Observed(Gram):
         self.shape = (len(rows), len(rows))
 
     def spread(self, c: Any) -> Array:
-        """Coefficients of the pairs, (N, 1), as coefficients of points, (n, d), zero where nothing was observed."""
+        """Coefficients of the pairs, (N, 1), as an (n, d) matrix with zeros elsewhere."""
         full = np.zeros((self.base.shape[0], self.base.output_dim))
         full[self.rows, self.outputs] = np.asarray(c).reshape(-1)
         return full
@@ -207,9 +198,6 @@ class Observed(Gram):
 
     def __rmul__(self, factor: float) -> Observed:
         return Observed(factor * self.base, self.rows, self.outputs)
-
-    def weighted(self, weights: Array) -> Gram:
-        return DenseBlocks(self.dense() * weights, 1)
 
     def part_matmat(self, rows: slice, columns: slice, C: Array) -> Array:
         c = np.zeros(self.shape[1])
@@ -248,7 +236,7 @@ class Stacked(Decoupled):
         return 1
 
     def split(self, Y: Array) -> list[Array]:
-        # Pairs of a point and an output have one output each: then every column is a right-hand side.
+        # A gram with one output, such as one of pairs, may have several right-hand sides.
         return [Y.copy() if self.gram.output_dim == 1 else Y.reshape(-1, 1).copy()]
 
     def join(self, parts: list[Array]) -> Array:
@@ -263,7 +251,7 @@ class Stacked(Decoupled):
 
 
 class ByOutput(Decoupled):
-    """Outputs that have nothing to do with each other, each with the points at which it was observed."""
+    """Uncoupled outputs, each with the points at which it was observed."""
 
     def __init__(self, gram: Observed, diagonals: list[tuple[Array, Array]]) -> None:
         self.gram = gram
@@ -295,14 +283,13 @@ class ByOutput(Decoupled):
         return all(diagonal[self.outputs[q]] == 0 for _, diagonal in self.diagonals)
 
 
-# Grams of separable kernels and their sums: Kronecker products that are never multiplied out.
+# Grams of separable kernels and their sums: Kronecker products that are never formed.
 
 
 class Kronecker(Gram):
-    """sum_os weights_os G_s (x) T_o: the gram of a sum of separable kernels. A single product G (x) T has length one.
+    """sum_os weights_os G_s (x) T_o: the gram of a sum of separable kernels.
 
-    Without weights, (operators, grams), the first gram belongs to the first operator, and so on; equal operators are
-    added up.
+    Without weights, (operators, grams), the gram is sum_s G_s (x) T_s; terms with equal operators are added.
     """
 
     def __init__(
@@ -329,7 +316,7 @@ class Kronecker(Gram):
     def _terms(self) -> list[tuple[Array, OutputOperator]]:
         if len(self.grams) == len(self.operators) == 1 and self.weights[0, 0] == 1.0:
             return [(self.grams[0], self.operators[0])]
-        # Operators that come with the same scalar grams are added up first.
+        # Operators with proportional weights are added first.
         groups = proportional(self.weights)
         weights = self.weights[[group[0][0] for group in groups]]
         operators = [_sum_of_operators(self.operators, group) for group in groups]
@@ -363,7 +350,7 @@ class Kronecker(Gram):
 
     @cached_property
     def _matrices(self) -> list[Array | None]:
-        """The operators of the terms as matrices; None for the identity, which needs no product."""
+        """The operators of the terms as matrices; None for the identity."""
         matrices = [operator.dense() for _, operator in self.terms()]
         return [None if np.array_equal(T, np.eye(len(T))) else T for T in matrices]
 
@@ -405,7 +392,7 @@ class Kronecker(Gram):
 
 
 class Rotated(Decoupled):
-    """Common eigenvectors: problem q is about the outputs Y vectors[:, groups[q]], its gram sum_k weights[q, k] G_k."""
+    """Problems of common eigenvectors: problem q has outputs Y vectors[:, groups[q]], gram sum_k weights[q, k] G_k."""
 
     def __init__(self, grams: list[Array], weights: Array, vectors: Array, groups: list[slice]) -> None:
         self.grams = grams
@@ -437,12 +424,12 @@ class Rotated(Decoupled):
         return self
 
     def like(self, grams: list[Array]) -> Rotated:
-        """This decoupling of other scalar grams, such as those between new and training points."""
+        """The same decoupling of other scalar grams, such as those between new and training points."""
         return Rotated(grams, self.weights, self.vectors, self.groups)
 
 
 def _total(parts: Any) -> Array:
-    """The sum of some arrays; the first of them is overwritten."""
+    """The sum of arrays; overwrites the first."""
     parts = iter(parts)
     total: Array = next(parts)
     for part in parts:
@@ -451,21 +438,21 @@ def _total(parts: Any) -> Array:
 
 
 def _picked(A: Array, rows: Indices, columns: Indices) -> Array:
-    """A[rows, columns] of all pairs: whole rows first, which takes a third of the time of picking entry by entry."""
+    """A[np.ix_(rows, columns)], in a third of the time."""
     return np.take(A[rows], columns, axis=1)
 
 
 def _sum_of_operators(operators: Sequence[OutputOperator], parts: list[tuple[int, float]]) -> OutputOperator:
-    """sum of factor_o T_o over pairs (o, factor_o)."""
+    """sum_o factor_o T_o over pairs (o, factor_o)."""
     if len(parts) == 1 and parts[0][1] == 1.0:
         return operators[parts[0][0]]
     return Dense(sum(factor * operators[o].dense() for o, factor in parts))
 
 
 def proportional(rows: Array) -> list[list[tuple[int, float]]]:
-    """Groups of rows that are multiples of each other, as pairs of a row's number and its multiple of the first.
+    """Groups of proportional rows, as pairs of the row index and its multiple of the group's first row.
 
-    Rows of zeros belong to no group; a matrix of zeros is a group of its first row.
+    Rows of zeros belong to no group; a matrix of zeros has one group, its first row.
     """
     groups: list[list[tuple[int, float]]] = []
     for i, row in enumerate(rows):
@@ -483,7 +470,7 @@ def proportional(rows: Array) -> list[list[tuple[int, float]]]:
 
 
 def distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
-    """The different ones among parameter objects, and for each item the number of its equal."""
+    """The distinct parameter objects, and for each item the index of its equal among them."""
     found: list[Any] = []
     numbers = np.empty(len(items), dtype=np.intp)
     for i, item in enumerate(items):
@@ -494,7 +481,7 @@ def distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
 
 
 def weighted_sum(grams: Sequence[Array], weights: Array) -> Array:
-    """sum_s weights_s G_s; the gram itself where it is the only one and has weight one."""
+    """sum_s weights_s G_s; a single gram of weight one is not copied."""
     used = np.flatnonzero(weights)
     if len(used) == 1 and weights[used[0]] == 1.0:
         return grams[int(used[0])]
@@ -509,10 +496,10 @@ def weighted_sum(grams: Sequence[Array], weights: Array) -> Array:
 def common_eigenvectors(matrices: list[Array]) -> tuple[Array, Array, list[slice]] | None:
     """Eigenvalues (terms, d), common eigenvectors and groups of equal eigenvalue tuples; None if there are none.
 
-    The eigenvectors of a generic combination of commuting matrices are eigenvectors of each.
+    The eigenvectors of a generic linear combination of commuting matrices are eigenvectors of each.
     """
     scales = [max(float(np.linalg.norm(T, 2)), 1e-300) for T in matrices]
-    # Weights that no accident of the matrices is likely to cancel.
+    # Irrational weights are unlikely to cancel.
     generic = [1.0 + np.sqrt(2.0 + k) % 1.0 for k in range(len(matrices))]
     mixed = sum(w / s * T for w, s, T in zip(generic, scales, matrices, strict=True))
     vectors = spectrum(mixed, "the sum of the operators").vectors

@@ -1,4 +1,4 @@
-"""K(x, z) = k(x, z) T."""
+"""Separable kernels, K(x, z) = k(x, z) T."""
 
 from __future__ import annotations
 
@@ -17,24 +17,9 @@ from ovk.ovkernels.grams import Gram, Kronecker
 
 @dataclass(eq=False, repr=False)
 class Separable(OperatorKernel):
-    """K(x, z) = k(x, z) T, written ``k * T``: alike inputs give alike outputs, coupled by T (decomposable kernel).
+    """Separable (decomposable) kernel, K(x, z) = k(x, z) T, written ``k * T``."""
 
-    Parameters
-    ----------
-    kernel : scalar kernel k (ours, scikit-learn's, a name or a function)
-    operator : output operator T
-
-    Examples
-    --------
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.operators import MixedEffect
-    >>> K = Gaussian(1.0) * MixedEffect(0.5, output_dim=2)
-    >>> K([0.0], [1.0]).round(4)
-    array([[0.6065, 0.3033],
-           [0.3033, 0.6065]])
-    """
-
-    kernel: Any
+    kernel: Any  # k: a scalar kernel, one of scikit-learn, a name or a function
     operator: OutputOperator
 
     @property
@@ -44,11 +29,11 @@ class Separable(OperatorKernel):
 
     def _check_operator(self) -> None:
         if not isinstance(self.operator, OutputOperator):
-            raise ValueError(f"operator must be an operator of ovk.operators, got {self.operator!r}")
+            raise ValueError(f"operator must be an output operator (ovk.operators), got {self.operator!r}")
 
     @property
     def scalar(self) -> ScalarKernel:
-        """k, whatever form it was given in."""
+        """k, converted from a name or a function."""
         return self.kernel if isinstance(self.kernel, ScalarKernel) else as_kernel(self.kernel)
 
     def resolve(self, X: Any, d: int) -> Self:
@@ -102,18 +87,18 @@ class Separable(OperatorKernel):
 
 
 class Direction(Dense, saved=False):
-    """A symmetric matrix that need not be positive: the derivative of an operator."""
+    """The derivative of an operator: symmetric, but possibly indefinite."""
 
 
 def as_operator_kernel(kernel: Any) -> OperatorKernel:
-    """An operator-valued kernel from what a user may pass; a scalar kernel means independent outputs."""
+    """An operator-valued kernel from a user's kernel; a scalar kernel means uncoupled outputs."""
     if isinstance(kernel, ScalarKernel):
         return Separable(kernel, Identity())
     kernel = kernel if isinstance(kernel, OperatorKernel) else as_ours(kernel)
     if isinstance(kernel, OperatorKernel):
         return kernel
     if isinstance(kernel, OutputOperator):
-        raise ValueError(f"kernel must be a kernel, got the operator {kernel!r}: multiply it by one, as in k * T")
+        raise ValueError(f"kernel must be a kernel, got the operator {kernel!r}: pass k * T with a scalar kernel k")
     return Separable(as_kernel(kernel), Identity())
 
 

@@ -1,8 +1,8 @@
-"""K(x, z) = sum_k w_k K_k(x, z): sums and multiples of operator-valued kernels."""
+"""Sums and multiples of operator-valued kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,17 +16,21 @@ from ovk.ovkernels.separable import Separable
 
 @dataclass(eq=False, repr=False)
 class WeightedSum(PartsMixin, OperatorKernel):
-    """sum_k w_k K_k(x, z), w_k >= 0, written ``K1 + 2.0 * K2``; also what multiple kernel learning ends in.
+    """Weighted sum of operator-valued kernels, sum_k w_k K_k(x, z) with w_k >= 0, written ``K1 + 2.0 * K2``.
 
-    Separable kernels that share a scalar kernel evaluate it once, and those that share an operator are added up, so
-    that ``k1 * T + k2 * T`` costs no more than ``(k1 + k2) * T``.
+    Scalar kernels that occur several times are evaluated once, and separable kernels with the same operator are added:
+    ``k1 * T + k2 * T`` costs no more than ``(k1 + k2) * T``.
 
     Parameters
     ----------
     kernels : sequence of operator-valued kernels
-        The parameters of the first are called ``kernels[0]__...``, and so on.
+        Their parameters have the names ``kernels[0]__...``, and so on.
     weights : (M,) numbers >= 0, optional
-        All one by default; then they are no parameters to tune.
+        w_k. By default all are one, and `tune` does not change them.
+
+    See Also
+    --------
+    Hadamard, Diagonal, ovk.MovKL
 
     Examples
     --------
@@ -47,19 +51,18 @@ class WeightedSum(PartsMixin, OperatorKernel):
 
     def _checked(self) -> Array:
         if len(self.kernels) == 0:
-            raise ValueError("kernels must hold at least one operator-valued kernel, got none")
+            raise ValueError("kernels must have at least one kernel, got none")
         if self.weights is None:
             return np.ones(len(self.kernels))
         weights = np.asarray(self.weights, dtype=np.float64)
         if weights.shape != (len(self.kernels),):
-            raise ValueError(f"weights must hold a number for each of the {len(self.kernels)} kernels")
+            raise ValueError(f"weights must have {len(self.kernels)} entries, one per kernel, got {self.weights!r}")
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ValueError(f"weights must be finite and >= 0, got {self.weights!r}")
+            raise ValueError(f"weights must be non-negative and finite, got {self.weights!r}")
         return weights
 
     def _expression(self) -> tuple[str, int]:
-        # A multiple of k * T is a multiple of k, and sums in sums are one sum: what + and * would make otherwise is
-        # written as a call.
+        # Sums that + and * would not build, such as nested sums and multiples of k * T, are written as calls.
         weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
         if not isinstance(weights, list) or len(weights) != len(self.kernels):
             return super()._expression()
@@ -68,7 +71,7 @@ class WeightedSum(PartsMixin, OperatorKernel):
         fixed = any(weight != 1.0 and k not in free for k, weight in enumerate(weights))
         if nested or fixed or (len(weights) < 2 if self.weights is None else not free):
             return super()._expression()
-        # A weight of one is written where no other says that the sum has weights.
+        # If all weights are one, write one of them, so that the repr shows that there are weights.
         written = {k for k in free if weights[k] != 1.0} or (set() if self.weights is None else {free[0]})
         parts = [
             f"{weight!r} * {part(kernel, ATOM)}" if k in written else part(kernel, PRODUCT)
@@ -107,26 +110,42 @@ class WeightedSum(PartsMixin, OperatorKernel):
         found = None if terms is None else SeparableTerms(terms).product_form()
         return None if found is None else Separable(*found)
 
-    def _evaluated(self) -> SeparableTerms | AddedKernels:
-        """What evaluates the sum: as separable terms where it is one, else kernel by kernel."""
+    def _separable_terms(self) -> SeparableTerms | None:
         check_same_outputs([kernel.output_dim for kernel in self.kernels])
         terms = self.terms()
-        return AddedKernels(self._checked(), self.kernels) if terms is None else SeparableTerms(terms)
+        return None if terms is None else SeparableTerms(terms)
+
+    def _used(self) -> list[tuple[float, OperatorKernel]]:
+        """The kernels of positive weight."""
+        pairs = zip(self._checked().tolist(), self.kernels, strict=True)
+        return [(weight, kernel) for weight, kernel in pairs if weight > 0] or [(0.0, self.kernels[0])]
+
+    def _total(self, values: Callable[[SeparableTerms | OperatorKernel], Array]) -> Array:
+        """The weighted sum of some values of the kernels, computed from separable terms if possible."""
+        separable = self._separable_terms()
+        if separable is not None:
+            return values(separable)
+        return np.asarray(sum(weight * values(kernel) for weight, kernel in self._used()))
 
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
-        return self._evaluated().gram(X, Z)
+        separable = self._separable_terms()
+        if separable is not None:
+            return separable.gram(X, Z)
+        grams = [(weight, kernel.gram(X, Z)) for weight, kernel in self._used()]
+        check_same_outputs([gram.output_dim for _, gram in grams])
+        return DenseBlocks(np.asarray(sum(weight * gram.dense() for weight, gram in grams)), grams[0][1].output_dim)
 
     def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
-        return self._evaluated().product(X, Z, C, since)
+        return self._total(lambda K: K.product(X, Z, C, since))
 
     def diagonal_blocks(self, X: Any) -> Array:
-        return self._evaluated().diagonal_blocks(X)
+        return self._total(lambda K: K.diagonal_blocks(X))
 
     def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
-        return self._evaluated().pairs(X, s, Z, t)
+        return self._total(lambda K: K.pairs(X, s, Z, t))
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        return self._evaluated().jacobian(X, Z, C)
+        return self._total(lambda K: K.jacobian(X, Z, C))
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
         found: dict[str, Gram] = {}
@@ -153,45 +172,16 @@ class WeightedSum(PartsMixin, OperatorKernel):
         return float(sum(known)) if len(known) == len(bounds) else None
 
 
-class AddedKernels:
-    """sum_k w_k K_k(x, z) of kernels that are no separable terms; those without weight are left out."""
-
-    def __init__(self, weights: Array, kernels: Sequence[OperatorKernel]) -> None:
-        pairs = zip(weights.tolist(), kernels, strict=True)
-        self.used = [(weight, kernel) for weight, kernel in pairs if weight > 0] or [(0.0, kernels[0])]
-
-    def gram(self, X: Any, Z: Any | None = None) -> Gram:
-        grams = [(weight, kernel.gram(X, Z)) for weight, kernel in self.used]
-        check_same_outputs([gram.output_dim for _, gram in grams])
-        return DenseBlocks(self._total(weight * gram.dense() for weight, gram in grams), grams[0][1].output_dim)
-
-    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
-        return self._total(weight * kernel.product(X, Z, C, since) for weight, kernel in self.used)
-
-    def diagonal_blocks(self, X: Any) -> Array:
-        return self._total(weight * kernel.diagonal_blocks(X) for weight, kernel in self.used)
-
-    def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
-        return self._total(weight * kernel.pairs(X, s, Z, t) for weight, kernel in self.used)
-
-    def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        return self._total(weight * kernel.jacobian(X, Z, C) for weight, kernel in self.used)
-
-    @staticmethod
-    def _total(parts: Any) -> Array:
-        return np.asarray(sum(parts))
-
-
 def check_same_outputs(found: Sequence[int | None]) -> None:
-    """Refuse kernels with different numbers of outputs; None is a number that is not known yet."""
+    """Reject kernels with different numbers of outputs; None is an unknown number."""
     if len({d for d in found if d is not None}) > 1:
-        raise ValueError(f"kernels that are combined must have the same number of outputs, got {list(found)}")
+        raise ValueError(f"combined kernels must have the same number of outputs, got {list(found)}")
 
 
 @rule("+", OperatorKernel, OperatorKernel)
 def _sum(left: OperatorKernel, right: OperatorKernel) -> WeightedSum:
     pairs = left.summands() + right.summands()
-    # Weights that were written, as in 1.0 * K1 + K2, are there to be tuned, even where they are all one.
+    # Explicit weights, as in 1.0 * K1 + K2, can be tuned even if all are one.
     written = any(isinstance(K, WeightedSum) and K.weights is not None for K in (left, right))
     return WeightedSum([kernel for _, kernel in pairs], [weight for weight, _ in pairs] if written else None)
 

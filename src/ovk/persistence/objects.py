@@ -120,7 +120,7 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
     try:
         if issubclass(cls, State):
             for unknown in parameters:
-                raise StateMismatch(f"no parameter {unknown!r} here, the file gives one")
+                raise StateMismatch(f"no parameter {unknown!r}, which the file has")
             return cls.from_state(state)
         value = cls(**_checked(cls, parameters))
         if isinstance(value, Parameters):
@@ -128,7 +128,7 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
         elif state:
             for attribute in state:
                 if attribute in parameters or not is_fitted_name(attribute):
-                    raise StateMismatch(f"no fitted attribute {attribute!r} here, the file gives one")
+                    raise StateMismatch(f"no fitted attribute {attribute!r}, which the file has")
             vars(value).update(state)
     except StateMismatch as error:
         raise ChangedClass(f"{name}: {error}; {cure}") from error
@@ -139,9 +139,9 @@ def _checked(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments for the constructor."""
     arguments = constructor_arguments(cls)
     for unknown in parameters.keys() - arguments.keys():
-        raise StateMismatch(f"no parameter {unknown!r} here, the file gives one")
+        raise StateMismatch(f"no parameter {unknown!r}, which the file has")
     for missing in {name for name, required in arguments.items() if required} - parameters.keys():
-        raise StateMismatch(f"needs a parameter {missing!r} here, the file has none")
+        raise StateMismatch(f"needs the parameter {missing!r}, which the file lacks")
     return dict(parameters)
 
 
@@ -274,7 +274,7 @@ def _build_estimator(name: str, parameters: Mapping[str, Any], state: Mapping[st
         raise ValueError(f"{name} without the release of scikit-learn that wrote it")
     here, cure = sklearn.__version__, f"load it with scikit-learn {version}, or fit it again"
     for unknown in parameters.keys() - set(cast(Any, cls)._get_param_names()):
-        raise ChangedClass(f"{name} of scikit-learn {here} has no parameter {unknown!r}, the file gives one; {cure}")
+        raise ChangedClass(f"{name} of scikit-learn {here} has no parameter {unknown!r}, which the file has; {cure}")
     for parameter in listed.none:
         if parameters.get(parameter) is not None:
             raise ValueError(f"{name} with {parameter} other than None")

@@ -3,6 +3,7 @@
 from ovk.base import SingularSystem
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import (
+    MAX_FACTORISATIONS,
     Cholesky,
     CholeskyFactor,
     CholeskyState,
@@ -16,11 +17,13 @@ from ovk.solvers.evidence import Criterion, dense_evidence, separable_evidence, 
 from ovk.solvers.iterative import (
     ConjugateGradient,
     GaussSeidel,
-    GradientState,
     Iterate,
+    LowRankPreconditioner,
     MissingOutputs,
     conjugate_gradient,
     conjugate_gradients,
+    preconditioner,
+    random_pivots,
 )
 from ovk.solvers.leave_one_out import (
     LeaveOneOut,
@@ -36,11 +39,9 @@ from ovk.solvers.leave_one_out import (
     separable_leave_one_out,
 )
 from ovk.solvers.output_kernel import CompleteProfile, Learned, PairProfile, Profile, learn_low_rank, learn_operator
-from ovk.solvers.preconditioners import LowRankPreconditioner, preconditioner, random_pivots
-from ovk.solvers.proximal import Minimum, PenaltySum, ProximalInfo, proximal_gradient
+from ovk.solvers.proximal import PenaltySum, ProximalInfo, proximal_gradient
 from ovk.solvers.solver_choice import (
-    DENSE_LIMIT,
-    MANY_EIGENVALUES,
+    MAX_DENSE_UNKNOWNS,
     as_solver,
     explained_by_pairs,
     explained_covariance,
@@ -48,8 +49,7 @@ from ovk.solvers.solver_choice import (
     select,
     solve_with_intercept,
 )
-from ovk.solvers.support_vectors import BoxDual, DualInfo, dual_coordinate
-from ovk.solvers.task_bias import dual_with_biases
+from ovk.solvers.support_vectors import BoxDual, DualInfo, dual_coordinate, dual_with_biases
 
 __all__ = [
     "Cholesky",

@@ -14,6 +14,9 @@ from ovk.base import Array, SingularSystem
 from ovk.ovkernels import Decoupled, Gram
 from ovk.solvers.base import Solution, Solver, SolverInfo
 
+#: Cholesky factorisations that cost about as much as one eigendecomposition.
+MAX_FACTORISATIONS = 8
+
 
 class CholeskyFactor(NamedTuple):
     """Lower Cholesky factor of a symmetric matrix, in Fortran order, and what it took."""

@@ -46,7 +46,7 @@ from ovk.operators import Spectrum, spectrum
 from ovk.ovkernels import Rotated
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
-from ovk.solvers.evidence import Criterion, decomposed, solved
+from ovk.solvers.evidence import Criterion, decomposed, inverse_of_factor, solved
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.
 BATCH = 1 << 22
@@ -164,35 +164,28 @@ class InverseBlocks:
             yield rows, result
 
 
-def _batches(alphas: Array, size: int) -> list[Array]:
-    """The alphas in batches whose products have at most `BATCH` numbers, where one alpha has `size`."""
-    step = max(1, BATCH // max(size, 1))
-    return [alphas[start : start + step] for start in range(0, len(alphas), step)]
-
-
 class RotatedSolution(NamedTuple):
     """The separable form at one alpha, in the m distinct eigenvalues of the operator."""
 
     C: Array  # (n, d) coefficients in its eigenvectors
     P: list[Array]  # blocks (blocks, size, size, m) of each set
-    Z: Array | None  # (n, m) solutions A^-1 u of the intercept
-    totals: Array | None  # (m,) u'A^-1 u
+    Z: Array  # (n, k, m) A^-1 E
 
 
 class SeparablePath:
     """Residuals of a separable kernel with complete outputs Y (n, d), for any alpha and any operator.
 
-    `pairs` are those of the scalar gram, `u` (n,) is the intercept's column. With weights, pass the eigenpairs of
-    W^1/2 G W^1/2 and W^1/2 Y; the residuals then have the factor W^1/2, too. Rows with the same number in `together`
-    are left out together.
+    `pairs` are those of the scalar gram, `E` (n, k), or (n,) if k = 1, has the columns that are not penalised. With
+    weights, pass the eigenpairs of W^1/2 G W^1/2 and W^1/2 Y; the residuals then have the factor W^1/2, too. Rows with
+    the same number in `together` are left out together.
     """
 
-    def __init__(self, pairs: Eigenpairs, Y: Array, u: Array | None = None, together: Indices | None = None) -> None:
-        self._pairs, self._Y, self._u = pairs, Y, u
+    def __init__(self, pairs: Eigenpairs, Y: Array, E: Array | None = None, together: Indices | None = None) -> None:
+        self._pairs, self._Y = pairs, Y
+        self._E = np.empty((len(Y), 0)) if E is None else E.reshape(len(Y), -1)
         self.blocks = Blocks(len(Y), together)
         self._inverses = InverseBlocks(pairs, self.blocks)
-        self._inner = pairs.Q.T @ Y
-        self._inner_u = None if u is None else pairs.Q.T @ u
+        self._inner, self._inner_E = pairs.Q.T @ Y, pairs.Q.T @ self._E
 
     def residuals(self, operator: Spectrum, alpha: float, *, entry: bool = False) -> Array:
         """Residuals (n, d) at `alpha` with the operator of the given spectrum."""
@@ -222,43 +215,50 @@ class SeparablePath:
 
         Products with Q cost the reading of Q, so many alphas share them.
         """
-        for some in _batches(alphas, max(self._Y.size, self._inverses.size * len(operator.groups))):
-            yield from self._batch(operator, some)
+        m = len(operator.groups)
+        # Numbers in each product of a batch for one alpha.
+        size = max(self._Y.size, self._E.size * m, self._inverses.size * m, 1)
+        step = max(1, BATCH // size)
+        for start in range(0, len(alphas), step):
+            yield from self._batch(operator, alphas[start : start + step])
 
     def _batch(self, operator: Spectrum, alphas: Array) -> Iterator[RotatedSolution]:
-        pairs, V, sizes = self._pairs, operator.vectors, _sizes(operator)
-        n, k, m = len(self._Y), len(alphas), len(sizes)
+        pairs, E, V, sizes = self._pairs, self._E, operator.vectors, _sizes(operator)
+        n, count, m, k = len(self._Y), len(alphas), len(sizes), self._E.shape[1]
         YV, inner = self._Y @ V, self._inner @ V
         # One column for each alpha and distinct eigenvalue; outputs that share the eigenvalue share it.
-        filters = 1.0 / (np.multiply.outer(pairs.g, operator.distinct)[:, None, :] + alphas[:, None])
-        blocks = self._inverses.at(filters.reshape(-1, k * m), np.repeat(alphas, m))
+        values = np.multiply.outer(pairs.g, operator.distinct)[:, None, :]
+        filters = 1.0 / (values + alphas[:, None])
+        blocks = self._inverses.at(filters.reshape(-1, count * m), np.repeat(alphas, m))
         # Beyond the span of Q, A^-1 is 1 / alpha: have it everywhere, and correct it on the span.
-        span = filters if pairs.full else filters - 1.0 / alphas[:, None]
+        outside = np.zeros(count) if pairs.full else 1.0 / alphas
+        span = filters if pairs.full else -values * filters / alphas[:, None]
         weighted = inner[:, None, :] * np.repeat(span, sizes, axis=2)
-        Cs = (pairs.Q @ weighted.reshape(-1, k * V.shape[1])).reshape(n, k, -1)
-        if self._inner_u is not None:
-            Zs = (pairs.Q @ (span * self._inner_u[:, None, None]).reshape(-1, k * m)).reshape(n, k, m)
-        for a, alpha in enumerate(alphas):
-            C = Cs[:, a] if pairs.full else Cs[:, a] + YV / alpha
+        Cs = (pairs.Q @ weighted.reshape(-1, count * V.shape[1])).reshape(n, count, -1)
+        weighted = self._inner_E[:, :, None, None] * span[:, None]
+        Zs = (pairs.Q @ weighted.reshape(len(pairs.g), k * count * m)).reshape(n, k, count, m)
+        for a in range(count):
+            C = Cs[:, a] + outside[a] * YV
             P = [B[..., a * m : (a + 1) * m] for B in blocks]
-            if self._u is None:
-                yield RotatedSolution(C, P, None, None)
-                continue
-            Z = Zs[:, a] if pairs.full else Zs[:, a] + self._u[:, None] / alpha
-            totals = self._u @ Z
-            P = [B - _outer(Z[rows]) / totals for rows, B in zip(self.blocks.sets, P, strict=True)]
-            wide = np.repeat(Z, sizes, axis=1)
-            C = C - wide * (np.einsum("iq,iq->q", wide, YV) / np.repeat(totals, sizes))
-            yield RotatedSolution(C, P, Z, totals)
+            Z = Zs[:, :, a] + outside[a] * E[:, :, None]
+            if k:
+                # Z M, (n, k, m), of P = A^-1 - Z M Z'
+                ZM = np.linalg.solve(np.einsum("ik,ilm->mkl", E, Z), Z.T).T
+                P = [B - _outer(Z[rows], ZM[rows]) for rows, B in zip(self.blocks.sets, P, strict=True)]
+                b = np.einsum("ikq,iq->kq", np.repeat(ZM, sizes, axis=2), YV)
+                C = C - np.einsum("ikq,kq->iq", np.repeat(Z, sizes, axis=2), b)
+            yield RotatedSolution(C, P, Z)
 
 
 def _sizes(operator: Spectrum) -> list[int]:
     return [group.stop - group.start for group in operator.groups]
 
 
-def _outer(Z: Array) -> Array:
-    """z z' of rows (blocks, size, m): (blocks, size, size, m)."""
-    return np.asarray(Z[:, :, None] * Z[:, None])
+def _outer(A: Array, B: Array) -> Array:
+    """A B' of the rows of each block, (blocks, size, k, m) each: (blocks, size, size, m)."""
+    if A.shape[1] == 1:
+        return np.asarray((A * B).sum(axis=2)[:, :, None])
+    return np.moveaxis(np.moveaxis(A, 3, 0) @ np.moveaxis(B, 3, 0).swapaxes(2, 3), 0, 3)
 
 
 def _of_entries(C: Array, H: Array, V: Array) -> Array:
@@ -303,7 +303,7 @@ def factored_leave_one_out(
     if u is not None and z is not None:
         total = float(u @ z[:, 0])
         C = C - z * (z[:, 0] @ Y) / total
-        P = [B - _outer(z[rows])[..., 0] / total for rows, B in zip(blocks.sets, P, strict=True)]
+        P = [B - z[rows] * z[rows].swapaxes(1, 2) / total for rows, B in zip(blocks.sets, P, strict=True)]
     return blocks.solve(P, C), blocks.diagonal(P)
 
 
@@ -314,40 +314,17 @@ class PairwisePath:
     """
 
     def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
-        self._pairs = gram if isinstance(gram, Eigenpairs) else eigenpairs(gram)
-        self._y, self._E = y, np.zeros((len(y), 0)) if E is None else E
-        self._blocks = Blocks(len(y), together)
-        self._inverses = InverseBlocks(self._pairs, self._blocks)
+        pairs = gram if isinstance(gram, Eigenpairs) else eigenpairs(gram)
+        self._path = SeparablePath(pairs, y[:, None], E, together)
 
     def residuals(self, alpha: float) -> Array:
         """Residuals (N,) at `alpha`."""
         return next(self.path(np.array([alpha])))
 
     def path(self, alphas: Array) -> Iterator[Array]:
-        """Residuals (N,) at each of `alphas` in turn; many of them share the products with the eigenvectors."""
-        for some in _batches(alphas, self._inverses.size + self._y.size + self._E.size):
-            yield from self._batch(some)
-
-    def _batch(self, alphas: Array) -> Iterator[Array]:
-        Q, g, full = self._pairs
-        filters = 1.0 / np.add.outer(g, alphas)
-        blocks = self._inverses.at(filters, alphas)
-        # Beyond the span of Q, A^-1 is 1 / alpha: have it everywhere, and correct it on the span.
-        outside = np.zeros(len(alphas)) if full else 1.0 / alphas
-        span = filters if full else -g[:, None] * filters / alphas
-        B = np.column_stack([self._y, self._E])
-        solved = (Q @ ((Q.T @ B)[:, :, None] * span[:, None, :]).reshape(len(g), -1)).reshape(*B.shape, len(alphas))
-        for a in range(len(alphas)):
-            both = solved[:, :, a] + outside[a] * B
-            c, Z = both[:, 0], both[:, 1:]
-            # With L L' = E'Z and own = Z L'^-1, P = A^-1 - own own'.
-            own = solve_triangular(np.linalg.cholesky(self._E.T @ Z), Z.T, lower=True).T if Z.shape[1] else Z
-            c = c - own @ (own.T @ self._y)
-            P = [
-                block[..., a] - own[rows] @ own[rows].swapaxes(1, 2)
-                for rows, block in zip(self._blocks.sets, blocks, strict=True)
-            ]
-            yield self._blocks.solve(P, c[:, None])[:, 0]
+        """Residuals (N,) at each of `alphas` in turn."""
+        for residuals in self._path.path(Spectrum(np.ones(1), np.eye(1)), alphas):
+            yield residuals[:, 0]
 
 
 # The functions without each block of rows, at one alpha.
@@ -472,11 +449,12 @@ class SeparableLeaveOneOut(LeaveOneOut):
         scaled = (Y / self._root) * self._scales[:, None]
         path = SeparablePath(pairs, scaled, self._scales if intercept else None, together)
         (found,) = path.solutions(self._operator, np.ones(1))
-        self._C, self._Z, self._totals = found.C, found.Z, found.totals
-        # b = z'y / u'z in the eigenvectors of the operator.
+        # Z and E'Z of the intercept; b = z'y / u'z in the eigenvectors of the operator.
+        self._C, self._Z = found.C, found.Z[:, 0] if intercept else None
         self._b = np.zeros(d)
-        if found.Z is not None and found.totals is not None:
-            wide, totals = (np.repeat(each, _sizes(self._operator), axis=-1) for each in (found.Z, found.totals))
+        if self._Z is not None:
+            self._totals = self._scales @ self._Z
+            wide, totals = (np.repeat(each, _sizes(self._operator), axis=-1) for each in (self._Z, self._totals))
             self._b = np.einsum("iq,iq->q", wide, scaled @ self._V) / totals
         self._inverses = [[_inverse_blocks(P[..., q]) for P in found.P] for q in range(len(self._operator.groups))]
         self._r = path.rotated_residuals(self._operator, found)
@@ -496,7 +474,7 @@ class SeparableLeaveOneOut(LeaveOneOut):
         """l(x), (m, n), of the q-th distinct eigenvalue: how much f(x) moves with each output."""
         t = float(self._operator.distinct[q])
         L: Array = t * self._pairs.solve(cross.T, t, 1.0).T
-        if self._Z is None or self._totals is None:
+        if self._Z is None:
             return L
         z = self._Z[:, q]
         return L + np.outer((1.0 - t * (cross @ z)) / self._totals[q], z)
@@ -507,7 +485,7 @@ class SeparableLeaveOneOut(LeaveOneOut):
         for q, t in enumerate(self._operator.distinct):
             explained = np.einsum("ij,ij->i", cross, self._pairs.solve(cross.T, float(t), 1.0).T)
             v[:, q] = t * prior - t**2 * explained
-            if self._Z is not None and self._totals is not None:
+            if self._Z is not None:
                 v[:, q] += (1.0 - t * (cross @ self._Z[:, q])) ** 2 / self._totals[q]
         return self._of_outputs(np.maximum(v, 0.0))
 
@@ -550,9 +528,7 @@ class PairwiseLeaveOneOut(LeaveOneOut):
         self._scales = pairs.roots / np.sqrt(self.alpha[outputs])
         scaled = self._scales * pairs.values
         self._L, _ = cho_factor(K * np.outer(self._scales, self._scales) + np.eye(len(pairs)), lower=True)
-        # The inverse from its factor takes a third of the time of solving for the identity, and has one triangle.
-        inverse, _ = lapack.dpotri(self._L, lower=1)
-        self._P = np.tril(inverse) + np.tril(inverse, -1).T
+        self._P = inverse_of_factor(self._L)
         # The intercepts' part of l: Z M e_j for output j.
         self._Z, self._means = np.zeros((2, len(pairs), d))
         self._M, self.b = np.zeros((d, d)), np.zeros(d)

@@ -154,7 +154,7 @@ def learn_operator(
     log: list[float] = []
     if isinstance(penalty, Spectral) and max_iter > 0:
         T, log = _block_descent(profile, penalty, alpha, start, max_iter)
-        if penalty.empties:
+        if penalty.low_rank:
             T, lower = _factor_descent(profile, penalty, alpha, T, log[-1], tol, max_iter - len(log))
             log += lower
         left -= len(log)

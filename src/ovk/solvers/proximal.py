@@ -35,11 +35,6 @@ class ProximalInfo(NamedTuple):
     step: float  # length of the last step, a good start for the next problem of a path
 
 
-class Minimum(NamedTuple):
-    C: Array
-    info: ProximalInfo
-
-
 def proximal_gradient(
     smooth: Smooth,  # C -> (f(C), gradient of f at C)
     penalty: Penalty | None,
@@ -51,8 +46,8 @@ def proximal_gradient(
     max_iter: int = 1000,
     value_only: Callable[[Array], float] | None = None,  # C -> f(C), where that is cheaper than with the gradient
     warn: bool = True,
-) -> Minimum:
-    """Minimise f + Omega from `start`; warns where `max_iter` steps do not suffice."""
+) -> tuple[Array, ProximalInfo]:
+    """The minimiser of f + Omega, searched from `start`; warns where `max_iter` steps do not suffice."""
     tol, max_iter = positive(tol, "tol"), check_int(max_iter, "max_iter")
     step = positive(step, "step")
     at = value_only if value_only is not None else (lambda C: smooth(C)[0])
@@ -92,7 +87,7 @@ def proximal_gradient(
             ConvergenceWarning,
             stacklevel=3,
         )
-    return Minimum(best, ProximalInfo(iteration, objective, mapping, done, step))
+    return best, ProximalInfo(iteration, objective, mapping, done, step)
 
 
 def _step(

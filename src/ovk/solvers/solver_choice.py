@@ -12,14 +12,12 @@ import numpy as np
 from ovk.base import Array, SingularSystem, track
 from ovk.ovkernels import Decoupled, DenseBlocks, Gram, Kronecker, Observed, Rotated
 from ovk.solvers.base import Solution, Solver
-from ovk.solvers.cholesky import Cholesky, CholeskyState
+from ovk.solvers.cholesky import MAX_FACTORISATIONS, Cholesky, CholeskyState
 from ovk.solvers.eigen import Eigen
 from ovk.solvers.iterative import ConjugateGradient, GaussSeidel, MissingOutputs
 
-#: One eigendecomposition costs about as much as this many Cholesky factorisations.
-MANY_EIGENVALUES = 8
-#: Points above which a dense system is left to an iterative solver (a matrix of 800 MB).
-DENSE_LIMIT = 10_000
+#: Maximum number of unknowns of a dense system (a matrix of 800 MB); larger systems are solved iteratively.
+MAX_DENSE_UNKNOWNS = 10_000
 
 
 @singledispatch
@@ -32,23 +30,23 @@ def select(gram: Gram) -> Solver:
 def _(gram: Kronecker) -> Solver:
     operators = [operator for _, operator in gram.terms()]
     if len(operators) == 1:
-        return Cholesky() if len(operators[0].eigh().groups) <= MANY_EIGENVALUES else Eigen()
+        return Cholesky() if len(operators[0].eigh().groups) <= MAX_FACTORISATIONS else Eigen()
     decoupled = gram.decouple()
     if decoupled is None:
         return ConjugateGradient()
     # One operator with many eigenvalues beside multiples of the identity: the preconditioner is the solution.
     several = sum(len(operator.eigh().groups) > 1 for operator in operators) > 1
-    return Cholesky() if several or len(decoupled) <= MANY_EIGENVALUES else ConjugateGradient()
+    return Cholesky() if several or len(decoupled) <= MAX_FACTORISATIONS else ConjugateGradient()
 
 
 @select.register
 def _(gram: DenseBlocks) -> Solver:
-    return Cholesky() if len(gram.matrix) <= DENSE_LIMIT else ConjugateGradient()
+    return Cholesky() if len(gram.matrix) <= MAX_DENSE_UNKNOWNS else ConjugateGradient()
 
 
 @select.register
 def _(gram: Observed) -> Solver:
-    if gram.shape[0] <= DENSE_LIMIT:
+    if gram.shape[0] <= MAX_DENSE_UNKNOWNS:
         return Cholesky()
     terms = gram.base.terms()
     return MissingOutputs() if terms is not None and len(terms) == 1 else ConjugateGradient()

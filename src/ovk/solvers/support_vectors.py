@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -39,7 +40,7 @@ class DualInfo:
 
 
 class Products(Protocol):
-    """What is asked of K, as a gram of one output has it."""
+    """K, as a gram of one output or with something added to it."""
 
     def matmat(self, C: Any) -> Array: ...
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array: ...
@@ -173,9 +174,7 @@ def _straight(
     return new, length * change
 
 
-# The dual of support vector machines by an interior point method.
-#
-#     minimise  1/2 b'Kb - q'b + epsilon |b|_1   subject to  lower <= b <= upper,  E'b = 0
+# The dual by an interior point method, perhaps with sums E'b = 0.
 #
 # Each coordinate is the difference of what is above zero and what is below, b = S x with 0 <= x <= u (the side that has
 # no room is left out), so that the value is smooth. With multipliers z of x >= 0, w of u - x >= 0 and beta of the sums,
@@ -192,28 +191,15 @@ WAY, STEPS = 0.995, 60
 JITTER, GROWTH = 1e-13, 100.0
 
 
-class BoxProgramme(NamedTuple):
-    """The problem on all its coordinates, with a dense K, (N, N), and perhaps sums E'b = 0, E (N, T)."""
-
-    K: Array
-    q: Array
-    lower: Array
-    upper: Array
-    epsilon: float
-    E: Array | None = None
-
-
-def interior_point(problem: BoxProgramme, *, tol: float = 1e-9, start: Array | None = None) -> tuple[Array, Array]:
+def interior_point(
+    problem: BoxDual, K: Array, E: Array | None = None, *, tol: float = 1e-9, start: Array | None = None
+) -> tuple[Array, Array]:
     """Solution b, (N,), exactly at its bounds or at zero where the multipliers say so, and beta, (T,).
 
-    `tol` is the mean of the products x z at which to stop, relative to the scale of the value.
+    K (N, N) is dense, and E (N, T) has the sums E'b = 0, if there are any. `tol` is the mean of the products x z at
+    which to stop, relative to the scale of the value.
     """
-    p = problem
-    above, below = np.flatnonzero(p.upper > 0), np.flatnonzero(p.lower < 0)
-    of = np.concatenate([above, below])
-    sign = np.concatenate([np.ones(len(above)), -np.ones(len(below))])
-    u = np.concatenate([p.upper[above], -p.lower[below]])
-    search = _Path(p, of, sign, u, np.zeros(len(p.q)) if start is None else start)
+    search = _Path(problem, K, E, np.zeros(len(K)) if start is None else start)
     for _ in range(STEPS):
         if search.mu <= tol * search.scale or not search.step():
             break
@@ -223,14 +209,17 @@ def interior_point(problem: BoxProgramme, *, tol: float = 1e-9, start: Array | N
 class _Path:
     """x between 0 and u, multipliers z, w > 0 and beta: g - z + w + sign E beta = 0 from the start."""
 
-    def __init__(self, problem: BoxProgramme, of: Indices, sign: Array, u: Array, start: Array) -> None:
-        self.p, self.of, self.sign, self.u = problem, of, sign, u
-        q, K = problem.q, problem.K
+    def __init__(self, problem: BoxDual, K: Array, E: Array | None, start: Array) -> None:
+        self.p, self.K, q = problem, K, problem.q
+        above, below = np.flatnonzero(problem.upper > 0), np.flatnonzero(problem.lower < 0)
+        of = self.of = np.concatenate([above, below])
+        sign = self.sign = np.concatenate([np.ones(len(above)), -np.ones(len(below))])
+        u = self.u = np.concatenate([problem.upper[above], -problem.lower[below]])
         self._diagonal = max(float(np.einsum("ii->i", K).mean()), 1e-300)
         # As far inside as coefficients usually are; C can be far larger.
         inside = np.minimum(0.5 * u, max(0.1 * float(np.abs(q).mean()) / self._diagonal, 1e-300))
         self.x = np.minimum(np.maximum(np.maximum(sign * start[of], 0.0), inside), np.maximum(u - inside, 0.5 * u))
-        self.E = np.zeros((len(q), 0)) if problem.E is None else problem.E
+        self.E = np.zeros((len(q), 0)) if E is None else E
         self.beta = np.zeros(self.E.shape[1])
         self._renew()
         level = max(float(np.abs(self.g).mean()), 1e-300)
@@ -241,7 +230,7 @@ class _Path:
         """b and the gradient g in x."""
         self.v = self.u - self.x
         self.b = np.bincount(self.of, weights=self.sign * self.x, minlength=len(self.p.q))
-        slope = self.p.K @ self.b - self.p.q
+        slope = self.K @ self.b - self.p.q
         self.g = self.sign * slope[self.of] + self.p.epsilon
 
     @property
@@ -297,7 +286,7 @@ class _Path:
     def _factor(self, D: Array) -> Array | None:
         jitter = 0.0
         for _ in range(6):
-            A = self.p.K + np.diag(D + jitter)
+            A = self.K + np.diag(D + jitter)
             L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
             if not failed:
                 return np.asarray(L)
@@ -317,7 +306,7 @@ def _solve(L: Array, right: Array) -> Array:
     return np.asarray(found)
 
 
-# The dual of support vector machines by Newton steps on a smoothed loss.
+# The dual by Newton steps on a smoothed loss.
 #
 # With the ridge delta / 2 |b|^2 added to the dual, the primal loss has no kink: for the residuals r = q - f of
 # f = K beta
@@ -396,15 +385,7 @@ class _Smoothed:
             # The slope along the move is linear but for the outer part.
             at_start, per_length = float(self.beta @ change), float(move @ change)
 
-            def slope(
-                length: float,
-                r: Array = r,
-                change: Array = change,
-                at_start: float = at_start,
-                per_length: float = per_length,
-            ) -> float:
-                return at_start + length * per_length - float(self.outer(r - length * change) @ change)
-
+            slope = partial(self._slope, r, change, at_start, per_length)
             down = -slope(0.0)
             first = down if first is None else first
             if down <= 0.0:
@@ -414,6 +395,9 @@ class _Smoothed:
             if down <= ENOUGH * first:
                 break
         return True
+
+    def _slope(self, r: Array, change: Array, at_start: float, per_length: float, length: float) -> float:
+        return at_start + length * per_length - float(self.outer(r - length * change) @ change)
 
     def _solve(self, free: Indices, target: Array) -> bool:
         """Put the Newton step into the free entries of `target`."""
@@ -603,8 +587,8 @@ class _Search:
         self.spent -= cost
         K, b = p.matrix(A), self.b[A]
         # What these coordinates alone must fit; the others stay as they are.
-        part = BoxProgramme(K, self.r[A] + K @ b, p.lower[A], p.upper[A], p.epsilon)
-        new, _ = interior_point(part, tol=min(1e-9, 1e-3 * tol), start=b)
+        part = p._replace(q=self.r[A] + K @ b, lower=p.lower[A], upper=p.upper[A])
+        new, _ = interior_point(part, K, tol=min(1e-9, 1e-3 * tol), start=b)
         change = K @ (new - b)
         gain = (self.r[A] - 0.5 * change) @ (new - b) - p.epsilon * float(np.abs(new).sum() - np.abs(b).sum())
         if gain <= 0:
@@ -642,3 +626,159 @@ class _Search:
         if not keep.all() and keep.any():
             self.active = self.active[keep]
             self.shrunk = True
+
+
+# The dual with a bias for each task that is not penalised: sum_{i in task t} b_i = 0 for each t.
+#
+# The biases are the multipliers of the sums. The method of multipliers: solve the problem in the box with
+# rho/2 sum_t (sum_{i in t} b_i)^2 added, which is the kernel K + rho [same task], then raise bias_t by rho times the
+# sum, and repeat. Where that takes long, up to a few thousand coordinates, an interior point method finds both at once.
+# Either way the result is made to sum to zero exactly, so that the duality gap is valid.
+
+#: Rounds of the method of multipliers, and rho in units of the mean of the diagonal of K.
+ROUNDS, STIFFNESS = 50, 10.0
+#: Free coordinates up to which the last digits are found by one linear system.
+POLISHED = 3000
+
+
+class _SameTask:
+    """K + rho [same task] on pairs."""
+
+    def __init__(self, base: Products, task: Indices, rho: float) -> None:
+        self.base, self.task, self.rho = base, task, rho
+
+    def matmat(self, C: Any) -> Array:
+        sums = np.bincount(self.task, weights=C[:, 0])
+        return self.base.matmat(C) + self.rho * sums[self.task][:, None]
+
+    def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
+        same = self.task[rows][:, None] == self.task[columns][None, :]
+        return np.asarray(self.base.entries(rows, outputs, columns, inputs) + self.rho * same)
+
+    def diagonal_blocks(self) -> Array:
+        return self.base.diagonal_blocks() + self.rho
+
+
+#: b, (N,), the bias of each task, (T,), and how they were found.
+Solved = tuple[Array, Array, DualInfo]
+
+
+def dual_with_biases(problem: BoxDual, task: Indices, *, tol: float = 1e-6, max_iter: int = 10_000) -> Solved:
+    """Solution b, (N,), bias of each task, (T,), and how they were found; task numbers are 0..T-1."""
+    T, N = int(task.max()) + 1, len(problem.q)
+    b, bias = np.zeros(N), np.zeros(T)
+    # Multipliers may take about the time of the interior point method, a few steps being for all free coordinates.
+    trial = min(max_iter, int(FACTORS * N**3 / 48 / CALLS) + 1) if N <= INTERIOR else max_iter
+    found = _multipliers(problem, task, b, bias, tol, trial)
+    if found[2].converged or N > INTERIOR:
+        return found
+    present = np.unique(task)
+    E = (task[:, None] == present).astype(np.float64)
+    b, bias[present] = interior_point(problem, problem.matrix(np.arange(N)), E, tol=min(1e-9, 1e-3 * tol))
+    inside = _certified(problem, task, T, b, bias, found[2].iterations + 1, tol)
+    if inside[2].converged or found[2].iterations >= max_iter:
+        return min(inside, found, key=_gap)
+    return min(inside, _multipliers(problem, task, b, bias, tol, max_iter), key=_gap)
+
+
+def _gap(solution: Solved) -> float:
+    return solution[2].gap
+
+
+def _multipliers(problem: BoxDual, task: Indices, b: Array, bias: Array, tol: float, max_iter: int) -> Solved:
+    """The method of multipliers from b and biases."""
+    T = len(bias)
+    rho = STIFFNESS * problem.mean_diagonal()
+    stiff = _SameTask(problem.gram, task, rho)
+    iterations = 0
+    best: Solved | None = None
+    for _ in range(ROUNDS):
+        shifted = problem._replace(gram=stiff, q=problem.q - bias[task])
+        b, inner = dual_coordinate(shifted, tol=0.1 * tol, max_iter=max(max_iter - iterations, 1), start=b)
+        iterations += inner.iterations
+        bias = bias + rho * np.bincount(task, weights=b, minlength=T)
+        found = _certified(problem, task, T, b, bias, iterations, tol)
+        halved = best is None or found[2].gap <= 0.5 * best[2].gap
+        if best is None or found[2].gap < best[2].gap:
+            best = found
+        # Another round costs next to nothing, so it is taken for as long as it still gains.
+        if (best[2].converged and not halved) or iterations >= max_iter:
+            break
+    assert best is not None
+    return best
+
+
+def _certified(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array, iterations: int, tol: float) -> Solved:
+    """b with sums of exactly zero, the best biases for it, and the gap between the two."""
+    found = []
+    for candidate in (_polished(problem, task, T, b, bias), b):
+        if candidate is not None:
+            even = balanced(candidate, task, T)
+            values = problem.product(even)
+            best = best_biases(problem, task, T, problem.q - values)
+            info = problem.info(even, problem.q - values - best[task], values, iterations, tol)
+            found.append((even, best, info))
+    return min(found, key=_gap)
+
+
+def _polished(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array) -> Array | None:
+    """b moved on its free coordinates F to meet their conditions and the sums exactly; None where that cannot be.
+
+    K_FF d + E_F c = (q - Kb - bias)_F - epsilon sign(b_F),    E_F' d = -E' b
+    """
+    free = np.flatnonzero((b > problem.lower) & (b < problem.upper) & (b != 0))
+    if not 0 < len(free) <= POLISHED:
+        return None
+    r = problem.q - problem.product(b) - bias[task]
+    present = np.unique(task[free])
+    E = (task[free][:, None] == present).astype(np.float64)
+    K = problem.matrix(free)
+    K[np.diag_indices_from(K)] += 1e-13 * float(np.diagonal(K).max())
+    system = np.block([[K, E], [E.T, np.zeros((len(present), len(present)))]])
+    sums = np.bincount(task, weights=b, minlength=T)[present]
+    right = np.concatenate([r[free] - problem.epsilon * np.sign(b[free]), -sums])
+    try:
+        move = np.linalg.solve(system, right)[: len(free)]
+    except np.linalg.LinAlgError:
+        return None
+    new = b.copy()
+    new[free] += move
+    inside = (new[free] >= problem.lower[free]) & (new[free] <= problem.upper[free])
+    return new if inside.all() and np.isfinite(new).all() else None
+
+
+def balanced(b: Array, task: Indices, T: int) -> Array:
+    """b with the heavier sign of each task scaled down until the task sums to zero."""
+    up = np.bincount(task, weights=np.maximum(b, 0.0), minlength=T)
+    down = np.bincount(task, weights=np.maximum(-b, 0.0), minlength=T)
+    level = np.minimum(up, down)
+    scale_up = np.divide(level, up, out=np.zeros(T), where=up > 0)
+    scale_down = np.divide(level, down, out=np.zeros(T), where=down > 0)
+    return b * np.where(b > 0, scale_up[task], scale_down[task])
+
+
+def best_biases(problem: BoxDual, task: Indices, T: int, r: Array) -> Array:
+    """The bias of each task that minimises sum_i s_i(r_i - bias): its slope changes at r_i - epsilon and r_i + epsilon.
+
+    Where several are as good, the middle of them.
+    """
+    result = np.zeros(T)
+    for t in range(T):
+        rows = np.flatnonzero(task == t)
+        if len(rows) == 0:
+            continue
+        upper, lower = problem.upper[rows], -problem.lower[rows]
+        places = np.concatenate([r[rows] - problem.epsilon, r[rows] + problem.epsilon])
+        rises = np.concatenate([upper, lower])
+        places, rises = places[rises > 0], rises[rises > 0]
+        order = np.argsort(places, kind="stable")
+        slope = np.cumsum(rises[order]) - upper.sum()
+        level = 1e-12 * rises.sum()
+        # The slope before the first place is -upper.sum(); flat parts lie between two places.
+        if upper.sum() <= level:
+            result[t] = places[order[0]]
+            continue
+        first = int(np.argmax(slope >= -level))
+        flat = abs(slope[first]) <= level and first + 1 < len(order)
+        result[t] = 0.5 * (places[order[first]] + places[order[first + 1]]) if flat else places[order[first]]
+    return result

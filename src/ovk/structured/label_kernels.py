@@ -182,7 +182,7 @@ def _weights(one: Any) -> Mapping[Hashable, float]:
         return dict.fromkeys(one, 1.0)
     for part, weight in one.items():
         if not (np.isfinite(weight) and weight >= 0):
-            raise ValueError(f"weights of a set must be finite and non-negative, got {weight!r} for {part!r}")
+            raise ValueError(f"weights of a set must be non-negative and finite, got {weight!r} for {part!r}")
     return one
 
 

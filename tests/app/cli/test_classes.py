@@ -17,7 +17,7 @@ def test_a_stream_of_classes(ovk, tmp_path):
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert 'id="drift"' in page
     assert "balanced accuracy" in page
-    for word in ("accuracy", "kappa", "log loss", "AUC", "no change", "majority", "recall", "1 of which came later"):
+    for word in ("accuracy", "kappa", "log loss", "AUC", "no change", "majority", "recall", "1 of them added later"):
         assert word in out
     code, out, _ = ovk("stream", path, "--resume", model, "--json")
     found = json.loads(out)

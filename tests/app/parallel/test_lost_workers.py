@@ -215,5 +215,5 @@ def second_time(number, folder):
 
 def test_the_time_to_wait_is_checked():
     assert WORKER_TIMEOUT == 120
-    with pytest.raises(ValueError, match="worker_timeout must be a finite number > 0, got 0"):
+    with pytest.raises(ValueError, match="worker_timeout must be positive and finite, got 0"):
         fit(ESTIMATOR, [], worker_timeout=0)

@@ -45,7 +45,7 @@ def test_mlflow_loads_a_session(models, tmp_path):
     from ovk.app.tables import Batch
 
     session.preparation.bind(["word", "x"], predict=True)
-    twin = session.predict(Batch([list(frame["word"]), list(frame["x"])], [1, 2, 3, 4], []))
+    twin = session.predictor().predict(Batch([list(frame["word"]), list(frame["x"])], [1, 2, 3, 4], []))
     np.testing.assert_array_equal(found.to_numpy(), twin.F)
 
 

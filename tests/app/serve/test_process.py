@@ -66,7 +66,7 @@ def test_tritons_client_with_binary_tensors(server, models):
 
     session.preparation.bind(["word", "x"], predict=True)
     batch = Batch([[line[0] for line in lines], [line[1] for line in lines]], [1, 2, 3], [])
-    np.testing.assert_array_equal(binary, session.predict(batch).F)
+    np.testing.assert_array_equal(binary, session.predictor().predict(batch).F)
     np.testing.assert_array_equal(text, binary)
 
 

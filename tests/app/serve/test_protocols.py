@@ -111,7 +111,7 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
 
     session.preparation.bind(["word", "x"], predict=True)
     batch = Batch([[line[0] for line in lines], [line[1] for line in lines]], [1, 2, 3, 4], [])
-    twin = session.predict(batch, 0.8)
+    twin = session.predictor().predict(batch, 0.8)
     np.testing.assert_array_equal(found["mean"], twin.F)
     np.testing.assert_allclose(found["upper"] - found["mean"], np.broadcast_to(twin.widths, twin.F.shape))
     # A missing number is null; an unknown word has no level.

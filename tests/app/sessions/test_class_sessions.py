@@ -98,7 +98,7 @@ def test_models_that_must_know_all_classes_say_so(tmp_path, model):
         (lambda i: f"{i / 7:.3f}", "look like a quantity"),
         (lambda i: str(i), "look like a quantity"),
         (lambda i: f"word{i}", "look like names, not classes"),
-        (lambda i: "?", "holds no label in the first rows"),
+        (lambda i: "?", "has no label in the first rows"),
     ],
 )
 def test_what_is_no_class_is_refused(tmp_path, cell, message):

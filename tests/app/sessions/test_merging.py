@@ -30,7 +30,9 @@ def learned(folder, i, rows, **how):
 
 def predictions(session, rows):
     session.preparation.bind(NAMES, predict=True)
-    return session.predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
+    return (
+        session.predictor().predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
+    )
 
 
 @pytest.fixture

@@ -75,10 +75,10 @@ def test_a_file_without_rows_is_refused(learned, tmp_path):
 def test_a_batch_of_other_columns_is_refused(learned, tmp_path):
     batch = Batch([["Line A"], ["3%"]], [1], [])
     with pytest.raises(ValueError, match=r"has 2 columns, but 4 columns .* are bound: .* predict_file"):
-        learned.predict(batch)
+        learned.predictor().predict(batch)
     ovk.save(learned, tmp_path / "plant.ovk")
     with pytest.raises(ValueError, match=r"no columns are bound: .* predict_file"):
-        ovk.load(tmp_path / "plant.ovk").predict(batch)
+        ovk.load(tmp_path / "plant.ovk").predictor().predict(batch)
 
 
 def test_unknown_words_are_named(learned, tmp_path):

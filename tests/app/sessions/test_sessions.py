@@ -132,7 +132,7 @@ def test_predicting_changes_nothing(tmp_path, how):
         learned.preparation.bind(records.names, records.label)
         batch = next(records.batches(50))
     before = learned.state()
-    first, again = learned.predict(batch), learned.predict(batch)
+    first, again = learned.predictor().predict(batch), learned.predictor().predict(batch)
     np.testing.assert_array_equal(first.F, again.F)
     np.testing.assert_equal(learned.preparation.lags_.past_, before["preparation"].lags_.past_)
     # A predictor goes on: the lags of the second batch are the outputs of the first.

@@ -101,7 +101,9 @@ def run(*arguments):
 
 def predictions(session, rows):
     session.preparation.bind(NAMES, predict=True)
-    return session.predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
+    return (
+        session.predictor().predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
+    )
 
 
 def test_partitions_are_learned_one_by_one_and_merged(mock, tmp_path, capsys):

@@ -140,7 +140,7 @@ def test_closed_forms_minimise_the_objective(kernel, target, made):
 def test_coupled_decaying_outputs_agree_in_turns_and_at_once(made, monkeypatch):
     kernel = Gaussian(1.5) * Dense(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 2.0]]))
     at_once = OKVAR(kernel, 0.3, target="integral").fit(made.series)
-    monkeypatch.setattr("ovk.batch.okvar.alternate.DENSE_LIMIT", 0)
+    monkeypatch.setattr("ovk.batch.okvar.alternate.MAX_DENSE_VALUES", 0)
     in_turns = OKVAR(kernel, 0.3, target="integral").fit(made.series)
     np.testing.assert_allclose(in_turns.objective_[-1], at_once.objective_[-1], rtol=1e-3)
     np.testing.assert_allclose(in_turns.drift(made.data), at_once.drift(made.data), atol=1e-2)

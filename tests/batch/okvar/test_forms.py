@@ -129,15 +129,15 @@ def test_a_penalty_that_empties_the_operator_says_so(made):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": -1.0}, "alpha must be a finite number >= 0"),
+        ({"alpha": -1.0}, "alpha must be non-negative and finite"),
         ({"alpha": 0}, "alpha must be positive without a penalty"),
-        ({"lag": 0}, "lag must be a whole number >= 1"),
+        ({"lag": 0}, "lag must be an integer >= 1"),
         ({"target": "past"}, "target must be one of 'next', 'increment', 'integral'"),
         ({"target": "integral", "lag": 2}, "lag must be 1"),
         ({"penalty": "l1"}, "penalty must be None or a penalty of ovk.objectives"),
         ({"memory": -1.0}, "memory must be"),
         ({"smoothing": np.nan}, "smoothing must be"),
-        ({"learn_operator": True, "operator_weight": 0.0}, "operator_weight must be a finite number > 0"),
+        ({"learn_operator": True, "operator_weight": 0.0}, "operator_weight must be positive and finite"),
         ({"learn_operator": True, "kernel": Transformable(Gaussian(1.0))}, "with learn_operator=True, got"),
         (
             {"learn_operator": True, "kernel": Gaussian(1.0) * Identity() & Gaussian(2.0) * Identity()},

@@ -56,7 +56,7 @@ def test_integrals_are_those_of_the_trapezoidal_rule():
     expected = [np.trapezoid(x[: k + 1], times[: k + 1]) for k in range(4)]
     series = [TimeSeries(x[:, None], times)]
     regression = integrals(series, series, constant=False, decay=False)
-    np.testing.assert_allclose(regression.left(x), expected)
+    np.testing.assert_allclose(regression.apply(x), expected)
 
 
 def test_runge_kutta_follows_the_exponential():
@@ -112,7 +112,7 @@ def test_degrees_of_freedom_are_the_trace_of_the_smoother(make):
     rng = np.random.default_rng(0)
     B = np.cov(rng.standard_normal((3, 9)))
     coupling = Decomposable(G) if make == "decomposable" else Entrywise(G[:, None, :, None] * np.ones((1, 3, 1, 3)))
-    found = ClosedFormCoefficients(coupling, regression).freedom(B, 0.5)
+    found = ClosedFormCoefficients(coupling, regression).degrees_of_freedom(B, 0.5)
     W = regression.W.toarray()
     K = np.kron(W @ G @ W.T, B)
     np.testing.assert_allclose(found, np.trace(K @ np.linalg.inv(K + 0.5 * np.eye(len(K)))), rtol=1e-8)

@@ -260,7 +260,7 @@ def test_what_is_not_positive_definite_has_no_factor_in_single_precision_either(
         diag = staticmethod(lambda Z: np.ones(len(Z)))
         __call__ = staticmethod(lambda Z, W: -Gaussian(1.5)(Z, W))
 
-    with pytest.raises(SingularSystem, match="or give dtype='float64'"):
+    with pytest.raises(SingularSystem, match="or set dtype='float64'"):
         SinglePrecisionSystem(Negative(), X, np.ones(len(X)), 1.0, 1e-4)
 
 

@@ -91,7 +91,7 @@ def test_filters_and_bins():
         (lambda *recording: prepare_bci(*recording, segment=4000), "less than a segment of 4000"),
         (lambda *recording: prepare_bci(np.ones((9, 2)), np.ones(8)), r"got \(9, 2\) and \(8,\)"),
         (lambda *recording: band_pass(np.ones((50, 1)), 60, 600), "rate / 2 = 500, got 60 to 600"),
-        (lambda *recording: make_bci(0), "n_segments must be a whole number >= 1"),
+        (lambda *recording: make_bci(0), "n_segments must be an integer >= 1"),
         (lambda *recording: make_bci(2, noise=-1), "noise must be"),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_given_network_is_kept():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_points": 1}, "n_points must be a whole number >= 2"),
+        ({"n_points": 1}, "n_points must be an integer >= 2"),
         ({"n_edges": 1000}, "n_edges must be at most 90"),
         ({"adjacency": np.eye(10)}, "empty diagonal"),
         ({"adjacency": np.ones((2, 2))}, "adjacency must be a finite"),

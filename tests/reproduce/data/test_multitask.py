@@ -39,7 +39,7 @@ def test_reproducible_by_every_kind_of_random_state():
     ("wrong", "message"),
     [
         ({"rank": 51}, "rank must be at most n_features"),
-        ({"n_samples": 0}, "n_samples must be a whole number"),
+        ({"n_samples": 0}, "n_samples must be an integer"),
         ({"noise": -1}, "noise must be"),
     ],
 )

@@ -51,7 +51,7 @@ def test_household_first_rows(load, rows):
 
 
 def test_household_refuses_no_rows():
-    with pytest.raises(ValueError, match="n_rows must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="n_rows must be an integer >= 1, got 0"):
         load_household(n_rows=0)
 
 

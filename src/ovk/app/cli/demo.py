@@ -98,7 +98,7 @@ def command(
     missing = float(np.isnan(stream.target).mean())
     if not as_json:
         show(
-            f"{OUTPUTS} related outputs, {rows:,} rows, {missing:.0%} of the labels missing. Halfway through, the "
+            f"{OUTPUTS} related outputs, {rows:,} rows, {missing:.0%} of the labels missing. In the middle third, the "
             "shared function changes."
         )
         show("Each row is predicted before it is learned.")
@@ -177,7 +177,7 @@ def _report(found: ProgressiveResult, page: Path, seconds: float, rows: int, mis
     summary = replace(result_summary(found), conclusion=conclusion, settings={"command": "ovk demo"})
     summary.sentences += [
         f"{rows:,} rows with {OUTPUTS} related outputs; {missing:.0%} of the labels are missing",
-        "in the second third of the stream, the shared function changes",
+        "in the middle third of the stream, the shared function changes",
         "coupled outputs share their labels; separate outputs use only their own",
         f"learning took {seconds:,.1f} seconds",
     ]

@@ -102,6 +102,9 @@ def takes_settings(cls: type, name: str) -> Callable[[Callable[..., None]], Call
     return decorate
 
 
+#: Placeholder in help texts for names separated by commas.
+NAMES = "<names>"
+
 #: Types of options by the types of settings; lists are texts separated by commas, which may be repeated.
 KINDS: dict[str, Any] = {
     "int": int,
@@ -120,7 +123,9 @@ def setting_option(setting: Field[Any], command: str) -> inspect.Parameter:
         default = inspect.Parameter.empty if command == "fit" else None
     elif default == ():
         default = None
-    option = typer.Option(option_of(setting), help=help[command] if isinstance(help, dict) else help, min=low, max=high)
+    metavar = {"Sequence[int]": "<numbers>"}.get(str(setting.type), NAMES if kind == list[str] | None else None)
+    text = help[command] if isinstance(help, dict) else help
+    option = typer.Option(option_of(setting), help=text, min=low, max=high, metavar=metavar)
     return inspect.Parameter(
         setting.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[kind, option]
     )

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from ovk.app.cli.options import File, Format, Json, LevelOfModel, Out, check_output_path, split_names
+from ovk.app.cli.options import NAMES, File, Format, Json, LevelOfModel, Out, check_output_path, split_names
 from ovk.app.cli.output import Exit, Failure, err, exit_code_on_error, plain, show
 from ovk.app.sessions import FilePredictions, LearnedTable, PredictionColumns, Settings
 from ovk.app.tables import open_records
@@ -77,7 +77,9 @@ def command(
     save: Out = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Columns of the file to copy to the predictions, such as id, separated by commas."),
+        typer.Option(
+            help="Columns of the file to copy to the predictions, such as id, separated by commas.", metavar=NAMES
+        ),
     ] = None,
     level: LevelOfModel = None,
     max_bad: Annotated[

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ovk.app.cli.options import (
+    NAMES,
     Format,
     Json,
     Report,
@@ -57,7 +58,7 @@ def command(
     ] = "",
     id_memory: Annotated[int, typer.Option(help="With --id-column: how many ids are kept.", min=1)] = 100_000,
     columns: Annotated[
-        list[str] | None, typer.Option(help="With a broker: column names of CSV lines without a header.")
+        list[str] | None, typer.Option(help="With a broker: column names of CSV lines without a header.", metavar=NAMES)
     ] = None,
     accept_gap: Annotated[
         bool,

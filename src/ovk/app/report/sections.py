@@ -127,7 +127,7 @@ def _coverage_comment(recent: RecentErrors, outputs: Sequence[str], *, stream: b
     if not off:
         return f"The coverage of the {shown.percent} intervals agrees with their level."
     if not stream:
-        cure = "the held-out rows differ from each other by more than chance"
+        cure = "errors change along the held-out rows by more than chance"
     elif any(coverage[q] < level for q in off):
         cure = (
             "errors changed along the rows, faster than the intervals adapt. In Python, the intervals of "

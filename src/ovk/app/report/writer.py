@@ -136,7 +136,7 @@ def _data(summary: Summary) -> str:
     ]
     rest = len(summary.columns) - MAX_COLUMNS_LISTED
     more = f"<p>{rest:,} more columns.</p>" if rest > 0 else ""
-    return table("Columns", ["column", "known", "mean", "standard deviation"], rows) + more
+    return table("", ["column", "observed", "mean", "standard deviation"], rows) + more
 
 
 def _settings(summary: Summary) -> str:

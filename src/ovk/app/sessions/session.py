@@ -134,13 +134,6 @@ class LearnedTable(ABC):
         predictor = self.predictor()
         return forecast(predictor, steps, level, future, self._horizon_errors(predictor))
 
-    def predict(self, batch: Batch, level: float | None = None) -> Predictions:
-        """Predict the next rows, with intervals of that level, without changing the model.
-
-        The columns of the batch are in the order of the last ``preparation.bind``; `predict_file` accepts any order.
-        """
-        return self.predictor().predict(batch, level)
-
     def predict_file(
         self,
         path: str | Path,

@@ -155,7 +155,7 @@ class TableModel(LearnedTable, State, Registered):
             read += f"; {self.n_known:,} have a known target and were learned"
         found.sentences = [
             read,
-            f"the model was learned from all rows; to test it, preliminary models held out {self.tested}",
+            f"the model was learned from all rows; errors come from preliminary fits without {self.tested}",
             *([] if settings.classify else [_validity(settings)]),
             f"chosen: {self.chosen()}",
         ]

@@ -16,8 +16,7 @@ from scipy.spatial import cKDTree
 
 from ovk.base import Array, Indices, SingularSystem, Targets
 from ovk.batch.ridge.ridge_system import merge_same_inputs, same_inputs
-from ovk.batch.tuning.criterion import TuningCriterion
-from ovk.batch.tuning.tune import Search, TuningInfo
+from ovk.batch.tuning.tune import Search, TuningCriterion, TuningInfo
 from ovk.features import OperatorNystromMap
 from ovk.kernels import Gaussian, Matern, Stationary
 from ovk.operators import Identity

@@ -29,12 +29,11 @@ from ovk.ovkernels import (
     distinct,
 )
 from ovk.solvers import (
-    DENSE_LIMIT,
-    MANY_EIGENVALUES,
+    MAX_DENSE_UNKNOWNS,
+    MAX_FACTORISATIONS,
     Cholesky,
     CholeskyState,
     ConjugateGradient,
-    GradientState,
     PairwisePath,
     SeparablePath,
     Solution,
@@ -124,7 +123,7 @@ class KernelTerms:
         gram = self.gram(weights)
         if self._preconditioner is None or self._preconditioner[0] != alpha:
             self._preconditioner = alpha, preconditioner(gram, ConjugateGradient().rank)
-        found = ConjugateGradient(tol=tol).solve(GradientState(gram, self._preconditioner[1]), Y, alpha, start)
+        found = ConjugateGradient(tol=tol).solve((gram, self._preconditioner[1]), Y, alpha, start)
         if found.info.iterations > MAX_STALE_ITERATIONS:
             self._preconditioner = None
         return found
@@ -139,7 +138,7 @@ class KernelTerms:
         values, vectors, groups = self._common[used]
         different = sum(len(self.operators[o].eigh().groups) > 1 for o in used)
         # One operator with many eigenvalues: one decomposition of its gram serves them all.
-        if not always and different <= 1 and len(groups) > MANY_EIGENVALUES:
+        if not always and different <= 1 and len(groups) > MAX_FACTORISATIONS:
             return None
         mixing = values[:, [group.start for group in groups]].T @ self._shares(weights)[list(used)]
         return Rotated(self.grams, mixing, vectors, groups)
@@ -401,10 +400,10 @@ def _leave_out_by_solving(system: System, learned: LearnedWeights, alpha: float,
 def _leave_out_pairs(system: System, weights: Array, alpha: float, folds: Indices | None) -> Array:
     observed = system.observed
     gram = Observed(system.uncentred.gram(weights), observed.points, observed.outputs)
-    if gram.shape[0] > DENSE_LIMIT:
+    if gram.shape[0] > MAX_DENSE_UNKNOWNS:
         raise ValueError(
-            f"leave-one-out with gaps supports at most {DENSE_LIMIT} observed values, got {gram.shape[0]}: choose "
-            "alpha on fewer curves"
+            f"leave-one-out with gaps supports at most {MAX_DENSE_UNKNOWNS} observed values, got {gram.shape[0]}: "
+            "choose alpha on fewer curves"
         )
     together = observed.points if folds is None else folds[observed.points]
     left = PairwisePath(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)

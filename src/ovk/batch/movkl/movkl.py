@@ -26,7 +26,7 @@ from ovk.base import (
     refuse_missing_labels,
     share_of_right_labels,
 )
-from ovk.batch.curves.curve_outputs import CurveOutputs, bind_grid, has_curve_operator
+from ovk.batch.curves import CurveOutputs, bind_grid, has_curve_operator
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
 from ovk.batch.ridge.ridge_system import RidgeSolution, check_two_inputs, same_inputs
 from ovk.curves import Grid

@@ -1,4 +1,4 @@
-"""Learning C with B given, B with C given, and the two in turn.
+"""Minimisation over C for given B, over B for given C, and over both in turn.
 
     L(B, C) = |Y - W F - E theta + decay O|^2 + alpha |h|^2 + Omega(C) + weight |B|_1 + [B is positive semi-definite]
 
@@ -22,7 +22,7 @@ from ovk.operators import Dense, spectrum
 from ovk.ovkernels import DenseBlocks, Gram, Hadamard, Kronecker, OperatorKernel, Separable
 from ovk.solvers import Eigenpairs, PenaltySum, ProximalInfo, eigenpairs, proximal_gradient
 
-# The operator B inside a kernel, taken out so that it can be learned.
+# A kernel as a function of its operator B, so that B can be learned.
 #
 #     decomposable:        K(x, z) = k(x, z) B            F = G C B
 #     entrywise product:   K(x, z) = B o K0(x, z)         F_li = sum_j B_ij A_lij,   A_lij = sum_m K0(x_l, x_m)_ij C_mj
@@ -31,7 +31,7 @@ from ovk.solvers import Eigenpairs, PenaltySum, ProximalInfo, eigenpairs, proxim
 
 
 class Coupling:
-    """The values of h at the inputs as a function of C and B; here for a kernel whose operator stays as it is."""
+    """The values of h at the inputs as a function of C and B; in this class, for a kernel with a fixed operator."""
 
     #: Whether the values depend on B.
     has_operator = False
@@ -44,7 +44,7 @@ class Coupling:
         return self.K
 
     def features(self, C: Array) -> Array:
-        """A, what multiplies B."""
+        """A, the factor of B."""
         return self.K.matmat(C)
 
     def values(self, A: Array, B: Array) -> Array:
@@ -142,20 +142,20 @@ def coupling_on(kernel: OperatorKernel, Z: Array, d: int, learn: bool) -> tuple[
     return B, Entrywise(bare.gram(Z).dense().reshape(len(Z), d, len(Z), d))
 
 
-# A good start for sparse coefficients: the quadratic part in eigenvectors, the penalty in entries.
+# A starting point for sparse coefficients: the quadratic part in eigenvectors, the penalty in entries.
 #
-# Proximal gradient is slow where the gram is badly conditioned: its steps are as short as the largest eigenvalue
-# demands. Splitting the two terms (ADMM) takes the quadratic one exactly. With G = Q g Q', B = V b V', a = g b and
-# s = y - E theta, an entry of Q' C V is
+# Proximal gradient is slow for an ill-conditioned gram: the largest eigenvalue limits its steps. Splitting both terms
+# (ADMM) minimises the quadratic one exactly. With G = Q g Q', B = V b V', a = g b and s = y - E theta, an entry of
+# Q' C V is
 #
 #     argmin over c of  |s - a c|^2 + alpha a c^2 + rho/2 (c - r)^2  =  (2 a s + rho r) / (2 a^2 + 2 alpha a + rho)
 #
 # and theta follows from E'(s - a c) = 0, a small system for each output. Changing rho costs nothing here.
 
-#: Rounds at most, and the relative distance of the two halves at which to stop.
+#: Maximum number of rounds, and relative residual at which to stop.
 MAX_SPLITTING_ROUNDS, SPLITTING_TOL = 500, 1e-5
-#: Over-relaxation, and how far the two residuals may be apart before rho moves.
-OVER_RELAXATION, MAX_IMBALANCE = 1.6, 5.0
+#: Over-relaxation, and the ratio of the two residuals above which rho is adapted.
+OVER_RELAXATION, MAX_RESIDUAL_RATIO = 1.6, 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +172,7 @@ class Splitting:
 
     def minimise(self, penalty: Penalty, start: Array) -> Array:
         curvature = self.curvature
-        # Between the few large eigenvalues and the many small ones; balancing does the rest.
+        # Between the few large eigenvalues and the many small ones; adapted below.
         rho = float(np.sqrt(curvature.mean() * max(float(np.median(curvature)), 1e-12 * float(curvature.max()))))
         if rho == 0.0:
             return start
@@ -182,18 +182,20 @@ class Splitting:
             mixed = OVER_RELAXATION * C + (1.0 - OVER_RELAXATION) * Z
             before, Z = Z, penalty.prox(mixed + U, 1.0 / rho)
             U = U + mixed - Z
-            # Each residual relative to what it is the residual of: the two halves, and the multipliers.
+            # Residuals relative to the iterates and to the multipliers.
             primal = float(np.linalg.norm(C - Z)) / max(float(np.linalg.norm(Z)), float(np.linalg.norm(C)), 1e-300)
             dual = float(np.linalg.norm(Z - before)) / max(float(np.linalg.norm(U)), 1e-300)
             if primal <= SPLITTING_TOL and dual <= SPLITTING_TOL:
                 break
             if turn % 5 == 0:
-                factor = 2.0 if primal > MAX_IMBALANCE * dual else 0.5 if dual > MAX_IMBALANCE * primal else 1.0
+                factor = (
+                    2.0 if primal > MAX_RESIDUAL_RATIO * dual else 0.5 if dual > MAX_RESIDUAL_RATIO * primal else 1.0
+                )
                 rho, U = rho * factor, U / factor
         return Z
 
     def _quadratic(self, R: Array, rho: float) -> Array:
-        """argmin of the quadratic part + rho/2 |C - R|^2; what is not in the span of Q stays at R."""
+        """argmin of the quadratic part + rho/2 |C - R|^2; equal to R outside the span of Q."""
         r, weights = self.Q.T @ R @ self.V, 1.0 / (self.curvature + rho)
         pulled = self.pulled_Y
         if len(self.EE):
@@ -210,17 +212,16 @@ class Splitting:
         return np.asarray(np.einsum("neq,nq->eq", self.pulled_E, X))
 
 
-# Coefficients without a penalty other than the norm: a linear system.
+# Coefficients in closed form, with the norm as the only penalty.
 #
 #     minimise over C, theta, decay  |Y - W K C - E theta + decay O|^2 + alpha <C, K C>
 #
-# With C = W' D it is ridge regression with the gram W K W', and E, O unpenalised:  (W K W' + alpha) D = Y - E theta +
-# decay O, with D orthogonal to the columns used. A decay that comes out negative is set to zero and the system solved
-# again.
+# With C = W' D this is ridge regression with the gram W K W', E and O unpenalised:  (W K W' + alpha) D = Y - E theta +
+# decay O, with D orthogonal to the columns used. A negative decay is set to zero and the system solved again.
 
-#: Observed numbers up to which a system without structure is solved by a Cholesky factorisation (a matrix of 200 MB).
-DENSE_LIMIT = 5000
-#: Rows from which a gram of low rank is looked for, and how exact it has to be.
+#: Largest number of observed values for which a dense system is factorised (a matrix of 200 MB).
+MAX_DENSE_VALUES = 5000
+#: Smallest number of rows for which a low-rank gram is tried, and its tolerance.
 MIN_ROWS_LOW_RANK, LOW_RANK_TOL = 500, 1e-9
 
 
@@ -234,7 +235,7 @@ class ClosedFormCoefficients:
     def __init__(self, coupling: Coupling, regression: SeriesRegression) -> None:
         self.coupling, self.regression = coupling, regression
         self._separable = isinstance(coupling, Decomposable) and bool(regression.seen.all())
-        self._small = int(regression.seen.sum()) <= DENSE_LIMIT
+        self._small = int(regression.seen.sum()) <= MAX_DENSE_VALUES
         self.possible = self._separable or self._small
         self._pairs: Eigenpairs | None = None
 
@@ -248,7 +249,7 @@ class ClosedFormCoefficients:
         for _ in range(turns):
             C = self._decoupled(B, alpha, decay)
             before = decay
-            _, decay = self.regression.coefficients(self.regression.left(self.coupling.product(C, B)))
+            _, decay = self.regression.coefficients(self.regression.apply(self.coupling.product(C, B)))
             if np.abs(decay - before).max() <= 1e-8 * max(float(decay.max()), 1e-300):
                 break
         return C
@@ -257,8 +258,8 @@ class ClosedFormCoefficients:
         """Eigenvectors of W G W', and eigenvalues and eigenvectors of B."""
         if self._pairs is None:
             assert isinstance(self.coupling, Decomposable)
-            # What is dropped of a gram of low rank changes the solution by a part of LOW_RANK_TOL.
-            G = self.regression.left(self.regression.left(self.coupling.G).T)
+            # The part dropped from a low-rank gram changes the solution by at most a part LOW_RANK_TOL.
+            G = self.regression.apply(self.regression.apply(self.coupling.G).T)
             self._pairs = eigenpairs(G, LOW_RANK_TOL * alpha if len(G) >= MIN_ROWS_LOW_RANK else 0.0)
         if _is_multiple_of_identity(B):
             return self._pairs, np.diagonal(B), np.eye(len(B))
@@ -266,7 +267,7 @@ class ClosedFormCoefficients:
         return self._pairs, found.values, found.vectors
 
     def splitting(self, B: Array, alpha: float, decay: Array) -> Splitting | None:
-        """The problem with a penalty taken apart, for given decays; None where nothing decouples."""
+        """The problem with a penalty, split for ADMM, for given decays; None if it does not decouple."""
         if not self._separable or alpha == 0:
             return None
         Y, E, W, decaying = self.regression.Y, self.regression.E, self.regression.W, self.regression.decaying
@@ -287,8 +288,8 @@ class ClosedFormCoefficients:
         pull, curvature = 2.0 * (A @ Q).T, np.maximum(eigenvalues, 0.0)[:, None]
         return Splitting(Q, np.eye(len(B)), curvature, pull @ Y, (pull @ E)[:, :, None], E.T @ E, E.T @ Y)
 
-    def freedom(self, B: Array, alpha: float) -> float:
-        """How many parameters h is worth: the trace of the map from Y to the fit, constants and decay apart."""
+    def degrees_of_freedom(self, B: Array, alpha: float) -> float:
+        """Trace of the map from Y to the fitted h, without constants and decay."""
         if self._separable:
             pairs, t, _ = self._spectra(B, alpha)
             return float((t[:, None] * pairs.g / (t[:, None] * pairs.g + alpha)).sum())
@@ -296,7 +297,7 @@ class ClosedFormCoefficients:
         return float((values / (values + alpha)).sum())
 
     def _decoupled(self, B: Array, alpha: float, decay: Array | None) -> Array:
-        """One scalar problem for each eigenvector of B, all of them in the eigenvectors of W G W'."""
+        """One scalar problem for each eigenvector of B, each solved in the eigenvectors of W G W'."""
         pairs, t, V = self._spectra(B, alpha)
         own, Y, E = self.regression.decaying, self.regression.Y, self.regression.E
         if decay is not None and own is not None:
@@ -308,14 +309,14 @@ class ClosedFormCoefficients:
         columns = np.column_stack([E, Y] if own is None else [E, Y, -own])
         solved = pairs.solve(columns, float(t[0]), alpha) if shared else np.empty(0)
         for q in range(d):
-            # A decay is solved for where all outputs have the same eigenvalue, and is given elsewhere.
+            # The decay is an unknown if all outputs have the same eigenvalue, otherwise it is given.
             places = [*range(e), *([] if own is None else [e + d + q]), e + q]
             each = solved[:, places] if shared else pairs.solve(columns[:, places], float(t[q]), alpha)
             D[:, q], theta = _profiled(columns[:, places], each)
             if own is not None and theta[-1] < 0:
                 places.remove(e + d + q)
                 D[:, q], _ = _profiled(columns[:, places], solved[:, places])
-        return self.regression.back(D @ V.T)
+        return self.regression.apply_adjoint(D @ V.T)
 
     def _observed(self, B: Array) -> Array:
         """W K W' on the observed entries."""
@@ -324,7 +325,7 @@ class ClosedFormCoefficients:
         n = len(self.regression.Y)
         for _ in range(2):
             # One side, then the other: rows (point, output) become columns.
-            K = self.regression.left(K).reshape(n * d, -1).T.reshape(-1, d * n * d)
+            K = self.regression.apply(K).reshape(n * d, -1).T.reshape(-1, d * n * d)
         seen = self.regression.seen.reshape(-1)
         return np.asarray(K.reshape(n * d, n * d)[np.ix_(seen, seen)])
 
@@ -351,7 +352,7 @@ class ClosedFormCoefficients:
             used[negative] = False
         D = np.zeros(n * d)
         D[seen] = SY - solved @ coefficients
-        return regression.back(D.reshape(n, d))
+        return regression.apply_adjoint(D.reshape(n, d))
 
 
 def _is_multiple_of_identity(B: Array) -> bool:
@@ -366,13 +367,13 @@ def _profiled(columns: Array, solved: Array) -> tuple[Array, Array]:
 
 
 def _least_squares(A: Array, b: Array) -> Array:
-    """A^-1 b, or the shortest of many solutions where columns repeat each other."""
+    """A^-1 b, or the shortest solution for a singular A."""
     return np.asarray(np.linalg.lstsq(A, b, rcond=1e-12)[0])
 
 
-#: Decays and coefficients are solved for in turn this often before the operator moves on.
+#: Rounds of solving for decays and coefficients in turn before the operator is updated.
 DECAY_ROUNDS = 3
-#: Multiplications that find the norm of a gram, to within a few percent.
+#: Power iterations for the norm of a gram, accurate to a few percent.
 POWER_STEPS = 12
 
 
@@ -387,7 +388,7 @@ class OKVARSolution:
 
 @dataclass(eq=False)
 class AlternatingMinimiser:
-    """Minimises L for one kernel on one set of samples; `operator_weight` is 0 when B is not learned."""
+    """Minimises L for one kernel on one set of samples; `operator_weight` is 0 if B is not learned."""
 
     coupling: Coupling
     regression: SeriesRegression
@@ -410,7 +411,7 @@ class AlternatingMinimiser:
         self.closed = ClosedFormCoefficients(self.coupling, self.regression)
 
     def minimise(self, B: Array) -> OKVARSolution:
-        """The coefficients for the operator B or, when it is learned, both from B."""
+        """The coefficients for the operator B or, if it is learned, both, starting from B."""
         solution = OKVARSolution(B, np.zeros((len(self.regression.Z), len(B))), [])
         if self.operator_weight > 0:
             self.alternate(solution)
@@ -433,15 +434,15 @@ class AlternatingMinimiser:
 
     def _squares(self, C: Array, F: Array) -> tuple[float, Array]:
         """|R|^2 + alpha |h|^2, and R."""
-        R = self.regression.residual(self.regression.left(F))
+        R = self.regression.residual(self.regression.apply(F))
         return float(np.vdot(R, R)) + self.alpha * float(np.vdot(C, F)), R
 
     def values(self, B: Array, C: Array) -> Array:
         """W F."""
-        return self.regression.left(self.coupling.product(C, B))
+        return self.regression.apply(self.coupling.product(C, B))
 
     def learn_coefficients(self, fit: OKVARSolution, turns: int = 200) -> None:
-        """Step 1: C, for the operator at hand."""
+        """Step 1: C for the current operator."""
         if self.penalty is None and self.closed.possible:
             _, decay = self.regression.coefficients(self.values(fit.B, fit.C))
             fit.C = self.closed.solve(fit.B, self.alpha, decay, turns)
@@ -451,25 +452,24 @@ class AlternatingMinimiser:
 
             def smooth(C: Array) -> tuple[float, Array]:
                 value, R = self._squares(C, gram.matmat(C))
-                return value, gram.matmat(2.0 * (self.alpha * C - self.regression.back(R)))
+                return value, gram.matmat(2.0 * (self.alpha * C - self.regression.apply_adjoint(R)))
 
             scale = float(np.linalg.norm(smooth(np.zeros_like(fit.C))[1]))
-            found = proximal_gradient(
+            fit.C, fit.info = proximal_gradient(
                 smooth,
                 self.penalty,
-                self._near(fit),
+                self._starting_point(fit),
                 step=1.0 / max(self._curvature(gram), 1e-300),
                 scale=max(scale, 1e-300),
                 tol=self.tol,
                 max_iter=self.max_iter,
                 value_only=lambda C: self._squares(C, gram.matmat(C))[0],
             )
-            fit.C, fit.info = found
-            fit.converged = found.info.converged
+            fit.converged = fit.info.converged
         fit.objective.append(self.objective(fit.B, fit.C))
 
-    def _near(self, fit: OKVARSolution) -> Array:
-        """Where to start: at the coefficients at hand, or lower where a splitting leads lower."""
+    def _starting_point(self, fit: OKVARSolution) -> Array:
+        """The current coefficients, or those of a splitting if they have a lower objective."""
         if self.penalty is None:
             return fit.C
         best, lowest = fit.C, self.objective(fit.B, fit.C)
@@ -486,7 +486,7 @@ class AlternatingMinimiser:
         return best
 
     def _curvature(self, gram: Gram) -> float:
-        """A little more than the largest second derivative in C: 2 |K W' W K + alpha K|."""
+        """An upper estimate of the largest second derivative in C: 2 |K W' W K + alpha K|."""
         X = np.random.default_rng(0).standard_normal((gram.shape[0], gram.output_dim))
         size = 0.0
         for _ in range(POWER_STEPS):
@@ -495,14 +495,14 @@ class AlternatingMinimiser:
                 return 0.0
             X /= norm
             F = gram.matmat(X)
-            X = gram.matmat(self.regression.back(self.regression.left(F))) + self.alpha * F
+            X = gram.matmat(self.regression.apply_adjoint(self.regression.apply(F))) + self.alpha * F
             size = float(np.linalg.norm(X))
         return 2.0 * 1.05 * size
 
-    def freedom(self, fit: OKVARSolution) -> float:
-        """Parameters that the fit is worth: entries that are not zero, or degrees of freedom if it is smooth."""
+    def degrees_of_freedom(self, fit: OKVARSolution) -> float:
+        """Number of non-zero parameters, or the effective number for a closed form."""
         if fit.info is None:
-            count = self.closed.freedom(fit.B, self.alpha)
+            count = self.closed.degrees_of_freedom(fit.B, self.alpha)
         else:
             count = float(np.count_nonzero(fit.C))
         return count + (float(np.count_nonzero(np.triu(fit.B))) if self.operator_weight else 0.0)
@@ -516,33 +516,33 @@ class AlternatingMinimiser:
         squares = np.maximum((R**2).sum(axis=0), 1e-300)
         used = seen > 0
         likelihood = float((seen[used] * np.log(squares[used] / seen[used])).sum())
-        return float(likelihood + np.log(seen.sum()) * (self.freedom(fit) + others))
+        return float(likelihood + np.log(seen.sum()) * (self.degrees_of_freedom(fit) + others))
 
     def learn_operator(self, fit: OKVARSolution) -> None:
-        """Step 2: B, for the coefficients at hand, by proximal steps of |.|_1 on the cone."""
+        """Step 2: B for the current coefficients, by proximal steps of |.|_1 on the cone."""
         A = self.coupling.features(fit.C)
 
         def smooth(B: Array) -> tuple[float, Array]:
             value, R = self._squares(fit.C, self.coupling.values(A, B))
-            return value, self.coupling.slope(A, self.alpha * fit.C - 2.0 * self.regression.back(R))
+            return value, self.coupling.slope(A, self.alpha * fit.C - 2.0 * self.regression.apply_adjoint(R))
 
         zero = np.zeros_like(fit.B)
         scale = float(np.linalg.norm(smooth(zero)[1]))
         if scale == 0.0:
-            # Without coefficients only the penalty speaks.
+            # Without coefficients only the penalty remains.
             fit.B = zero
         else:
-            # The values move with B by at most |A| for each of its entries.
-            flat = self.regression.left(A.reshape(len(A), -1))
+            # The values change by at most |A| per unit of each entry of B.
+            flat = self.regression.apply(A.reshape(len(A), -1))
             curvature = 2.0 * float(np.linalg.norm(flat, 2)) ** 2
             both = PenaltySum([L1(self.operator_weight), PSDCone()], tol=1e-5, max_iter=20)
-            fit.B = proximal_gradient(
+            fit.B, _ = proximal_gradient(
                 smooth, both, fit.B, step=1.0 / curvature, scale=scale, tol=self.tol, max_iter=self.max_iter, warn=False
-            ).C
+            )
         fit.objective.append(self.objective(fit.B, fit.C))
 
     def alternate(self, fit: OKVARSolution) -> None:
-        """Both steps in turn until neither B nor C moves, or one of them is empty."""
+        """Both steps in turn until neither B nor C changes, or one of them is zero."""
         tol = 10.0 * self.tol
         self.learn_coefficients(fit, DECAY_ROUNDS)
         for _ in range(self.max_rounds):
@@ -556,7 +556,7 @@ class AlternatingMinimiser:
             if not fit.C.any():
                 break
         else:
-            # Objectives of two rounds that agree to this have nothing left to give.
+            # Converged as well if the objectives of two rounds agree.
             fit.converged = abs(fit.objective[-1] - fit.objective[-3]) <= tol * abs(fit.objective[-1])
             if not fit.converged:
                 warnings.warn(

@@ -3,9 +3,8 @@
     next state:       x(t+1) = b + h(x(t))
     rate of change:   dx/dt  = b - decay x + h(x)
 
-and, with periods, the waves of `regression.py` at the time of the next state. h, b and decay live on standardised
-states, with time counted in steps; the series and states that the methods of `FittedDynamics` take and return are in
-the units of the data.
+and, with periods, the waves of `regression.py` at the time of the next state. h, b and decay refer to standardised
+states and time in steps; the methods of `FittedDynamics` take and return series and states in the units of the data.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ovk.ovkernels import Expansion
 
 @dataclass(frozen=True, eq=False)
 class FittedDynamics:
-    """What was learned from time series; the parameters are those of `OKVAR`, with time counted in steps."""
+    """Learned dynamics; the parameters are those of `OKVAR`, with time counted in steps."""
 
     h: Expansion
     constant: Array  # (d,)
@@ -58,7 +57,7 @@ class FittedDynamics:
         return J
 
     def predict(self, series: TimeSeries) -> Array:
-        """The state one step after each row of a series, (n, d); nan where its window has a gap."""
+        """The state one step after each row of a series, (n, d); nan if its window has a gap."""
         values, view = self._views(series)
         seen = windows(view, self.lag)
         known = ~(np.isnan(seen).any(axis=1) | np.isnan(values).any(axis=1))
@@ -68,7 +67,7 @@ class FittedDynamics:
         return self.units.original(result)
 
     def one_step_pairs(self, series: list[TimeSeries]) -> tuple[Array, Array]:
-        """States that were observed one usual step after a known one, and the predictions of them, both (n, d)."""
+        """States observed one usual step after a known one, and their predictions, both (n, d)."""
         usual = [steady(one, self.units.step, 1) for one in series]
         Y = np.concatenate([one.values[1:][same] for one, same in zip(series, usual, strict=True)])
         F = np.concatenate([self.predict(one)[:-1][same] for one, same in zip(series, usual, strict=True)])
@@ -81,7 +80,7 @@ class FittedDynamics:
         return self.units.original(self._paths(last[None], view[None], season, None, None)[0])
 
     def forecast_errors(self, series: TimeSeries, steps: int) -> Array:
-        """Errors (n, d), in standard units, of forecasts from each state that has no gap in itself or its lags."""
+        """Errors (n, d), in standard units, of forecasts from each state without gaps in its window."""
         values, view = self._views(series)
         ends = np.arange(self.lag, len(values) - steps + 1)
         rows = ends[:, None] + np.arange(-self.lag, 0)
@@ -93,7 +92,7 @@ class FittedDynamics:
     def bootstrap(
         self, series: TimeSeries, steps: int, level: float, residuals: Array, n_paths: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Lower and upper ends, (steps, d), of paths in which each step is followed by a residual drawn at random."""
+        """Lower and upper ends, (steps, d), of paths to which a random residual is added after each step."""
         if positive(level, "interval") >= 1:
             raise ValueError(f"interval must be a number in (0, 1), got {level!r}")
         known = residuals[~np.isnan(residuals).any(axis=1)] / self.units.scale
@@ -116,7 +115,7 @@ class FittedDynamics:
         return np.asarray((X - np.tile(self.units.mean, self.lag)) / np.tile(self.units.scale, self.lag))
 
     def _views(self, series: TimeSeries) -> tuple[Array, Array]:
-        """The standardised states of a series, and what h sees of them."""
+        """The standardised states of a series, and the inputs of h."""
         standard = self.units.standardised(series)
         return standard.values, low_passed(standard, self.memory).values
 
@@ -131,7 +130,7 @@ class FittedDynamics:
         return np.asarray(waves(times / self.units.step, self.periods) @ self.season)
 
     def _season_after(self, times: Array, steps: int) -> Array:
-        """The waves at the steps that follow each of n times, (n, steps, d)."""
+        """The waves at the steps after each of n times, (n, steps, d)."""
         following = times[:, None] + self.units.step * np.arange(1, steps + 1)
         return self._waves(following.ravel()).reshape(*following.shape, -1)
 
@@ -145,7 +144,7 @@ class FittedDynamics:
             return self._right_hand_side(seen, x)
         if self.target == "increment":
             return np.asarray(x + self._right_hand_side(seen, x))
-        # What h sees follows x when there is memory, and is x otherwise.
+        # The input of h follows x with memory, and is x otherwise.
         state = np.stack([x, seen if self.memory else x])
         return np.asarray(runge_kutta(self._velocity, state, 1.0, 4)[0])
 
@@ -159,10 +158,10 @@ class FittedDynamics:
     def _paths(
         self, last: Array, view: Array, season: Array, residuals: Array | None, rng: np.random.Generator | None
     ) -> Array:
-        """Standardised paths (r, steps, d) that go on from the last states (r, lag, d) and what h sees of them.
+        """Standardised paths (r, steps, d) from the last states (r, lag, d) and the inputs of h.
 
-        `season`, (r, steps, d) or (1, steps, d), is added to them. With residuals, one of them drawn at random is
-        added after every step.
+        `season`, (r, steps, d) or (1, steps, d), is added to them, and with `residuals` a random one of them after each
+        step.
         """
         (r, _, d), steps = last.shape, season.shape[1]
         x, seen = last[:, -1], view[:, ::-1]
@@ -178,7 +177,7 @@ class FittedDynamics:
 
 
 def runge_kutta(velocity: Callable[[Array], Array], state: Array, span: float, steps: int) -> Array:
-    """The state after the time `span`, by so many classical steps of Runge and Kutta."""
+    """The state after the time `span`, by classical Runge-Kutta steps."""
     h = span / steps
     for _ in range(steps):
         a = velocity(state)

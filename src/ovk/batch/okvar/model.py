@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk.base import Aggregate, Array, NamedOutputs, OutputFrame, Parameters, check_int, library_of, positive, track
 from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution, coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
-from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, pooled_p_values, targets_without_action
+from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, pooled_p_values, surrogate_targets
 from ovk.batch.okvar.regression import TARGETS, SeriesRegression, checked_periods, integrals, steady, transitions
 from ovk.batch.okvar.series import TimeSeries, Units, low_passed, read_series, smoothed
 from ovk.kernels import Gaussian
@@ -22,69 +22,76 @@ from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel
 
 @dataclass(eq=False, repr=False)
 class OKVAR(NamedOutputs, Parameters):
-    r"""Vector autoregression :math:`x_{t+1} = h(x_t) + \epsilon` with h in the space of an operator-valued kernel.
+    r"""Nonlinear vector autoregression :math:`x_{t+1} = h(x_t) + \epsilon` with an operator-valued kernel.
 
     From one or several multivariate time series it learns h(x) = sum_l K(x, x_l) c_l and a constant b by minimising
 
-        sum_t |y_t - b - h(x_t)|^2 + alpha |h|^2 + Omega(C)  (+ operator_weight |B|_1 when K = k B is learned as well)
+        sum_t |y_t - b - h(x_t)|^2 + alpha |h|^2 + Omega(C)  (+ operator_weight |B|_1 when K = k B is learned as well).
 
-    and reads off the Jacobian of h which variables act on which others (`network`).
+    The Jacobian of h shows which variables act on which others (`network`).
 
     Parameters
     ----------
-    kernel : operator-valued kernel, or scalar kernel; default ``Gaussian() * Identity()``
-        For instance ``Gaussian(2.0) * Identity()``, or ``Gaussian(2.0) * Identity() & Transformable(Gaussian(1.0))``.
-        It sees standardised states, unless `standardize` is False.
+    kernel : operator-valued kernel or scalar kernel, optional
+        For example ``Gaussian(2.0) * Identity()``, or ``Gaussian(2.0) * Identity() & Transformable(Gaussian(1.0))``.
+        Its inputs are standardised states, unless `standardize` is False. Default ``Gaussian() * Identity()``.
     alpha : float
         Weight of the norm; 0 is allowed with a penalty.
     penalty : penalty of `ovk.objectives`, optional
-        Omega, for instance ``L1(0.1)`` or ``L1L2(0.1)``, for few coefficients or few support points.
+        Omega, for example ``L1(0.1)`` or ``L1L2(0.1)``, for sparse coefficients or few support points.
     learn_operator : bool
-        Learn the operator B of ``k * B``, or of ``(k * B) & K``, in turn with C, from the one in the kernel.
+        Learn the operator B of ``k * B``, or of ``(k * B) & K``, in turn with C, starting from the one in the kernel.
     operator_weight : float > 0
-        Weight of the sum of |B_ij|. Without it B could grow for ever while C shrinks.
+        Weight of the sum of |B_ij|. Otherwise B can grow without bound while C shrinks.
     lag : int
-        States that h sees: x(t), ..., x(t - lag + 1).
+        Number of states that are the input of h: x(t), ..., x(t - lag + 1).
     target : {"next", "increment", "integral"}
         What is predicted: the next state; the rate of change (x(t+s) - x(t)) / s; or the whole curve, as the integral
-        of the rate of change from its start. The third suits slowly sampled, noisy series: noise enters once, not as
-        differences. For the last two, `dx/dt = b - decay x + h(x)`.
+        of the rate of change. "integral" suits slowly sampled, noisy series: noise enters once, not as differences. The
+        last two learn `dx/dt = b - decay x + h(x)`.
     decay : bool
-        Give each variable a linear decay >= 0 of its own, not penalised, with the targets "increment" and "integral".
+        Learn an unpenalised linear decay >= 0 for each variable, with the targets "increment" and "integral".
     smoothing : float
-        Width, in steps of the series, of a local linear smoother run over the series first; it also fills gaps.
+        Width, in steps of the series, of a local linear smoother that is applied first; it also fills gaps.
     memory : float
-        Time constant, in steps, of a low pass through which h sees the series: what acts may lag behind what is
-        measured, as proteins do behind their mRNA.
+        Time constant, in steps, of a low-pass filter on the input of h, for causes that lag behind the measured
+        variables, as proteins lag behind their mRNA.
     periods : sequence of numbers, optional
         Known cycles, such as ``[24, 168]`` for a day and a week of hourly rows, in the units of the times (seconds for
-        dates; rows where no times are given). The constant of each variable then follows a wave of each period, not
-        penalised, which a forecast continues.
+        dates; rows without times). The constant of each variable then includes an unpenalised wave of each period,
+        which forecasts continue.
     standardize : bool
-        Divide each variable by its standard deviation and take its mean off first.
+        Subtract the mean of each variable and divide it by its standard deviation first.
     fit_intercept : bool
-        Give each variable a constant b of its own, not penalised.
-    tol, max_iter : of the proximal steps; relative size of the gradient mapping, and number of steps
+        Learn an unpenalised constant b for each variable.
+    tol : float
+        Relative size of the gradient mapping at which proximal steps stop.
+    max_iter : int
+        Maximum number of proximal steps.
     max_rounds : int
-        Rounds of learning C and B in turn.
+        Maximum number of rounds of learning C and B in turn.
 
     Attributes
     ----------
-    kernel_ : the kernel with everything that was learned filled in
+    kernel_ : the kernel with all learned parameters
     operator_ : (d, d) B, or None for kernels without a single operator
     dual_coef_ : (m, d) coefficients C
     X_fit_ : (m, d lag) inputs x_l, standardised
     intercept_, decay_ : (d,) b and the decays, for standardised variables and time in steps
-    season_ : (2 P, d) cosines, then sines, of the `periods`, for standardised variables; only where there are some
-    mean_, scale_ : (d,) with which variables were standardised
+    season_ : (2 P, d) cosines, then sines, of the `periods`, for standardised variables; only with periods
+    mean_, scale_ : (d,) means and standard deviations of the variables
     step_ : time between two points
     objective_ : list of the objective after every step
-    names_ : names of the variables; x0, x1, ... where the series had none
+    names_ : names of the variables; x0, x1, ... if the series has none
     dynamics_ : constant, decay and h in one object, from which predictions and networks are computed
     residuals_ : (n, d) one-step residuals
     bic_ : Bayesian information criterion
     converged_ : whether the stopping rules were met
     n_iter_ : proximal steps of the last minimisation for C, 1 for a closed form
+
+    See Also
+    --------
+    best_okvar, consensus, Network
 
     Examples
     --------
@@ -135,13 +142,20 @@ class OKVAR(NamedOutputs, Parameters):
 
         Parameters
         ----------
-        X : one series (n, d); a list of such; or a table with all series below each other, told apart by `series`
-            nan where nothing was observed.
-        y : ignored
-        series : name of a column of the data frame X, or (n,) labels, optional
+        X : (n, d) array, list of arrays, or data frame
+            One series; a list of series; or one table with all series below each other, identified by `series`. nan
+            where missing.
+        y : None
+            Ignored.
+        series : column name or (n,) labels, optional
             The series of each row.
-        times : name of a column, (n,) numbers or dates, or a list of such for a list of series, optional
-            Without it the points are taken to be equally spaced.
+        times : column name, (n,) numbers or dates, or a list of them for a list of series, optional
+            Times of the rows; equally spaced by default.
+
+        Returns
+        -------
+        OKVAR
+            The fitted model.
         """
         with self._fitting(X):
             self.series_ = read_series(self, X, series, times)
@@ -158,7 +172,7 @@ class OKVAR(NamedOutputs, Parameters):
         return self
 
     def regression(self, X: Any, *, series: Any = None, times: Any = None) -> SeriesRegression:
-        """What `fit` would regress on what, with the inputs of h and the weights of the integrals; nothing is kept."""
+        """The regression problem that `fit` solves for these series; the model is not changed."""
         reader: Self = clone(self)
         read = read_series(reader, X, series, times)
         return reader._regression(read, Units.from_series(read, reader.names_, self.standardize))
@@ -195,7 +209,7 @@ class OKVAR(NamedOutputs, Parameters):
         return found
 
     def _learn(self, regression: SeriesRegression) -> tuple[AlternatingMinimiser, OKVARSolution]:
-        """Minimise, and keep the function that was learned."""
+        """Minimise, and store the learned function."""
         weight = positive(self.operator_weight, "operator_weight") if self.learn_operator else 0.0
         d = regression.Y.shape[1]
         given: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
@@ -217,13 +231,13 @@ class OKVAR(NamedOutputs, Parameters):
 
     @property
     def names_(self) -> tuple[str, ...]:
-        """Names of the variables; x0, x1, ... where the series had none."""
+        """Names of the variables; x0, x1, ... if the series has none."""
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return tuple(map(str, names))
 
     @property
     def output_names_(self) -> list[str]:
-        """The same as `names_`: the variables themselves are predicted."""
+        """The same as `names_`: the outputs are the variables."""
         return list(self.names_)
 
     @property
@@ -233,7 +247,7 @@ class OKVAR(NamedOutputs, Parameters):
 
     @property
     def dynamics_(self) -> FittedDynamics:
-        """The learned dynamics, from which everything below is computed."""
+        """The learned dynamics, from which all predictions are computed."""
         check_is_fitted(self)
         h, units = Expansion(self.kernel_, self.X_fit_, self.dual_coef_), Units(self.mean_, self.scale_, self.step_)
         periods = checked_periods(self.periods, self.step_, self.target)
@@ -244,7 +258,7 @@ class OKVAR(NamedOutputs, Parameters):
 
     @property
     def residuals_(self) -> Array:
-        """Residuals (n, d) of the predictions one step ahead on the series that were learned from."""
+        """Residuals (n, d) of the one-step predictions on the training series."""
         observed, predicted = self.dynamics_.one_step_pairs(self.series_)
         return observed - predicted
 
@@ -257,18 +271,18 @@ class OKVAR(NamedOutputs, Parameters):
         return self.dynamics_.jacobian(X)
 
     def predict(self, X: Any, *, series: Any = None, times: Any = None) -> Array:
-        """The state one step after each row, (n, d); nan where its past is not known.
+        """The state one step after each row, (n, d); nan where its past is missing.
 
-        X, series and times are as in `fit`; series come one after the other. Without times the points are a step apart.
-        A model of a data frame predicts frames of its kind.
+        X, series and times are as in `fit`; series follow each other. Without times, points are one step apart. A model
+        that was fitted to a data frame predicts data frames.
         """
         dynamics = self.dynamics_
         found = np.concatenate([dynamics.predict(one) for one in read_series(self, X, series, times, self.step_)])
-        # Series and times have an order of their own, which need not be that of the index.
+        # Sorted by series and times, the rows need not follow the order of the index.
         return self._named(found, X if series is None and times is None else None)
 
     def score(self, X: Any, y: Any = None, *, series: Any = None, times: Any = None) -> float:
-        """R^2 of the prediction one step ahead, averaged over variables."""
+        """R^2 of the one-step predictions, averaged over variables."""
         check_is_fitted(self)
         observed, predicted = self.dynamics_.one_step_pairs(read_series(self, X, series, times, self.step_))
         if len(observed) < 2:
@@ -289,19 +303,25 @@ class OKVAR(NamedOutputs, Parameters):
 
         Parameters
         ----------
-        steps : how many
-        X : (n, d) the series to go on from; by default the one that was learned from, if it was one
-        times : (n,) of X, optional; a model with `periods` counts from time 0 without them
-        interval : level of an interval in (0, 1), optional
-            From a residual bootstrap: paths in which each step is followed by a residual of the fit, drawn at random.
-            It holds the noise of the series, not the uncertainty of h.
-        n_paths : paths drawn for it
+        steps : int
+            Number of states.
+        X : (n, d) array, optional
+            The series to continue; by default the training series, if there is only one.
+        times : (n,) array, optional
+            Times of X; without them a model with `periods` counts from time 0.
+        interval : float in (0, 1), optional
+            Level of an interval from a residual bootstrap: a residual of the fit, drawn at random, is added after each
+            step. It covers the noise of the series, not the uncertainty of h.
+        n_paths : int
+            Number of bootstrap paths.
         random_state : int, Generator or None
+            Draws the residuals.
 
         Returns
         -------
-        (steps, d), a data frame where the model learned from one; with `interval`, a tuple of it, the lower and the
-        upper ends
+        array or data frame
+            (steps, d), a data frame if the model was fitted to one; with `interval`, a tuple of it and the lower and
+            upper ends.
         """
         dynamics = self.dynamics_
         found = self.series_ if X is None else read_series(self, X, None, times, self.step_)
@@ -318,17 +338,22 @@ class OKVAR(NamedOutputs, Parameters):
     def edge_scores(self, *, aggregate: Aggregate = "mean_abs", balance: float = 0.0) -> Array:
         """How strongly each variable acts on each other one, (d, d): row i and column j for i acting on j.
 
-        Derivatives of the right-hand side on standardised states at the training points, brought together by
-        `aggregate`, the largest of the lags.
+        Derivatives of the right-hand side on standardised states at the training points, combined by `aggregate`; the
+        largest over the lags.
 
         Parameters
         ----------
         aggregate : {"mean_abs", "mean", "median", "max_abs"} or a function from (n, d, d) to (d, d)
-            Of absolute values (the first and the last), or of the derivatives before their absolute value is taken.
+            "mean_abs" and "max_abs" aggregate absolute values; the others take the absolute value of the aggregate.
             J[t, i, j] is the derivative of output i in input j.
         balance : float in [0, 1]
-            Divide the scores of all that acts on a variable by their mean to this power: 1 puts all variables on a
-            common scale, 0 leaves them.
+            Divide the scores of all edges into a variable by their mean to this power: 1 gives all variables the same
+            scale, 0 changes nothing.
+
+        Returns
+        -------
+        array
+            (d, d) scores >= 0, zero on the diagonal.
         """
         return edge_scores(self.dynamics_.standard_jacobian(), aggregate, balance)
 
@@ -347,14 +372,25 @@ class OKVAR(NamedOutputs, Parameters):
 
         Parameters
         ----------
-        threshold : edges with a larger score
-        top_k : that many edges, the strongest
-        fdr : edges at that false discovery rate, by Benjamini and Hochberg
-            p-values come from fits to targets on which only their own past acts: what it explains of them, plus the
-            rest of another series, shifted in time and with a random sign. Scores of all pairs are pooled.
-        aggregate, balance : as in `edge_scores`
-        n_permutations : fits for `fdr`
-        random_state : int, Generator or None, for `fdr`
+        threshold : float, optional
+            Choose edges with a larger score.
+        top_k : int, optional
+            Choose this many edges, the strongest.
+        fdr : float, optional
+            Choose edges at this false discovery rate (Benjamini and Hochberg). p-values come from fits to surrogate
+            targets that depend only on their own past: what it explains of them, plus the residual of another series,
+            shifted in time and with a random sign. Scores of all pairs are pooled.
+        aggregate, balance
+            As in `edge_scores`.
+        n_permutations : int
+            Number of fits for `fdr`.
+        random_state : int, Generator or None
+            Draws the surrogates for `fdr`.
+
+        Returns
+        -------
+        Network
+            Scores, chosen edges and signs.
         """
         dynamics = self.dynamics_
         J = dynamics.standard_jacobian()
@@ -362,10 +398,10 @@ class OKVAR(NamedOutputs, Parameters):
         if fdr is not None:
             regression, rng = self._regression(self.series_, dynamics.units), np.random.default_rng(random_state)
             null = []
-            for _ in track(range(check_int(n_permutations, "n_permutations")), "fitting without action"):
+            for _ in track(range(check_int(n_permutations, "n_permutations")), "fitting surrogates"):
                 twin: Self = clone(self)
                 twin.mean_, twin.scale_, twin.step_ = self.mean_, self.scale_, self.step_
-                twin._learn(regression.with_targets(targets_without_action(regression, rng)))
+                twin._learn(regression.with_targets(surrogate_targets(regression, rng)))
                 null.append(twin.edge_scores(aggregate=aggregate, balance=balance))
             p_values = pooled_p_values(scores, np.array(null))
         return Network(scores, choose(scores, threshold, top_k, p_values, fdr), edge_signs(J), self.names_)

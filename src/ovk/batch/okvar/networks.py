@@ -1,4 +1,4 @@
-"""Networks read off learned dynamics: how strongly each variable acts on each other one, and which of it to believe."""
+"""Networks from learned dynamics: how strongly each variable acts on each other one, and which edges to keep."""
 
 from __future__ import annotations
 
@@ -23,14 +23,22 @@ _AGGREGATES: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True, eq=False)
 class Network(Registered):
-    """Scores of directed edges, and those that were chosen.
+    """Scores of directed edges, and the chosen edges.
 
-    Attributes
+    Parameters
     ----------
-    scores : (d, d), row i and column j: how strongly variable i acts on variable j; the diagonal is zero
-    chosen : (d, d) of bool, the edges
-    signs : (d, d) of -1, 0, 1: the sign of the action, 0 where it is not known
-    names : names of the variables
+    scores : (d, d) array
+        How strongly variable i (row) acts on variable j (column); zero on the diagonal.
+    chosen : (d, d) booleans
+        The edges.
+    signs : (d, d) array
+        -1, 0 or 1: the sign of the action, 0 if unknown.
+    names : tuple of str
+        Names of the variables.
+
+    See Also
+    --------
+    OKVAR, consensus, rank_average
 
     Examples
     --------
@@ -49,7 +57,7 @@ class Network(Registered):
 
     @property
     def edges(self) -> list[tuple[str, str, float]]:
-        """(regulator, regulated, score) of the chosen edges, the strongest first."""
+        """(source, target, score) of the chosen edges, strongest first."""
         places = np.argwhere(self.chosen)
         places = places[np.argsort(-self.scores[tuple(places.T)], kind="stable")]
         return [(self.names[i], self.names[j], float(self.scores[i, j])) for i, j in places]
@@ -102,7 +110,7 @@ def choose(
 ) -> Mask:
     """The edges above a threshold, the k strongest, or those that pass Benjamini and Hochberg at the level `fdr`.
 
-    Without any of the three: all edges with a positive score.
+    Without any of the three, all edges with a positive score.
     """
     off = off_diagonal(len(scores))
     if sum(option is not None for option in (threshold, top_k, fdr)) > 1:
@@ -125,7 +133,7 @@ def choose(
 
 
 def pooled_p_values(scores: Array, null: Array) -> Array:
-    """Share of scores (r, d, d) under no action that reach each score, pooled over all pairs; never zero."""
+    """p-values of scores (d, d) from scores (r, d, d) without action, pooled over all pairs; never zero."""
     off = off_diagonal(len(scores))
     pool = np.sort(null[:, off].reshape(-1))
     above = len(pool) - np.searchsorted(pool, scores, side="left")
@@ -133,7 +141,21 @@ def pooled_p_values(scores: Array, null: Array) -> Array:
 
 
 def rank_average(scores: Sequence[Array]) -> Array:
-    """Mean of the ranks of several matrices of scores: what they agree on, whatever their scales.
+    """Mean of the ranks of several matrices of scores, independent of their scales.
+
+    Parameters
+    ----------
+    scores : sequence of (d, d) arrays
+        Scores of edges; the diagonal is ignored.
+
+    Returns
+    -------
+    array
+        (d, d) mean ranks in (0, 1], zero on the diagonal.
+
+    See Also
+    --------
+    consensus, Network
 
     Examples
     --------
@@ -148,19 +170,19 @@ def rank_average(scores: Sequence[Array]) -> Array:
     off = off_diagonal(len(scores[0]))
     ranks = np.zeros((len(scores), *off.shape))
     for rank, one in zip(ranks, scores, strict=True):
-        # Divided by the number of pairs: (0, 1], ties shared, diagonal 0.
+        # In (0, 1], with mean ranks for ties.
         rank[off] = rankdata(one[off]) / max(off.sum(), 1)
     return np.asarray(ranks.mean(axis=0))
 
 
-def targets_without_action(regression: SeriesRegression, rng: np.random.Generator) -> Array:
-    """Targets that each variable might have had if only its own past acted on it.
+def surrogate_targets(regression: SeriesRegression, rng: np.random.Generator) -> Array:
+    """Targets (n, d) that depend only on each variable's own past.
 
-    What its own past explains, plus the rest of another series, turned round in time by a random stretch and with a
-    random sign: the shape of the rest is kept, and what it owes to other variables is not.
+    What its past explains, plus the residual of another series, rotated in time and with a random sign: this keeps the
+    shape of the residual and removes its dependence on other variables.
     """
     Y, d = regression.Y, regression.Y.shape[1]
-    own = regression.left(regression.Z[:, :d]) if regression.decaying is None else regression.decaying
+    own = regression.apply(regression.Z[:, :d]) if regression.decaying is None else regression.decaying
     result = np.full_like(Y, np.nan)
     members = members_of_groups(regression.groups)
     for q in range(d):

@@ -1,16 +1,15 @@
-"""What is regressed on what: next states, increments, or whole curves on integrals.
+"""The regression problem of OKVAR: next states, increments, or whole curves as integrals.
 
     next:       x(t+1)                 = b + h(x(t))
     increment: (x(t+s) - x(t)) / s     = b - decay x(t) + h(x(t))
     integral:   x(t)                   = a + integral from 0 to t of (b - decay x + h(x))
 
-With periods the constant b follows the clock, b + S' w at the time of what comes next, where w holds a cosine and a
-sine of each period; a forecast knows w as far ahead as it needs.
+With periods the constant b becomes b + S' w at the time of the next state, where w holds a cosine and a sine of each
+period, which are known for all future times.
 
-All three are Y = W F + E theta - decay O, F the values of h at some inputs Z: W is the identity for the first two, and
-holds the weights of the trapezoidal rule for the third. E has the columns of what is not penalised (waves of given
-periods; a constant; one start a of each series), O the values that decay, one column for each variable and only for
-that variable.
+All three are Y = W F + E theta - decay O, with F the values of h at inputs Z: W is the identity for the first two, and
+holds the weights of the trapezoidal rule for the third. E has the unpenalised columns (waves of given periods; a
+constant; the start a of each series). O holds the decaying values, one column for each variable.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from scipy import sparse
 from scipy.integrate import cumulative_trapezoid
 
 from ovk.base import Array, Indices, Mask
-from ovk.batch.okvar.series import SAME_STEP, TimeSeries
+from ovk.batch.okvar.series import STEP_TOL, TimeSeries
 
 TARGETS = ("next", "increment", "integral")
 
@@ -49,18 +48,18 @@ class SeriesRegression:
     decaying: Array | None  # (n, d) O, a column of its own for each output; None for no decay
     groups: Indices  # (m,) the series that each input comes from
 
-    def left(self, F: Array) -> Array:
+    def apply(self, F: Array) -> Array:
         """W F."""
         return F if self.W is None else np.asarray(self.W @ F)
 
-    def back(self, R: Array) -> Array:
+    def apply_adjoint(self, R: Array) -> Array:
         """W' R."""
         return R if self.W is None else np.asarray(self.W.T @ R)
 
     def with_targets(self, Y: Array) -> SeriesRegression:
-        """Other targets on the same inputs; what decays moves with them in an integral."""
+        """Other targets on the same inputs; the decaying values of an integral follow the targets."""
         moves = self.decaying is not None and self.W is not None
-        return replace(self, Y=Y, decaying=self.left(np.nan_to_num(Y)) if moves else self.decaying)
+        return replace(self, Y=Y, decaying=self.apply(np.nan_to_num(Y)) if moves else self.decaying)
 
     @cached_property
     def seen(self) -> Mask:
@@ -68,22 +67,22 @@ class SeriesRegression:
 
     @cached_property
     def _bases(self) -> list[Array]:
-        """An orthonormal basis of E, or one for each output where outputs have gaps."""
+        """An orthonormal basis of E, or one for each output if outputs have gaps."""
         if self.seen.all():
             return [orthonormal(self.E)]
         return [orthonormal(self.E * self.seen[:, q : q + 1]) for q in range(self.Y.shape[1])]
 
     @cached_property
     def _decay_columns(self) -> tuple[Array, Array]:
-        """-O without what E explains of it, its columns scaled to length one, and their lengths before."""
+        """-O projected on the complement of E, with columns of length one, and their original lengths."""
         masked = (np.zeros_like(self.Y) if self.decaying is None else -self.decaying) * self.seen
-        rest = self._without_columns(masked)
+        rest = self._residual_of_columns(masked)
         lengths = np.linalg.norm(rest, axis=0)
-        # What the constants explain already (a constant variable) has no decay of its own.
+        # A column in the span of E, such as a constant variable, has no decay.
         real = lengths > 1e-9 * np.maximum(np.linalg.norm(masked, axis=0), 1e-300)
         return np.where(real, rest / np.where(real, lengths, 1.0), 0.0), np.where(real, lengths, np.inf)
 
-    def _without_columns(self, R: Array) -> Array:
+    def _residual_of_columns(self, R: Array) -> Array:
         if len(self._bases) == 1:
             Q = self._bases[0]
             return np.asarray(R - Q @ (Q.T @ R))
@@ -91,7 +90,7 @@ class SeriesRegression:
 
     def residual(self, V: Array) -> Array:
         """R, (n, d), zero where nothing was observed."""
-        R = self._without_columns(np.where(self.seen, self.Y - V, 0.0))
+        R = self._residual_of_columns(np.where(self.seen, self.Y - V, 0.0))
         if self.decaying is not None:
             own, _ = self._decay_columns
             R -= own * np.maximum((own * R).sum(axis=0), 0.0)
@@ -103,7 +102,7 @@ class SeriesRegression:
         R, decay = np.where(self.seen, self.Y - V, 0.0), np.zeros(d)
         if self.decaying is not None:
             own, lengths = self._decay_columns
-            decay = np.maximum((own * self._without_columns(R)).sum(axis=0), 0.0) / lengths
+            decay = np.maximum((own * self._residual_of_columns(R)).sum(axis=0), 0.0) / lengths
             R = R + decay * self.decaying * self.seen
         theta = np.empty((self.E.shape[1], d))
         for q in range(d):
@@ -120,7 +119,7 @@ def orthonormal(E: Array) -> Array:
 
 
 def checked_periods(periods: Any, step: float, target: str) -> Array:
-    """The periods in steps, (P,); an error for those that the series cannot show."""
+    """The periods in steps, (P,)."""
     if periods is None:
         return np.empty(0)
     found = np.atleast_1d(np.asarray(periods, dtype=np.float64))
@@ -138,7 +137,7 @@ def waves(times: Array, periods: Array) -> Array:
 
 
 def windows(values: Array, lag: int) -> Array:
-    """Rows [x(t), x(t-1), ..., x(t-lag+1)], (n, lag d), with nan where there is no past."""
+    """Rows [x(t), x(t-1), ..., x(t-lag+1)], (n, lag d), with nan before the start."""
     n, d = values.shape
     result = np.full((n, lag * d), np.nan)
     for k in range(min(lag, n)):
@@ -147,8 +146,8 @@ def windows(values: Array, lag: int) -> Array:
 
 
 def steady(series: TimeSeries, step: float, lag: int) -> Mask:
-    """(n - 1,) whether the step behind each point, and the lag - 1 before it, are the usual one."""
-    same = np.abs(np.diff(series.times) - step) <= SAME_STEP * step
+    """(n - 1,) whether the step after each point, and the lag - 1 steps before it, have the usual length."""
+    same = np.abs(np.diff(series.times) - step) <= STEP_TOL * step
     result = same.copy()
     for k in range(1, lag):
         result[k:] &= same[:-k]
@@ -165,11 +164,11 @@ def transitions(
     decay: bool,
     periods: Array,
 ) -> SeriesRegression:
-    """Pairs of a window and what comes next, next states or, with `rates`, increments per unit of time.
+    """Pairs of a window and the next state or, with `rates`, the increment per unit of time.
 
-    `observed` are the series themselves, with time counted in usual steps, `seen` what h sees of them (the same, or a
-    low pass). A pair whose window has a hole or, for next states, whose step is not the usual one is left out.
-    `periods` are those of the waves in E, which are taken at the time of what comes next.
+    `observed` are the series, with time counted in usual steps, `seen` the inputs of h (the same, or low-passed). A
+    pair is dropped if its window has a gap or, for next states, if its step is not the usual one. The waves of
+    `periods` in E are taken at the time of the next state.
     """
     Z, Y, own, groups, clock = [], [], [], [], []
     for number, (series, view) in enumerate(zip(observed, seen, strict=True)):
@@ -199,7 +198,7 @@ def transitions(
 def integrals(
     observed: Sequence[TimeSeries], seen: Sequence[TimeSeries], *, constant: bool, decay: bool
 ) -> SeriesRegression:
-    """Whole curves as integrals from their start, by the trapezoidal rule; rows with a hole are left out."""
+    """Whole curves as integrals from their start, by the trapezoidal rule; rows with a gap are dropped."""
     Z, Y, blocks, groups = [], [], [], []
     for number, (series, view) in enumerate(zip(observed, seen, strict=True)):
         whole = ~(np.isnan(series.values) | np.isnan(view.values)).any(axis=1)
@@ -207,7 +206,7 @@ def integrals(
             continue
         Z.append(view.values[whole])
         Y.append(series.values[whole])
-        # Weights of the integrals from the first time to every time.
+        # Weights of the integrals from the first time to each time.
         blocks.append(cumulative_trapezoid(np.eye(int(whole.sum())), series.times[whole], axis=0, initial=0.0))
         groups.append(np.full(int(whole.sum()), number))
     if not Z:

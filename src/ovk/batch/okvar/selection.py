@@ -1,4 +1,4 @@
-"""Choosing settings, and networks that many fits agree on."""
+"""Selection of OKVAR settings, and networks averaged over many fits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ovk.batch.okvar.regression import TARGETS
 from ovk.batch.okvar.series import TimeSeries, read_series
 
 #: Steps ahead at which `best_okvar` compares forecasts.
-HORIZON = 4
+FORECAST_STEPS = 4
 
 
 def best_okvar(
@@ -24,17 +24,27 @@ def best_okvar(
 ) -> tuple[OKVAR, Array]:
     """The best of several settings, fitted to all series, and the criterion of each.
 
-    No criterion is about networks: they judge predictions, and the setting that predicts best need not find the most
-    edges. Where networks are the aim, do not choose between targets ("next", "increment", "integral") but take the
-    `consensus` over them.
+    All criteria measure predictions; the setting that predicts best need not find the most edges. For networks, do not
+    choose between targets ("next", "increment", "integral") but use the `consensus` over them.
 
     Parameters
     ----------
     models : sequence of `OKVAR`
-    X, series, times : as in `OKVAR.fit`
+        Candidates.
+    X, series, times
+        As in `OKVAR.fit`.
     criterion : {"bic", "series", "forecast"}
-        The Bayesian information criterion; the mean error one step ahead when one series is left out; or the mean
-        logarithm, over variables, of the error four steps ahead when one series is left out. Small is good.
+        The Bayesian information criterion; the mean one-step error of left-out series; or the mean logarithm, over
+        variables, of the error four steps ahead in left-out series. Lower is better.
+
+    Returns
+    -------
+    tuple
+        The best model, and an array with the criterion of each model.
+
+    See Also
+    --------
+    OKVAR, consensus
 
     Examples
     --------
@@ -44,52 +54,54 @@ def best_okvar(
     >>> rng = np.random.default_rng(0)
     >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
     >>> model, values = best_okvar([OKVAR("linear", alpha) for alpha in (0.1, 1.0, 1e6)], walks)
-    >>> bool(values.argmin() < 2)
-    True
+    >>> model.alpha, values.shape
+    (1.0, (3,))
     """
-    listed = _listed_models(models)
+    listed = _model_list(models)
     if criterion not in ("bic", "series", "forecast"):
         raise ValueError(f"criterion must be 'bic', 'series' or 'forecast', got {criterion!r}")
     fitted: list[OKVAR] = [clone(model) for model in listed]
     values = []
-    for model in track(fitted, "choosing"):
+    for model in track(fitted, "selecting"):
         if criterion == "bic":
             values.append(model.fit(X, series=series, times=times).bic_)
         else:
             every = read_series(clone(model), X, series, times)
-            values.append(_left_out_error(model, every) if criterion == "series" else _forecast_error(model, every))
+            values.append(_one_step_error(model, every) if criterion == "series" else _forecast_error(model, every))
     best = fitted[int(np.argmin(values))]
     return (best if criterion == "bic" else best.fit(X, series=series, times=times)), np.array(values)
 
 
-def _left_out_error(model: OKVAR, series: list[TimeSeries]) -> float:
-    """Mean, over series, of the mean squared one-step error of the model learned from the others, standardised."""
+def _one_step_error(model: OKVAR, series: list[TimeSeries]) -> float:
+    """Mean over left-out series of the mean squared one-step error, standardised."""
     if len(series) < 2:
         raise ValueError(f"criterion='series' requires at least 2 series, got {len(series)}: use criterion='bic'")
     errors = []
-    for fitted, left in _without_each(model, series):
+    for fitted, left in _leave_one_out(model, series):
         observed, predicted = fitted.dynamics_.one_step_pairs([left])
         errors.append(float(np.nanmean(((observed - predicted) / fitted.scale_) ** 2)) if len(observed) else np.nan)
     return float(np.nanmean(errors))
 
 
 def _forecast_error(model: OKVAR, series: list[TimeSeries]) -> float:
-    """Mean logarithm, over variables, of the squared error `HORIZON` steps ahead, each series left out in turn.
+    """Mean logarithm, over variables, of the squared error `FORECAST_STEPS` steps ahead in left-out series.
 
-    One step ahead nearly all that is predicted is that a variable stays where it is; further ahead what acts on it
-    shows. Logarithms keep one variable that is hard to predict from deciding alone.
+    One step ahead, predicting no change is nearly optimal; further ahead, the action of other variables matters.
+    Logarithms keep one hard variable from dominating the mean.
     """
     longest = max(map(len, series))
-    if len(series) < 2 or longest < model.lag + HORIZON:
+    if len(series) < 2 or longest < model.lag + FORECAST_STEPS:
         raise ValueError(
-            f"criterion='forecast' requires 2 series, one with {model.lag + HORIZON} points, got {len(series)} with at "
-            f"most {longest}: use criterion='bic'"
+            f"criterion='forecast' requires 2 series, one with {model.lag + FORECAST_STEPS} points, got {len(series)} "
+            f"with at most {longest}: use criterion='bic'"
         )
-    gaps = np.concatenate([one.dynamics_.forecast_errors(left, HORIZON) for one, left in _without_each(model, series)])
+    gaps = np.concatenate(
+        [one.dynamics_.forecast_errors(left, FORECAST_STEPS) for one, left in _leave_one_out(model, series)]
+    )
     return float(np.mean(np.log(np.nanmean(gaps**2, axis=0) + np.finfo(float).tiny)))
 
 
-def _without_each(model: OKVAR, series: list[TimeSeries]) -> Iterator[tuple[OKVAR, TimeSeries]]:
+def _leave_one_out(model: OKVAR, series: list[TimeSeries]) -> Iterator[tuple[OKVAR, TimeSeries]]:
     for k, left in enumerate(series):
         yield _fitted_to(model, series[:k] + series[k + 1 :]), left
 
@@ -99,7 +111,7 @@ def _fitted_to(model: OKVAR, series: list[TimeSeries]) -> OKVAR:
     return fresh.fit([one.values for one in series], times=[one.times for one in series])
 
 
-def _listed_models(models: OKVAR | Sequence[OKVAR]) -> list[OKVAR]:
+def _model_list(models: OKVAR | Sequence[OKVAR]) -> list[OKVAR]:
     listed = [models] if isinstance(models, OKVAR) else list(models)
     if not listed or not all(isinstance(model, OKVAR) for model in listed):
         raise ValueError(f"models must be a non-empty sequence of OKVAR, got {listed!r}")
@@ -127,24 +139,41 @@ def consensus(
 
     Parameters
     ----------
-    models : `OKVAR`, or a sequence of them with different settings
-    X, series, times : as in `OKVAR.fit`
+    models : `OKVAR` or sequence of `OKVAR`
+        Settings to fit.
+    X, series, times
+        As in `OKVAR.fit`.
     over : {"settings", "series", "subsamples", "targets"}
-        Fit each model to all series together, to each series alone, to random stretches of all series, or to all series
-        with each of its targets in turn ("next", "increment" and, for a lag of 1, "integral"): which of them shows a
-        network best depends on what was done to the variables, and predictions do not tell.
+        Fit each model to all series together, to each series separately, to random segments of all series, or to all
+        series with each target ("next", "increment" and, for a lag of 1, "integral"). Which target shows the network
+        best depends on the experiment, and predictions do not reveal it.
     average : {"ranks", "shares"}
-        The scores of the network: ranks in (0, 1] averaged over all fits, or the share of the fits in which an edge is
-        among the `top_k` strongest. Over subsamples the latter is stability selection: with q edges named of p possible
-        ones and a threshold above one half, the expected number of wrong ones among the chosen is at most
-        q^2 / ((2 threshold - 1) p), if those that do not act are interchangeable (Meinshausen and Buhlmann 2010).
-    n_subsamples, fraction : number of subsamples, and the part of every series that each keeps
-    threshold, top_k : which edges to choose
-        Of ranks, as in `OKVAR.network`. Of shares, those with a share of at least `threshold`, default 0.6; `top_k` is
-        the number of edges that each fit names, default two for each variable.
-    aggregate, balance : as in `OKVAR.edge_scores`
-    n_jobs : as in joblib
+        Scores of the network: ranks in (0, 1] averaged over all fits, or the share of fits in which an edge is among
+        the `top_k` strongest. With "subsamples", the latter is stability selection: with q of p possible edges chosen
+        in each fit and a threshold above one half, the expected number of false edges is at most q^2 / ((2 threshold -
+        1) p), if false edges are exchangeable (Meinshausen and Buhlmann 2010).
+    n_subsamples : int
+        Number of subsamples.
+    fraction : float in (0, 1]
+        Part of every series in each subsample.
+    threshold, top_k : float and int, optional
+        Edges to choose. With ranks, as in `OKVAR.network`. With shares, edges with a share of at least `threshold`,
+        default 0.6; `top_k` is the number of edges chosen in each fit, default two per variable.
+    aggregate, balance
+        As in `OKVAR.edge_scores`.
+    n_jobs : int, optional
+        Number of processes, as in joblib.
     random_state : int, Generator or None
+        Draws the subsamples.
+
+    Returns
+    -------
+    Network
+        Averaged scores and chosen edges, without signs.
+
+    See Also
+    --------
+    OKVAR, best_okvar, rank_average
 
     Examples
     --------
@@ -160,10 +189,10 @@ def consensus(
     Stability selection:
 
     >>> network = consensus(OKVAR("linear"), walks, over="subsamples", average="shares", fraction=0.5, random_state=0)
-    >>> bool(network.scores.max() <= 1.0)
-    True
+    >>> network.scores.shape, bool(network.scores.max() <= 1.0)
+    ((4, 4), True)
     """
-    listed = _listed_models(models)
+    listed = _model_list(models)
     if average not in ("ranks", "shares"):
         raise ValueError(f"average must be 'ranks' or 'shares', got {average!r}")
     if over == "targets":
@@ -187,7 +216,7 @@ def consensus(
 def _subsets(
     series: list[TimeSeries], over: str, count: int, fraction: float, random_state: Any
 ) -> list[list[TimeSeries]]:
-    """The series of each fit: all of them, each alone, or a random stretch of consecutive points of each."""
+    """The series of each fit: all of them, each alone, or a random segment of consecutive points of each."""
     if over == "settings":
         return [series]
     if over == "series":
@@ -196,12 +225,12 @@ def _subsets(
         raise ValueError(f"over must be 'settings', 'series', 'subsamples' or 'targets', got {over!r}")
     rng, share = np.random.default_rng(random_state), in_interval(fraction, "fraction", 0.01, 1)
 
-    def stretch(one: TimeSeries) -> TimeSeries:
+    def segment(one: TimeSeries) -> TimeSeries:
         length = max(2, round(share * len(one)))
         first = int(rng.integers(0, max(len(one) - length, 0) + 1))
         return TimeSeries(one.values[first : first + length], one.times[first : first + length])
 
-    return [[stretch(one) for one in series] for _ in range(check_int(count, "n_subsamples"))]
+    return [[segment(one) for one in series] for _ in range(check_int(count, "n_subsamples"))]
 
 
 def _fit_and_score(model: OKVAR, series: list[TimeSeries], aggregate: Any, balance: float) -> Array:

@@ -15,13 +15,13 @@ from scipy import sparse
 
 from ovk.base import Array, State, check_inputs, masked_as_nan
 
-#: A step in time that differs by less than this part of the usual one is the usual one.
-SAME_STEP = 1e-3
+#: Time steps are equal if they differ by less than this part.
+STEP_TOL = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class TimeSeries(State):
-    values: Array  # (n, d), nan where nothing was observed
+    values: Array  # (n, d), nan where missing
     times: Array  # (n,), increasing
 
     def __len__(self) -> int:
@@ -29,26 +29,26 @@ class TimeSeries(State):
 
 
 def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | None = None) -> list[TimeSeries]:
-    """The series that a user passed, their variables checked by scikit-learn.
+    """The series that a user passed, with their variables checked by scikit-learn.
 
-    Without `step` the estimator remembers the variables. With it they must be those that it remembers, and points
-    without times are that far apart.
+    Without `step`, the estimator stores the variables. With it, they must be the stored ones, and points without times
+    are one `step` apart.
     """
-    rows, lengths, clock = _gathered(X, series, times)
+    rows, lengths, clock = _concatenated(X, series, times)
     rows = check_inputs(estimator, rows, reset=step is None, dtype=np.float64, ensure_all_finite="allow-nan")
     if np.isinf(rows).any():
         raise ValueError("Input X contains infinity: replace missing values by nan")
-    return _split(np.asarray(rows), lengths, clock, 1.0 if step is None else step)
+    return _as_series(np.asarray(rows), lengths, clock, 1.0 if step is None else step)
 
 
-def _gathered(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
+def _concatenated(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
     """All series below each other, (n, d), with their lengths and times; only the columns of variables."""
     if sparse.issparse(X):
         raise TypeError("OKVAR does not take sparse series: pass X.toarray()")
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
         raise ValueError(f"X must be a series (n, d), a list of such, or a data frame, got {type(X).__name__}")
     X = [masked_as_nan(one, "X") for one in X] if isinstance(X, list) else masked_as_nan(X, "X")
-    # A list of tables, and not one table written as a list of rows.
+    # A list of tables, not one table as a list of rows.
     if isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(part) == 2 for part in X):
         if series is not None:
             raise ValueError("series is only for a single table: omit it with a list of series")
@@ -57,26 +57,26 @@ def _gathered(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | 
         if len(widths) > 1:
             raise ValueError(f"all series must have the same variables, got series with {sorted(widths)} columns")
         lengths = [len(part) for part in parts]
-        return np.concatenate(parts), lengths, None if times is None else _listed(times, lengths)
-    return _table(X, series, times)
+        return np.concatenate(parts), lengths, None if times is None else _times_of_list(times, lengths)
+    return _rows_of_table(X, series, times)
 
 
-def _listed(times: Any, lengths: list[int]) -> Array:
+def _times_of_list(times: Any, lengths: list[int]) -> Array:
     if isinstance(times, (list, tuple)) and any(np.ndim(part) == 1 for part in times):
         found = [len(part) for part in times]
         if found != lengths:
             raise ValueError(f"times must have an array for each series with its length {lengths}, got {found}")
-        return _numbers(np.concatenate([np.asarray(part) for part in times]))
+        return _as_numbers(np.concatenate([np.asarray(part) for part in times]))
     shared = np.asarray(times)
     if shared.ndim != 1 or set(lengths) != {len(shared)}:
         raise ValueError(
             f"times must be one array for all series, or a list with one for each, of lengths {lengths}; got shape "
             f"{shared.shape}"
         )
-    return np.tile(_numbers(shared), len(lengths))
+    return np.tile(_as_numbers(shared), len(lengths))
 
 
-def _table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
+def _rows_of_table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
     names = [name for name in (series, times) if isinstance(name, str)]
     if names:
         columns = getattr(X, "columns", None)
@@ -95,23 +95,23 @@ def _table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | Non
         if labels.shape != (n,):
             raise ValueError(f"series must have a label for each of the {n} rows, got shape {labels.shape}")
         _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
-        # Series in the order in which they come, whatever their names.
+        # Series in order of appearance.
         place = np.empty(len(first), dtype=int)
         place[np.argsort(first)] = np.arange(len(first))
         order = np.argsort(place[numbers], kind="stable")
         lengths = np.bincount(place[numbers]).tolist()
-        # A data frame of pandas or polars keeps its names.
+        # Data frames keep their column names.
         frame = hasattr(rows, "columns")
         rows = rows.iloc[order] if hasattr(rows, "iloc") else (rows if frame else np.asarray(rows))[order]
     if clock is None:
         return rows, lengths, None
-    clock = _numbers(np.asarray(clock))
+    clock = _as_numbers(np.asarray(clock))
     if clock.shape != (n,):
         raise ValueError(f"times must have an entry for each of the {n} rows, got shape {clock.shape}")
     return rows, lengths, clock[order]
 
 
-def _numbers(times: Any) -> Array:
+def _as_numbers(times: Any) -> Array:
     if times.dtype.kind == "M":
         times = times.astype("datetime64[ns]").astype(np.int64) / 1e9
     try:
@@ -123,8 +123,8 @@ def _numbers(times: Any) -> Array:
     return clock
 
 
-def _split(rows: Array, lengths: Sequence[int], times: Array | None, step: float) -> list[TimeSeries]:
-    """Checked rows as series, each with its times; without times, the points are a step apart."""
+def _as_series(rows: Array, lengths: Sequence[int], times: Array | None, step: float) -> list[TimeSeries]:
+    """Checked rows as series with their times; without times, points are one step apart."""
     result = []
     for number, part in enumerate(np.split(np.arange(len(rows)), np.cumsum(lengths)[:-1])):
         clock = step * np.arange(float(len(part))) if times is None else times[part]
@@ -140,7 +140,7 @@ def _split(rows: Array, lengths: Sequence[int], times: Array | None, step: float
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units in which series are standardised."""
+    """Means, scales and time step with which series are standardised."""
 
     mean: Array  # (d,)
     scale: Array  # (d,) standard deviations
@@ -159,7 +159,7 @@ class Units:
         if not standardize:
             return cls(np.zeros(d), np.ones(d), step)
         mean, spread = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
-        # A variable that never changes has no scale.
+        # A constant variable is not scaled.
         return cls(mean, np.where(spread > 1e-12 * np.maximum(np.abs(mean), 1e-300), spread, 1.0), step)
 
     def standardised(self, series: TimeSeries) -> TimeSeries:
@@ -170,9 +170,9 @@ class Units:
 
 
 def smoothed(series: TimeSeries, width: float) -> TimeSeries:
-    """The series after local linear regression with Gaussian weights of that width in time; gaps are filled.
+    """The series after local linear regression in time, with Gaussian weights of this width; gaps are filled.
 
-    A straight line is fitted around every time by weighted least squares, so a trend is kept at both ends.
+    A straight line is fitted around every time by weighted least squares, so trends are kept at both ends.
     """
     if width == 0:
         return series
@@ -184,7 +184,7 @@ def smoothed(series: TimeSeries, width: float) -> TimeSeries:
         w, u, x = weights[:, seen], distance[:, seen], series.values[seen, q]
         s0, s1, s2 = w.sum(axis=1), (w * u).sum(axis=1), (w * u * u).sum(axis=1)
         spread = s0 * s2 - s1 * s1
-        # A line needs two points near by; with fewer the weighted mean stands in, and with none nothing does.
+        # A line needs two near points; with one the weighted mean is used, and with none the value stays missing.
         line = spread > 1e-8 * np.maximum(s0, 1e-300) ** 2 * width**2
         numerator = np.where(line, s2 * (w @ x) - s1 * ((w * u) @ x), w @ x)
         result[:, q] = np.divide(numerator, np.where(line, spread, s0), out=result[:, q].copy(), where=s0 > 1e-6)
@@ -192,19 +192,19 @@ def smoothed(series: TimeSeries, width: float) -> TimeSeries:
 
 
 def low_passed(series: TimeSeries, memory: float) -> TimeSeries:
-    """p of  dp/dt = (x - p) / memory,  p(0) = x(0),  for x linear between its points; exact."""
+    """The filter  dp/dt = (x - p) / memory,  p(0) = x(0),  exactly for x linear between its points."""
     if memory == 0:
         return series
     x, p = series.values, series.values.copy()
     for k, span in enumerate(np.diff(series.times)):
         p[k + 1] = relaxed(p[k], x[k], x[k + 1], span, memory)
-        # After a gap the filter starts again from what is seen.
+        # After a gap the filter restarts at the observed state.
         p[k + 1] = np.where(np.isnan(p[k + 1]), x[k + 1], p[k + 1])
     return TimeSeries(p, series.times)
 
 
 def relaxed(p: Array, before: Array, after: Array, span: float, memory: float) -> Array:
-    """p at the end of a step of length `span` over which x runs straight from `before` to `after`."""
+    """p at the end of a step of length `span`, for x linear from `before` to `after`."""
     slope = (after - before) / span
     lagging = slope * memory
     return np.asarray(after - lagging + (p - before + lagging) * np.exp(-span / memory))

@@ -1,1 +1,1 @@
-"""Ridge regression: the linear system, leave-one-out, landmarks, and learning which outputs go together."""
+"""Ridge regression: estimator, linear system, landmarks, manifold penalty, and inputs from data frames."""

@@ -1,4 +1,4 @@
-"""The manifold penalty: inputs with and without outputs pull the predictions of their neighbours together.
+"""The manifold penalty: predictions at neighbouring inputs, labelled or not, should be similar.
 
     minimise  sum_{i, q observed} w_i (y_iq - f_q(x_i) - b_q)^2 + alpha |f|^2
               + alpha_graph sum_{lm} w_lm |f(x_l) - f(x_m)|^2
@@ -9,9 +9,9 @@ of f = sum_i K(., x_i) c_i solve
 
     alpha C + (W + P) K C = W (Y - b),      1'C = 0 for an intercept b, which P does not see (P 1 = 0).
 
-Where rows have all of their outputs or none, W + P acts on points alone, and the system falls apart in the
-eigenvectors of the outputs like that of plain ridge regression; otherwise it is one system of all n d values. With
-features Phi of the inputs (landmarks), Phi' P Phi is added to the sums over rows Phi' W Phi.
+If every row has all of its outputs or none, W + P acts on points only, and the system decouples in the eigenvectors of
+the output operator like that of plain ridge regression; otherwise it is one system of all n d values. With features
+Phi of the inputs (landmarks), Phi' P Phi is added to the sums over rows Phi' W Phi.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel, Stacked
 from ovk.solvers import SolverInfo
 
-#: Rows of the kernel matrix held at once while neighbours are looked for.
-ROWS_AT_ONCE = 1024
+#: Rows of the kernel matrix held at a time in the search for neighbours.
+MAX_ROWS_HELD = 1024
 
 
 def neighbour_graph(kernel: ScalarKernel, X: Any, n_neighbors: int) -> sparse.csr_array:
-    """w_ij = k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) for near inputs, else 0.
+    """w_ij = k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) for neighbours, else 0.
 
-    Near are inputs of which one is among the `n_neighbors` inputs most like the other; negative similarities count as
-    none.
+    Two inputs are neighbours if one is among the `n_neighbors` most similar to the other; negative w_ij become 0.
     """
     n = X.shape[0]
     count = min(check_int(n_neighbors, "n_neighbors"), n - 1)
@@ -45,8 +44,8 @@ def neighbour_graph(kernel: ScalarKernel, X: Any, n_neighbors: int) -> sparse.cs
     norms = np.sqrt(np.maximum(kernel.diag(X), 0.0))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     rows, columns, values = [], [], []
-    for start in range(0, n, ROWS_AT_ONCE):
-        own = np.arange(start, min(start + ROWS_AT_ONCE, n))
+    for start in range(0, n, MAX_ROWS_HELD):
+        own = np.arange(start, min(start + MAX_ROWS_HELD, n))
         S = kernel(X[own], X) * scale[own, None] * scale
         S[np.arange(len(own)), own] = -np.inf
         near = np.argpartition(-S, count - 1, axis=1)[:, :count]
@@ -58,14 +57,11 @@ def neighbour_graph(kernel: ScalarKernel, X: Any, n_neighbors: int) -> sparse.cs
 
 
 def graph_of_inputs(graph: Any, kernel: ScalarKernel | None, X: Any, n_neighbors: int) -> sparse.csr_array:
-    """Weights between the inputs X, labelled ones first: those of a graph or Laplacian, or of near neighbours.
-
-    `kernel`, None where there is no scalar one, tells which inputs are near.
-    """
+    """Weights between the inputs X, labelled ones first, from a graph, its Laplacian, or nearest neighbours in k."""
     if graph is None:
         if kernel is None:
-            raise ValueError("near neighbours need a kernel k * T: give fit a graph of the inputs")
-        # Copies of an input would be each other's nearest neighbours, at no distance: they count as one.
+            raise ValueError("nearest neighbours need a kernel k * T: pass a graph of the inputs to fit")
+        # Copies of an input count once; otherwise they would be each other's nearest neighbours.
         _, first = np.unique(same_inputs(X), return_index=True)
         links = sparse.coo_array(neighbour_graph(kernel, X[first], n_neighbors))
         at = tuple(first[place] for place in links.coords)
@@ -74,7 +70,7 @@ def graph_of_inputs(graph: Any, kernel: ScalarKernel | None, X: Any, n_neighbors
 
 
 def weighted_inputs(X: Any, targets: Targets, graph: Any) -> tuple[Any, Targets, sparse.csr_array | None]:
-    """Inputs, outputs and graph without the rows of weight 0, which are as good as not there."""
+    """Inputs, outputs and graph without the rows of weight 0."""
     weights = None if graph is None else weights_of(graph, X.shape[0])
     if targets.weight is None:
         return X, targets, weights
@@ -83,45 +79,35 @@ def weighted_inputs(X: Any, targets: Targets, graph: Any) -> tuple[Any, Targets,
 
 
 def weights_of(graph: Any, n: int) -> sparse.csr_array:
-    """Weights between n inputs, from a graph or its Laplacian."""
-    A, _ = as_adjacency(_weights_of_laplacian(graph))
+    """Weights between n inputs, from a graph or its Laplacian D - A, which has negative entries."""
+    matrix = sparse.issparse(graph) or isinstance(graph, (np.ndarray, list))
+    L = sparse.csr_array(graph) if matrix else None
+    if L is not None and L.ndim == 2 and L.shape[0] == L.shape[1] and (L.data < 0).any():
+        off = sparse.csr_array(L - sparse.diags_array(L.diagonal()))
+        sums = np.abs(np.asarray(L.sum(axis=1))).max()
+        if (off.data > 0).any() or not sums <= 1e-8 * np.abs(L.data).max():
+            raise ValueError(
+                "graph with negative entries must be a Laplacian D - A, with off-diagonal entries <= 0 and rows that "
+                "sum to 0; instead of a normalised Laplacian, pass the weights"
+            )
+        graph = -off
+    A, _ = as_adjacency(graph)
     if A.shape[0] != n:
-        raise ValueError(f"graph must have a row for each of the {n} inputs, labelled ones first, got {A.shape[0]}")
+        raise ValueError(f"graph must have one row for each of the {n} inputs, labelled ones first, got {A.shape[0]}")
     return A
 
 
-def _weights_of_laplacian(graph: Any) -> Any:
-    """The weights D - L of a Laplacian L; anything else as it is."""
-    if not (sparse.issparse(graph) or isinstance(graph, (np.ndarray, list))):
-        return graph
-    L = sparse.csr_array(graph)
-    if L.ndim != 2 or L.shape[0] != L.shape[1] or not (L.data < 0).any():
-        return graph
-    off = sparse.csr_array(L - sparse.diags_array(L.diagonal()))
-    sums = np.abs(np.asarray(L.sum(axis=1))).max()
-    if (off.data > 0).any() or not sums <= 1e-8 * np.abs(L.data).max():
-        raise ValueError(
-            "graph with negative entries must be a Laplacian D - A: its other entries <= 0, each row with the sum 0 "
-            "(a normalised one penalises constants: give the weights themselves)"
-        )
-    return -off
-
-
 def check_manifold(kernel: Any, loss: str = "squared", *, streamed: bool = False) -> None:
-    """Refuse what does not go with the manifold penalty."""
+    """Reject options that the manifold penalty does not support."""
     if takes_gram(kernel):
-        raise ValueError(
-            "alpha_graph > 0 needs the kernel between all inputs: use Precomputed(matrix) with indices instead of "
-            "Precomputed()"
-        )
+        raise ValueError("alpha_graph > 0 does not support Precomputed(): use Precomputed(matrix) with indices")
     if loss != "squared":
         raise ValueError(f"alpha_graph > 0 needs loss='squared', got {loss!r}")
     if streamed:
-        raise ValueError("alpha_graph > 0 needs all inputs at once: give arrays X and y instead of chunks")
+        raise ValueError("alpha_graph > 0 needs all inputs at once: pass arrays X and y instead of chunks")
 
 
 def with_unlabelled(X: Any, more: Any) -> Any:
-    """Inputs with outputs, then those without."""
     return sparse.csr_array(sparse.vstack([X, more])) if sparse.issparse(X) else np.concatenate([X, more])
 
 
@@ -133,23 +119,21 @@ def penalty_matrix(graph: sparse.csr_array, alpha_graph: float) -> sparse.csr_ar
 def penalised_ridge(
     kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array, P: sparse.csr_array, *, intercept: bool
 ) -> tuple[Array, Array | None, SolverInfo]:
-    """Coefficients (n, d) and intercept (d,) for the inputs X, of which some may have no outputs (rows of nan).
-
-    A ridge of its own for each output divides its part of the criterion by it, as in `ridge_system`.
-    """
+    """Coefficients (n, d) and intercept (d,) for the inputs X, some of which may have no outputs (rows of nan)."""
+    # An alpha for each output is scaled in, as in `ridge_system`.
     ridge, own = ridge_and_scales(alpha)
     scales = np.ones(targets.d) if own is None else own
     if ridge == 0:
-        raise ValueError("alpha must be > 0 when alpha_graph is used, otherwise unlabelled inputs are unconstrained")
+        raise ValueError("alpha must be positive with alpha_graph > 0, got 0: unlabelled inputs are unconstrained")
     seen = ~np.isnan(targets.Y)
     W = seen * (1.0 if targets.weight is None else targets.weight[:, None])
     gram = kernel.gram(X) if own is None else kernel.gram(X).rescale(None, None, own)
     right = W * np.where(seen, targets.Y, 0.0) * scales
-    # Where each row has all of its outputs or none, there are problems in eigenvectors of the outputs.
+    # If each row has all of its outputs or none, the problem decouples.
     decoupled = (gram.decouple() if (W[:, :1] == W).all() else None) or Stacked(gram)
     parts, biases = [], []
     for q, R in enumerate(decoupled.split(right)):
-        # A problem is about points, with one column of ones, or about all pairs of a point and an output.
+        # The unknowns are points, with one column of ones, or all pairs of a point and an output.
         d = len(R) // len(W)
         w = W[:, 0] if d == 1 else W.reshape(-1)
         E = np.tile(np.eye(d), (len(W), 1))

@@ -4,11 +4,11 @@ For a separable kernel k T, T = V diag(t) V', and whitened features phi(x), (m,)
 
     (S + (alpha / t_q) I) u_q = B v_q,   S = sum w phi phi',   B = sum w phi y'.
 
-Missing outputs break the rotation. With T = F F', rows f_q, and S_q the sum over the points where output q was seen,
+Missing outputs break the rotation. With T = F F', rows f_q, and S_q the sum over the points with output q observed,
 the unknown W, (m, s), of f(x) = phi' W F' solves  alpha W + sum_q S_q W f_q f_q' = sum_q B_q f_q'. Other kernels have
-features for pairs of a point and an output, and one scalar ridge. Intercepts are further unknowns, not penalised.
+features for pairs of a point and an output, and one scalar ridge. Intercepts are additional, unpenalised unknowns.
 
-Memory is that of the sums, whatever the number of rows; two sets of sums over the same landmarks add up.
+Memory does not depend on the number of rows; sums over the same landmarks can be added.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from ovk.solvers import (
 
 @dataclass
 class LandmarkRidge(State, ABC):
-    """Sums over the data for one dictionary of landmarks, and their solution."""
+    """Sums over the data for one set of landmarks, and their solution."""
 
     _state_classes = {"sums": OutputSums}
 
     features: Any  # Nystrom features of the landmarks
-    sums: OutputSums  # over m + 1 features, the last of which is the constant 1
+    sums: OutputSums  # over m + 1 features, of which the last is the constant 1
 
     @property
     def m(self) -> int:
-        """Number of features without the constant."""
+        """Number of features, not counting the constant."""
         return len(self.features.L)
 
     @property
@@ -57,15 +57,15 @@ class LandmarkRidge(State, ABC):
 
     @abstractmethod
     def _transform(self, X: Any) -> Array:
-        """Features and the constant: (n, m + 1), or (n, d, m + 1) where each output has its own."""
+        """Features and the constant: (n, m + 1), or (n, d, m + 1) if each output has its own."""
 
     def add(self, X: Any, targets: Targets) -> None:
         phi = self._transform(X)
         bad = ~np.isfinite(phi).all(axis=tuple(range(1, phi.ndim)))
         if bad.any():
             raise SingularSystem(
-                f"the kernel between {int(bad.sum())} of {len(phi)} rows and the landmarks is not finite, first at row "
-                f"{int(bad.argmax())}: scale X, or check the kernel's parameters"
+                f"kernel values of rows and landmarks must be finite; {int(bad.sum())} of {len(phi)} rows have nan or "
+                f"inf, the first is row {int(bad.argmax())}: scale X, or check the parameters of the kernel"
             )
         if targets.task is None:
             self.sums.add(phi, targets.Y, targets.weight)
@@ -73,7 +73,7 @@ class LandmarkRidge(State, ABC):
             self.sums.add_pairs(phi, targets.task, targets.Y[:, 0], targets.weight)
 
     def add_penalty(self, X: Any, P: Any) -> None:
-        """Add tr(F' P F) of the values F at X, (n, d), to what is minimised; P, (n, n), does not see constants."""
+        """Add tr(F' P F) of the values F at X, (n, d), to the objective; P, (n, n), is zero on constants."""
         phi = self._transform(X)
         if phi.ndim == 2:
             self.sums.common.S += phi.T @ (P @ phi)
@@ -81,43 +81,39 @@ class LandmarkRidge(State, ABC):
             self.sums.own_S += np.stack([each.T @ (P @ each) for each in phi.swapaxes(0, 1)])
 
     def merged(self, other: LandmarkRidge) -> Self:
-        """The sums over the rows of both, which must have the same landmarks; these stay as they are."""
+        """The sums over the rows of both, which must have the same landmarks."""
         mine, theirs = self.features, other.features
         if self.d != other.d:
-            raise ValueError(f"sums to be merged must be of the same outputs, got {self.d} and {other.d} of them")
+            raise ValueError(f"models to merge must have the same number of outputs, got {self.d} and {other.d}")
         same = type(self) is type(other) and equal(self._kernel(), other._kernel())
         if not same or not equal(mine.points, theirs.points):
             raise ValueError(
-                "models to be merged must have the same kernel and the same landmarks: give all of them the same "
-                "points, landmarks=points, and a kernel with numbers for its length scales"
+                "models to merge must have the same kernel and the same landmarks: set landmarks=points with the same "
+                "points, and a kernel with fixed length scales"
             )
         return replace(self, sums=self.sums + other.sums)
 
     def _kernel(self) -> Any:
-        """What must be equal, beside the landmarks, where two are merged."""
+        """The part, besides the landmarks, that must be equal in a merge."""
         return self.features.kernel
 
     @abstractmethod
     def solve(self, alpha: float | Array, *, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
-        """Expansion coefficients (m, d), intercept and how they were found."""
+        """Expansion coefficients (m, d), intercept and solver info."""
 
     @abstractmethod
     def within(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
-        """Posterior covariance of the part of the function that the landmarks reach, (n, d, d)."""
+        """Posterior covariance within the span of the landmarks, (n, d, d)."""
 
     @abstractmethod
     def beyond(self, X: Any) -> Array:
-        """Prior covariance of the rest, (n, d, d)."""
-
-    def covariance(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
-        """Posterior covariance at new points, (n, d, d); the prior's where the landmarks do not reach."""
-        return self.within(X, alpha, intercept=intercept) + self.beyond(X)
+        """Prior covariance outside the span of the landmarks, (n, d, d)."""
 
     def left_out(self, X: Any, R: Array, weight: Array | None, alpha: float | Array, *, intercept: bool) -> Array:
-        """Residuals (n, d) of rows among those of the sums, each predicted as if its row had not been learned.
+        """Leave-one-out residuals (n, d) of rows that are part of the sums, from their residuals R (n, d).
 
-        R (n, d) are the residuals with all rows learned. With P_i the posterior covariance at row i within the
-        features, the fitted values move by P_i w_i / alpha for each unit by which the row's outputs move.
+        With P_i the posterior covariance at row i within the features, the fitted values change by P_i w_i / alpha per
+        unit of change in the row's outputs.
         """
         w = np.ones(len(R)) if weight is None else weight
         moved = (w[:, None] / np.broadcast_to(alpha, (self.d,)))[:, None, :]
@@ -128,7 +124,7 @@ class LandmarkRidge(State, ABC):
 class PairLandmarks(LandmarkRidge, kind="pairs"):
     """Any kernel: one scalar ridge on the features of pairs of a point and an output.
 
-    A ridge of its own for each output scales its rows, so each output keeps its own sums.
+    An alpha for each output scales its rows, so each output has its own sums.
     """
 
     _state_classes = {"features": OperatorNystromMap}
@@ -141,7 +137,7 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
         return np.concatenate([phi, np.ones((n, self.d, 1))], axis=2)
 
     def _factor(self, inverse: Array, intercept: bool) -> CholeskyFactor:
-        """Factor of I + sum_q S_q / alpha_q, bordered by the intercepts."""
+        """Factor of I + sum_q S_q / alpha_q, with a border for the intercepts."""
         m, S = self.m, self.sums.S()
 
         def make() -> Array:
@@ -156,7 +152,7 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
 
     def _inverse(self, alpha: float | Array) -> Array:
         if isinstance(alpha, float) and alpha == 0:
-            raise ValueError("alpha must be > 0 with landmarks and a kernel that is not separable, got 0")
+            raise ValueError("alpha must be positive with landmarks and a kernel that is not separable, got 0")
         return 1.0 / np.broadcast_to(alpha, (self.d,))
 
     def solve(self, alpha: float | Array, *, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
@@ -184,20 +180,15 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
         return inner_blocks(white, n, d)
 
 
-# Which points are landmarks, in all the forms that a user may pass.
-
-#: Rows from which length scales are learned before landmarks are chosen.
-RESOLVING_ROWS = 2000
+#: Rows that determine length scales before landmarks are chosen.
+MAX_RESOLVING_ROWS = 2000
 
 
 def choose_landmarks(landmarks: Any, X: Any, random_state: Any, resolved: Callable[[Any], Any]) -> Any:
-    """The landmarks (m, p) that a user means: points, how many rows of X are drawn uniformly, or how they are chosen.
-
-    `resolved` gives the kernel for some rows.
-    """
+    """The landmarks (m, p): given points, or rows of X drawn uniformly or with the kernel `resolved(rows)`."""
     selection = as_rpcholesky(landmarks)
     if selection is not None:
-        rows = X[:: max(1, X.shape[0] // RESOLVING_ROWS)]
+        rows = X[:: max(1, X.shape[0] // MAX_RESOLVING_ROWS)]
         return selection.points(resolved(rows), X, new_generator(random_state))
     if isinstance(landmarks, (int, np.integer)) and not isinstance(landmarks, bool):
         m = min(check_int(landmarks, "landmarks"), X.shape[0])
@@ -209,16 +200,16 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: Any, resolved: Callab
         points = np.asarray(landmarks, dtype=object)
     if points.dtype == object or points.ndim != 2 or points.shape[1] != X.shape[1] or len(points) == 0:
         raise ValueError(
-            f"landmarks must be a whole number, 'rpcholesky' or points with {X.shape[1]} features, got "
+            f"landmarks must be an integer, 'rpcholesky' or points with {X.shape[1]} features, got "
             + (f"shape {points.shape}" if points.ndim else repr(landmarks))
         )
     if not np.isfinite(points).all():
-        raise ValueError("landmarks must hold finite numbers, got nan or inf")
+        raise ValueError("landmarks must be finite, got nan or inf")
     return points
 
 
 def rows_to_choose_from(landmarks: Any, parts: Iterator[tuple[Any, Targets]]) -> tuple[list[tuple[Any, Targets]], Any]:
-    """The first chunks, enough to choose landmarks from, and their inputs; these rows are still to be learned."""
+    """The first chunks, enough to choose landmarks from, and their inputs."""
     selection = as_rpcholesky(landmarks)
     count = landmarks if selection is None else selection.size
     wanted = 10 * count if isinstance(count, (int, np.integer)) else 1
@@ -228,16 +219,14 @@ def rows_to_choose_from(landmarks: Any, parts: Iterator[tuple[Any, Targets]]) ->
         if sum(X.shape[0] for X, _ in head) >= wanted:
             break
     if not head:
-        raise ValueError("the iterator of chunks is empty: there is nothing to learn from")
+        raise ValueError("the iterator of chunks must not be empty")
     first = [X for X, _ in head]
     return head, sparse.vstack(first, format="csr") if sparse.issparse(first[0]) else np.concatenate(first)
 
 
-# Nystrom ridge for a separable kernel k(x, z) T.
-
-#: Unknowns up to which a system with missing outputs is factored densely.
-DENSE_LIMIT = 4000
-#: Relative residual at which the iteration for a larger one stops, and iterations after which it gives up.
+#: Maximum number of unknowns of a system with missing outputs that is factored densely.
+MAX_DENSE_UNKNOWNS = 4000
+#: Relative residual at which the iteration for larger systems stops, and its maximum number of steps.
 RESIDUAL_TOLERANCE, MAX_ITERATIONS = 1e-12, 5000
 
 
@@ -276,11 +265,13 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         return C, b / scales if b is not None else None, info
 
     def _systems(self, T: Array, ridge: float, intercept: bool) -> Iterator[tuple[Array, Array, CholeskyFactor]]:
-        """For each distinct eigenvalue t of T: its eigenvectors, D = diag(sqrt t, and 1 for the intercept) and the
-        factor of D S D + ridge I, in which the intercept has no ridge."""
+        """For each distinct eigenvalue t of T: eigenvectors, D = diag(sqrt t, ..., 1), factor of D S D + ridge I.
+
+        The last entry of D belongs to the intercept, which has no ridge.
+        """
         decomposition, m, S = spectrum(T, "operator"), self.m, self.sums.common.symmetric()
         for t, group in zip(decomposition.distinct, decomposition.groups, strict=True):
-            # Where t is 0 only the intercept is left, and any ridge will do.
+            # If t is 0 the intercept is the only unknown, and any ridge gives the same result.
             D, added = np.full(m + 1, np.sqrt(t)), np.full(m + 1, ridge if t > 0 else 1.0)
             D[m], added[m] = 1.0, 0.0
             D, added = (D, added) if intercept else (D[:m], added[:m])
@@ -299,7 +290,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         return U[:m], U[m] if intercept else None, info
 
     def _normal_matrix(self, F: Array, ridge: float, intercept: bool) -> Array:
-        """Matrix of the unknowns W (m s of them, row by row), then the intercepts."""
+        """Matrix of the m s unknowns W, row by row, then the intercepts."""
         sums = self.sums.S()
         m, (d, s) = self.m, F.shape
         A = np.einsum("qij,qa,qb->iajb", sums[:, :m, :m], F, F, optimize=True).reshape(m * s, m * s)
@@ -315,7 +306,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         if s == 0 and not intercept:
             return np.zeros((m, len(F))), None, SolverInfo("Landmarks")
         right = np.concatenate([(B[:m] @ F).reshape(-1), B[m] if intercept else np.empty(0)])
-        if len(right) <= DENSE_LIMIT:
+        if len(right) <= MAX_DENSE_UNKNOWNS:
             factor = cholesky_factor(lambda: self._normal_matrix(F, ridge, intercept), 0.0)
             solution = factor.solve(right)
             info = SolverInfo("Landmarks", condition=factor.condition, jitter=factor.jitter)
@@ -325,7 +316,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         return U, solution[m * s :] if intercept else None, info
 
     def _iterate(self, F: Array, ridge: float, right: Array, intercept: bool) -> tuple[Array, SolverInfo]:
-        """Conjugate gradient, preconditioned by complete data with each output counted as often as it was seen."""
+        """Conjugate gradient, preconditioned by complete data with each output weighted by its number of values."""
         sums = self.sums.S()
         m, s = self.m, F.shape[1]
         counts = sums[:, m, m]
@@ -352,7 +343,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
 
         found = conjugate_gradient(apply, right, precondition, None, RESIDUAL_TOLERANCE, MAX_ITERATIONS)
         info = SolverInfo("Landmarks", iterations=found.iterations, residual=found.residual)
-        info.warn_above(RESIDUAL_TOLERANCE, "raise alpha or use fewer landmarks")
+        info.warn_above(RESIDUAL_TOLERANCE, "raise alpha, or use fewer landmarks")
         return found.X, info
 
     def beyond(self, X: Any) -> Array:
@@ -371,10 +362,11 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         else:
             F = spectrum(T, "operator").root()
             s = F.shape[1]
-            if m * s + (len(F) if intercept else 0) > DENSE_LIMIT:
+            if m * s + (len(F) if intercept else 0) > MAX_DENSE_UNKNOWNS:
                 raise ValueError(
-                    f"the posterior covariance with missing outputs needs landmarks times rank of the operator at most "
-                    f"{DENSE_LIMIT}, got {m * s}: use fewer landmarks or a low-rank operator"
+                    "landmarks times rank of the operator must be at most "
+                    f"{MAX_DENSE_UNKNOWNS} for the posterior covariance with missing outputs, got {m * s}: use fewer "
+                    "landmarks, or an operator of lower rank"
                 )
             factor = cholesky_factor(lambda: self._normal_matrix(F, ridge, intercept), 0.0)
             rows = np.einsum("ni,qa->nqia", phi[:, :m], F).reshape(len(phi), len(F), m * s)
@@ -385,12 +377,11 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
 
 
 def _scaled_sums(S: Array, D: Array, added: Array) -> Array:
-    """D S D with numbers added to its diagonal."""
     return S * np.outer(D, D) + np.diag(added)
 
 
 def landmark_ridge(kernel: OperatorKernel, points: Any, d: int) -> LandmarkRidge:
-    """Empty sums for a resolved kernel and a dictionary of landmarks."""
+    """Empty sums for a resolved kernel and landmarks."""
     separable = kernel.as_separable()
     if separable is not None:
         features = NystromMap.from_points(separable.scalar, points)

@@ -2,21 +2,20 @@
 
     minimise  sum_i w_i |y_i - f(x_i) - b|^2 + alpha |f|^2   =>   (K~ + ridge I) C~ + E b = Y~
 
-Weights and a ridge of its own for each output are taken in by scaling. With complete outputs, R = diag(sqrt w) and
-S = diag(alpha^-1/2),
+Scaling handles weights and an alpha for each output. With complete outputs, R = diag(sqrt w) and S = diag(alpha^-1/2),
 
     K~ = (R x S) K (R x S),   Y~ = R Y S,   C = R C~ S,   ridge 1
 
-(S = I and ridge alpha when alpha is one number). When only some pairs of a point and an output were observed, the
-system is about the pairs, each with the scale v = sqrt(w_point / alpha_output).
+(S = I and ridge alpha when alpha is one number). With missing outputs the unknowns are the observed pairs of a point
+and an output, each with the scale v = sqrt(w_point / alpha_output).
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -29,13 +28,28 @@ from sklearn.utils import check_random_state
 from ovk.base import Array, Indices, ObservedPairs, SingularSystem, Targets, ridge_and_scales
 from ovk.kernels import Linear, Precomputed, ScalarKernel
 from ovk.operators import spectrum
-from ovk.ovkernels import DenseBlocks, Gram, Observed, OperatorKernel, Separable, as_operator_kernel, row_slices
+from ovk.ovkernels import (
+    DenseBlocks,
+    Expansion,
+    Gram,
+    Observed,
+    OperatorKernel,
+    Separable,
+    as_operator_kernel,
+    row_slices,
+)
 from ovk.solvers import (
+    MAX_DENSE_UNKNOWNS,
+    LeaveOneOut,
+    PairwiseLeaveOneOut,
+    ScalarPairsLeaveOneOut,
+    SeparableLeaveOneOut,
     Solution,
     Solver,
     SolverInfo,
     as_solver,
     conjugate_gradients,
+    eigenpairs,
     explained_by_pairs,
     explained_covariance,
     solve_with_intercept,
@@ -43,7 +57,7 @@ from ovk.solvers import (
 
 
 class RidgeSystem(ABC):
-    """A scaled system, and the way back from its solution."""
+    """A scaled system, and the map from its solution to that of the original problem."""
 
     gram: Gram  # K~, square
     Y: Array  # Y~ in the shape of the system: (n, d), or (N, 1) for N pairs
@@ -52,17 +66,17 @@ class RidgeSystem(ABC):
 
     @cached_property
     def _factored(self) -> tuple[Solver, Any]:
-        """The solver, and what it has made of the gram."""
+        """The solver and its factorisation of the gram."""
         solver = as_solver(self.solver, self.gram)
         return solver, solver.factor(self.gram)
 
     @abstractmethod
     def columns(self) -> Array:
-        """E: (n,) when all outputs share the column, (N, d) for pairs."""
+        """E: (n,) if all outputs share the column, (N, d) for pairs."""
 
     @abstractmethod
     def intercept(self, b: Array) -> Array:
-        """The intercept from that of the scaled system."""
+        """The intercept, from that of the scaled system."""
 
     @abstractmethod
     def coefficients(self, C: Array) -> Any:
@@ -70,13 +84,13 @@ class RidgeSystem(ABC):
 
     @abstractmethod
     def reduction(self, X_new: Any, *, intercept: bool) -> Array:
-        """What the data take off the prior covariance at each new point, (m, d, d).
+        """Prior minus posterior covariance at each new point, (m, d, d).
 
-        K(x, X) A^-1 K(X, x), minus D (E' A^-1 E)^-1 D' with D = I - K(x, X) A^-1 E for an intercept that is not known.
+        K(x, X) A^-1 K(X, x), minus D (E' A^-1 E)^-1 D' with D = I - K(x, X) A^-1 E for a free intercept.
         """
 
     def solve(self, *, intercept: bool) -> tuple[Solution, Array | None]:
-        """Solution with the coefficients of the expansion, and the intercept."""
+        """Coefficients of the expansion, and the intercept."""
         solver, state = self._factored
         columns = self.columns() if intercept else None
         (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, columns)
@@ -84,7 +98,7 @@ class RidgeSystem(ABC):
 
 
 class CompleteSystem(RidgeSystem):
-    """Every output of every point was observed."""
+    """Complete outputs."""
 
     def __init__(self, kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> None:
         self._kernel, self._X = kernel, X
@@ -96,7 +110,7 @@ class CompleteSystem(RidgeSystem):
         self.Y = self._scaled(targets.Y)
 
     def _scaled(self, Y: Array) -> Array:
-        """R Y S, which is also the way back from C~ to C."""
+        """R Y S; also maps C~ to C."""
         if self._rows is not None:
             Y = Y * self._rows[:, None]
         return Y if self._scales is None else Y * self._scales
@@ -124,10 +138,7 @@ class CompleteSystem(RidgeSystem):
 
 
 class PairSystem(RidgeSystem):
-    """Some outputs of some points were observed.
-
-    The pairs come from holes in Y, or from long form, where every row is a pair of its own.
-    """
+    """Observed pairs of a point and an output, from gaps in Y or from long form, where every row is one pair."""
 
     def __init__(self, kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> None:
         self._kernel, self._X, self._d = kernel, X, targets.d
@@ -156,7 +167,7 @@ class PairSystem(RidgeSystem):
     def coefficients(self, C: Array) -> Any:
         at = self.pairs.points, self.pairs.outputs
         full = sparse.csr_array((self._v * C[:, 0], at), shape=self.pairs.shape)
-        # In long form (n, d) numbers could be many times the data: nearly all of them are zero.
+        # In long form nearly all of the (n, d) coefficients are zero.
         return full if self._long else full.toarray()
 
     def reduction(self, X_new: Any, *, intercept: bool) -> Array:
@@ -164,11 +175,11 @@ class PairSystem(RidgeSystem):
         return self._reduction(X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept)
 
     def reduction_at(self, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
-        """The diagonal entry of `reduction` for one output of each new point, (m,)."""
+        """Diagonal entry of `reduction` for one output of each new point, (m,)."""
         return self._reduction(X_new, outputs, 1, intercept)[:, 0, 0]
 
     def _reduction(self, X_new: Any, outputs: Indices, size: int, intercept: bool) -> Array:
-        """The reduction for one output of each new row, in blocks of `size` rows: (rows / size, size, size)."""
+        """`reduction` for one output of each new row, in blocks of `size` rows: (rows / size, size, size)."""
         pairs, (solver, state) = self.pairs, self._factored
         cross = (self._kernel.pairs(X_new, outputs, self._X[pairs.points], pairs.outputs) * self._v).T
         total = explained_by_pairs(solver, state, cross, self.ridge, size)
@@ -181,12 +192,11 @@ class PairSystem(RidgeSystem):
 
 
 def ridge_system(kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> RidgeSystem:
-    """The system of a resolved kernel on checked inputs and outputs."""
     return (CompleteSystem if targets.complete else PairSystem)(kernel, X, targets, alpha)
 
 
 def takes_gram(kernel: Any) -> bool:
-    """Whether inputs are rows of a kernel matrix."""
+    """Whether the inputs are rows of a kernel matrix."""
     if isinstance(kernel, (list, tuple)):
         return any(map(takes_gram, kernel))
     if isinstance(kernel, OperatorKernel):
@@ -198,45 +208,45 @@ def takes_gram(kernel: Any) -> bool:
 
 
 def as_generator(random_state: Any) -> Any:
-    """A generator that a user gave, or one made from what scikit-learn takes as `random_state`."""
+    """A Generator as given, else a RandomState made from `random_state` as in scikit-learn."""
     return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
 
 
 def new_generator(random_state: Any) -> np.random.Generator:
-    """NumPy's generator for what scikit-learn takes as `random_state`."""
+    """A Generator, seeded by `random_state` as in scikit-learn if it is not one."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
 
 
-# Which rows have the same inputs: a copy left in would give away the one that is left out.
+# Rows with the same inputs are left out together: a copy would reveal the answer.
 
 
 def same_inputs(X: Any) -> Indices:
-    """For each row the number of its group of rows with the same inputs, groups in order of appearance."""
+    """(n,) group numbers of rows with the same inputs, in order of appearance."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(X)], dtype=np.intp)
 
 
 def order_of_rows(X: Any, Y: Array) -> Indices:
-    """Numbers of the rows in an order that depends on what they hold alone, not on how they came."""
+    """Row numbers in an order that depends only on the contents of the rows."""
     keys = list(zip(row_keys(X), row_keys(Y), strict=True))
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
 
 
 def row_keys(X: Any) -> list[Any]:
-    """Something for each row that is equal where inputs are, and can be sorted."""
+    """Sortable keys, equal for rows with equal inputs."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         X.sum_duplicates()
         bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
         return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in bounds]
-    # + 0.0 makes -0.0 the zero that it is.
+    # + 0.0 turns -0.0 into 0.0.
     return [row.tobytes() for row in np.ascontiguousarray(X) + 0.0]
 
 
 def rows_left_out_together(kernel: Any, X: Any, targets: Targets, *, intercept: bool) -> Indices:
-    """(n,) rows with the same inputs have the same number; refuses, or warns of, rows that tell each other."""
+    """(n,) group numbers of rows with the same inputs; checks that leave-one-out errors are meaningful."""
     same = np.arange(X.shape[0]) if takes_gram(kernel) else same_inputs(X)
     if intercept:
         check_two_inputs(targets.pairs(same))
@@ -246,11 +256,11 @@ def rows_left_out_together(kernel: Any, X: Any, targets: Targets, *, intercept: 
 
 
 def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
-    """Warn where every row left out is the negative sum of the others, in inputs and outputs alike.
+    """Warn if each row is the negative sum of the others, in inputs and outputs.
 
     With 1'X = 0 the gram G of the linear kernel has G 1 = 0. With rank n - 1 and 1'y = 0, as alpha goes to zero,
     (G + alpha)^-1 y stays bounded and the diagonal of (G + alpha)^-1 = 11' / (n alpha) + ... does not: their ratio, the
-    left-out residual, goes to zero whatever y is.
+    leave-one-out residual, goes to zero for any y.
     """
     n = X.shape[0]
     if sparse.issparse(X) or X.shape[1] < n - 1 or np.isnan(targets.Y).any():
@@ -260,32 +270,32 @@ def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
         if not (sizes.any() and (np.abs(A.sum(axis=0)) <= 1e-9 * sizes).all()):
             return
     given = kernel if isinstance(kernel, Sequence) else [kernel]
-    # Where everything is chosen, a linear kernel is among the candidates.
+    # Without a kernel, the candidates include a linear kernel.
     terms = [[] if one is None else as_operator_kernel(one).terms() for one in given]
     if any(each is not None and all(isinstance(term.kernel, Linear) for term in each) for each in terms):
         warnings.warn(
             f"the columns of X and y sum to zero, and with {X.shape[1]} inputs a linear kernel can fit all {n} rows: "
-            "each row left out is known from the others, so that left-out errors are too small and alpha as well. Use "
-            "fit_intercept=True, which takes the means into account, or do not center",
+            "each row follows from the others, so leave-one-out errors and the chosen alpha are too small. Set "
+            "fit_intercept=True, or do not centre the data",
             UserWarning,
             stacklevel=6,
         )
 
 
 def check_two_inputs(pairs: ObservedPairs) -> None:
-    """An intercept that is not penalised can only be learned from what is left in."""
+    """A free intercept needs each output at two different inputs, one of which stays when the other is left out."""
     for q in range(pairs.shape[1]):
         if len(np.unique(pairs.groups[pairs.outputs == q])) == 1:
             raise ValueError(
-                "with fit_intercept=True leave-one-out needs each output at 2 different inputs or more, but output "
+                "leave-one-out with fit_intercept=True needs each output at 2 or more different inputs, but output "
                 f"{q} has only 1 sample, or samples of the same inputs"
             )
 
 
 def merge_same_inputs(X: Any, targets: Targets, groups: Indices) -> tuple[Any, Targets, Array]:
-    """Rows with the same inputs as one row with their mean output and total weight.
+    """Merge rows with the same inputs into one row with their mean output and total weight.
 
-    sum_i w_i |y_i - f|^2 = W |mean - f|^2 + sum_i w_i |y_i - mean|^2: the last term, (d,), does not depend on f.
+    sum_i w_i |y_i - f|^2 = W |mean - f|^2 + sum_i w_i |y_i - mean|^2; the last term, (d,), does not depend on f.
     """
     n = int(groups.max()) + 1 if len(groups) else 0
     if n == len(groups):
@@ -299,32 +309,33 @@ def merge_same_inputs(X: Any, targets: Targets, groups: Indices) -> tuple[Any, T
     return X[first], Targets(mean, targets.d, targets.single, None, total), within
 
 
-# Ridge regression with one matrix in single precision, and a solution in double precision.
+# Ridge regression with the matrix in single precision and the solution in double precision.
 #
-# A direct solution in double precision holds the matrix of the kernel twice, as it is and factored: 16 n^2 bytes. Here
+# A direct solution in double precision holds the kernel matrix and its factor: 16 n^2 bytes. Here
 #
 #     A = t R G R + ridge I     (t an eigenvalue of the output operator, R the square roots of weights)
 #
-# is made in single precision and factored in its own place: 4 n^2 bytes. Such a factor is off by 6e-8 of the largest
-# eigenvalue, which may be more than the ridge. So it only preconditions conjugate gradients in double precision, whose
-# products with A are made from the kernel anew, some rows at a time. What they arrive at solves the system as well as a
-# factor in double precision does. There are three iterations or so while the ridge is above rounding, and more below.
+# is computed in single precision and factored in place: 4 n^2 bytes. The factor has an error of 6e-8 times the largest
+# eigenvalue, which may exceed the ridge. So it only preconditions conjugate gradients in double precision, which
+# recompute the kernel in blocks of rows for each product with A. The solution is as accurate as that of a factor in
+# double precision. It takes about three iterations while the ridge is above rounding, and more below.
 
-#: Relative residual at which the iteration stops, and iterations after which it gives up.
+#: Relative residual at which the iteration stops, and its maximum number of iterations.
 RESIDUAL_TOLERANCE, MAX_REFINEMENTS = 1e-12, 500
-#: Entries of the kernel's matrix that are held in double precision at a time: 2 MiB.
+#: Entries of the kernel matrix held in double precision at a time: 2 MiB.
 MAX_ENTRIES = 1 << 18
-#: What is added to the diagonal of a factor that rounding has made indefinite, in turn, over sqrt(n) times rounding.
+#: Attempts at the jitter of a factor that rounding made indefinite, in units of sqrt(n) times machine precision.
 JITTERS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
 
 def as_single(X: Any) -> Any:
-    """Inputs in single precision, arrays or sparse matrices; refuses numbers beyond its range."""
+    """Inputs, dense or sparse, in single precision; rejects numbers beyond its range."""
     with np.errstate(over="ignore"):
         found = X.astype(np.float32)
     if not np.isfinite(found.data if sparse.issparse(found) else found).all():
         raise ValueError(
-            f"X goes up to {abs(X).max():.3g}, beyond the range of single precision: scale X, or give dtype='float64'"
+            f"X has values up to {abs(X).max():.3g}, beyond the range of single precision: scale X, or set "
+            "dtype='float64'"
         )
     return found
 
@@ -332,10 +343,10 @@ def as_single(X: Any) -> Any:
 def single_precision_ridge(
     kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array, *, intercept: bool
 ) -> tuple[Array, Array | None, SolverInfo]:
-    """Coefficients (n, d), intercept (d,) and how they were found, for a resolved kernel k T and complete outputs.
+    """Coefficients (n, d), intercept (d,) and solver info, for a resolved kernel k T and complete outputs.
 
-    With S = diag(alpha^-1/2) and S T S = V diag(t) V' the columns of R Y S V are problems of their own, those with the
-    same t with the same factor; an intercept that is not penalised is eliminated in each of them.
+    With S = diag(alpha^-1/2) and S T S = V diag(t) V' the columns of R Y S V are separate problems; those with the same
+    t share a factor. A free intercept is eliminated in each of them.
     """
     separable = _separable(kernel, targets, alpha)
     n, d = targets.Y.shape
@@ -360,35 +371,35 @@ def single_precision_ridge(
         iterations, residual = max(iterations, end.iterations), max(residual, end.residual)
         jitter = max(jitter, system.jitter)
     info = SolverInfo("SinglePrecision", iterations=iterations, jitter=jitter, residual=residual)
-    info.warn_above(RESIDUAL_TOLERANCE, "raise alpha, or give dtype='float64'")
+    info.warn_above(RESIDUAL_TOLERANCE, "raise alpha, or set dtype='float64'")
     return (C @ V.T) * scales * roots[:, None], (b @ V.T) / scales if intercept else None, info
 
 
 def _separable(kernel: OperatorKernel, targets: Targets, alpha: float | Array) -> Separable:
-    """The kernel as k T, where everything is as single precision needs it."""
+    """The kernel as k T, after checking the requirements of single precision."""
     separable = kernel.as_separable()
-    cure = "give dtype='float64'"
+    cure = "set dtype='float64'"
     if separable is None or takes_gram(kernel):
         raise ValueError(f"dtype='float32' needs a kernel k * T of inputs, got {kernel!r}: {cure}")
     if not targets.complete:
-        raise ValueError(f"dtype='float32' needs every output of every row, and some are missing: {cure}")
+        raise ValueError(f"dtype='float32' needs complete outputs, got missing ones: {cure}")
     if np.any(np.asarray(alpha) <= 0):
-        raise ValueError(f"dtype='float32' needs alpha > 0, got {alpha!r}: {cure}")
+        raise ValueError(f"alpha must be positive with dtype='float32', got {alpha!r}: {cure}")
     return separable
 
 
 class SinglePrecisionSystem:
     """A = t R G R + ridge I: products in double precision, and a factor in single precision.
 
-    G is the gram of `kernel` at X, `roots` (n,) the diagonal of R; `jitter` was added to the factor's diagonal.
+    G is the gram of `kernel` at X, `roots` (n,) the diagonal of R; `jitter` is added to the diagonal of the factor.
     """
 
     def __init__(self, kernel: ScalarKernel, X: Any, roots: Array, t: float, ridge: float) -> None:
         self._kernel, self._X, self._roots, self._t, self._ridge = kernel, X, roots, t, ridge
-        # In units of the largest entry nothing leaves the range of single precision.
+        # In units of the largest entry no value leaves the range of single precision.
         self._unit = t * float((roots**2 * kernel.diag(X)).max()) + ridge
         if not np.isfinite(self._unit):
-            raise SingularSystem("values of the kernel are not finite, or too large: scale X, or check the kernel")
+            raise SingularSystem("kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel")
         self._factor, self.jitter = self._factored()
 
     def _factored(self) -> tuple[Any, float]:
@@ -400,7 +411,7 @@ class SinglePrecisionSystem:
                 return U, jitter * self._unit
         raise SingularSystem(
             f"the kernel matrix of {n} points plus alpha={self._ridge:.3g} is not positive definite in single "
-            "precision: use a larger alpha, check that the kernel is positive semi-definite, or give dtype='float64'"
+            "precision: raise alpha, check that the kernel is positive semi-definite, or set dtype='float64'"
         )
 
     def _matrix(self, jitter: float) -> Any:
@@ -415,7 +426,7 @@ class SinglePrecisionSystem:
         return A
 
     def apply(self, B: Array) -> Array:
-        """A B, the kernel's values made for some rows at a time."""
+        """A B, from the kernel values of a block of rows at a time."""
         result: Array = self._ridge * B
         if self._t > 0:
             scaled = B * self._roots[:, None]
@@ -424,38 +435,35 @@ class SinglePrecisionSystem:
         return result
 
     def precondition(self, B: Array) -> Array:
-        """About A^-1 B; columns of any size, since single precision has a small range."""
+        """Approximately A^-1 B; columns are scaled because single precision has a small range."""
         size = np.abs(B).max(axis=0)
         size[size == 0] = 1.0
         small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
         return np.asarray(small * (size / self._unit), dtype=np.float64)
 
 
-# Huber's loss by reweighting: rows that are far off count linearly.
+# Huber's loss by iterative reweighting.
 #
 # With residuals r_i in units of their outputs' robust scales s_j (1.4826 times the median of |r_ij|), minimise
 #
 #     sum_i w_i rho(|r_i / s|) + penalty,    rho(z) = z^2 / 2 up to c, then c z - c^2 / 2.
 #
 # Its solution is that of the squared loss with the row's weight multiplied by min(1, c / |r_i / s|), which depends on
-# the solution: solve, weigh, and solve again. c is the length that a row of normal residuals exceeds as often as a
-# normal number exceeds 1.345, whatever the number of outputs.
+# the solution: solve, reweight, and repeat. A row of normal residuals is longer than c with the probability that a
+# standard normal number exceeds 1.345 in absolute value, for any number of outputs.
 
-#: How often a normal number is beyond 1.345, where Huber's loss costs 5% of efficiency on normal data.
+#: Probability that |z| > 1.345 for a normal z, where Huber's loss has 95% efficiency on normal data.
 HUBER_TAIL = 2.0 * float(norm.sf(1.345))
-#: Change of the weights at which the iteration stops, and steps at most.
+#: Change of the weights at which the iteration stops, and its maximum number of steps.
 WEIGHT_TOLERANCE, MAX_REWEIGHTINGS = 1e-4, 100
-#: The smallest scale of residuals, as a part of the deviation of the outputs.
-MIN_SCALE = 1e-6
+#: Smallest scale of residuals, relative to the standard deviation of the outputs.
+MIN_RESIDUAL_SCALE = 1e-6
 
 
 def huber_weights(R: Array, spread: Array) -> Array:
-    """(n,) weights of rows with residuals R (n, d), nan where an output was not observed.
-
-    `spread` (d,), the outputs' deviations, keeps scales away from zero.
-    """
+    """(n,) weights from residuals R (n, d) with gaps; the deviations `spread` (d,) keep scales away from zero."""
     seen = ~np.isnan(R)
-    scale = np.maximum(1.4826 * np.nanmedian(np.abs(R), axis=0), MIN_SCALE * np.where(spread > 0, spread, 1.0))
+    scale = np.maximum(1.4826 * np.nanmedian(np.abs(R), axis=0), MIN_RESIDUAL_SCALE * np.where(spread > 0, spread, 1.0))
     length = np.sqrt(np.where(seen, (R / scale) ** 2, 0.0).sum(axis=1))
     most = np.sqrt(chi2.isf(HUBER_TAIL, np.maximum(seen.sum(axis=1), 1)))
     return np.asarray(np.minimum(1.0, most / np.maximum(length, 1e-300)))
@@ -464,9 +472,9 @@ def huber_weights(R: Array, spread: Array) -> Array:
 def robust_targets(
     kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, *, intercept: bool
 ) -> Targets:
-    """The targets with weights at which the squared loss is Huber's."""
+    """The targets with the weights for which the squared loss has the solution of Huber's loss."""
     if np.any(np.asarray(alpha) <= 0):
-        raise ValueError("loss='huber' needs alpha > 0: a function without penalty has no residuals to judge by")
+        raise ValueError(f"alpha must be positive with loss='huber', got {alpha!r}")
     given = np.ones(len(targets.Y)) if targets.weight is None else targets.weight
     alphas, spread = np.broadcast_to(alpha, (targets.d,)), np.nanstd(targets.Y, axis=0)
     weights = np.ones(len(given))
@@ -486,7 +494,7 @@ def robust_targets(
 
 
 class RidgeSolution(NamedTuple):
-    """Coefficients (n, d) and intercept (d,) of a fit, the inputs and outputs as they were learned, and how."""
+    """Inputs and outputs used, coefficients (n, d), intercept (d,), and solver info."""
 
     X: Any
     targets: Targets
@@ -506,7 +514,7 @@ def solve_ridge(
     loss: str = "squared",
     single: bool = False,
 ) -> RidgeSolution:
-    """Ridge regression with a resolved kernel; in `single` precision, or with the weights of Huber's loss."""
+    """Solve ridge regression for a resolved kernel."""
     try:
         if single:
             X = as_single(X)
@@ -521,7 +529,124 @@ def solve_ridge(
         n = X.shape[0]
         raise MemoryError(
             f"the kernel matrix of {n:,} rows takes {8e-9 * n * n:,.1f} GB, and solving as much again (with "
-            "dtype='float32' a quarter of both): give landmarks=1000 (or another number), whose memory does not grow "
-            "with the rows"
+            "dtype='float32' a quarter of both): set landmarks, for example landmarks=1000, whose memory does not grow "
+            "with the number of rows"
         ) from error
     return RidgeSolution(X, targets, C, b, info)
+
+
+# The training data of a fitted expansion, and its leave-one-out functions.
+#
+# The fitted function determines the outputs: since alpha C_i = w_i (y_i - f(x_i)),
+#
+#     y_i = f(x_i) + alpha C_i / w_i.
+#
+# The leave-one-out functions, which intervals and standard deviations need, follow in closed form
+# (`ovk.solvers.leave_one_out`): for a kernel k T and complete outputs from the eigenvectors of the gram of k, otherwise
+# from one dense system of the observed pairs.
+
+#: Repeated inputs needed to estimate the spread of outputs at the same inputs.
+MIN_REPEATED = 10
+
+
+class LeaveOutPredictor(NamedTuple):
+    """Leave-one-out functions of inputs instead of kernel values."""
+
+    left_out: LeaveOneOut
+    width: int  # numbers held for each new row
+    kernels: Callable[[Any], tuple[Array, Array]]  # `cross` and `prior` of new inputs
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Resolved kernel, inputs, alpha, whether there is an intercept, and outputs of a fit."""
+
+    kernel: OperatorKernel
+    X: Any
+    alpha: float | Array
+    intercept: bool
+    targets: Targets
+
+    @classmethod
+    def recover(
+        cls, expansion: Expansion, alpha: float | Array, observed: Any, task: Any, weight: Array | None
+    ) -> TrainingData:
+        """Recover the outputs from a fitted expansion; `observed`, `task` and `weight` describe the training data."""
+        if np.any(np.asarray(alpha) <= 0):
+            raise ValueError(f"alpha must be positive for leave-one-out, got {alpha!r}")
+        X, d = expansion.support, expansion.kernel.output_dim
+        C, single = expansion.C, task is not None
+        assert d is not None
+        if single:
+            every = np.arange(X.shape[0])
+            values, c = expansion.at(X, task), np.asarray(C[every, task]).reshape(-1)
+            scale = alpha if isinstance(alpha, float) else alpha[task]
+            Y = (values + scale * c / (1.0 if weight is None else weight))[:, None]
+        else:
+            Y = expansion(X) + alpha * C / (1.0 if weight is None else weight[:, None])
+            if observed is not None:
+                Y = np.where(observed, Y, np.nan)
+        return cls(expansion.kernel, X, alpha, expansion.offset is not None, Targets(Y, d, False, task, weight))
+
+    def left_out(self, together: Indices | None, *, alike: bool = False) -> LeaveOutPredictor:
+        """Leave out rows with the same number in `together`, by default one; `alike` outputs are values of a curve."""
+        rows = self._without({"intercept": self.intercept, "together": together})
+        rows.left_out.alike = alike
+        if self.targets.task is None and not takes_gram(self.kernel):
+            spread = repeated_spread(same_inputs(self.X), self.targets.Y, self.targets.weight)
+            if spread is not None:
+                rows.left_out.raise_noise(spread, self.targets.weight)
+        return rows
+
+    def _without(self, how: dict[str, Any]) -> LeaveOutPredictor:
+        kernel, X, targets, separable = self.kernel, self.X, self.targets, self.kernel.as_separable()
+        n, d = X.shape[0], targets.d
+        if targets.complete and separable is not None:
+            G = separable.scalar(X)
+            if targets.weight is not None:
+                G = G * np.sqrt(np.outer(targets.weight, targets.weight))
+            T = separable.operator.dense()
+            rows = SeparableLeaveOneOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **how)
+            return _of_scalar_kernel(rows, separable.scalar, X, d)
+        pairs = targets.pairs()
+        if len(pairs) > MAX_DENSE_UNKNOWNS:
+            raise ValueError(
+                f"leave-one-out needs a dense matrix of all {len(pairs)} observed values; the maximum is "
+                f"{MAX_DENSE_UNKNOWNS}: fit fewer rows, or use predict(of='posterior') and no intervals"
+            )
+        # Its matrices, one of (n, n) for each output, must take no more memory than the matrix of the pairs.
+        if separable is not None and targets.task is None and d * n**2 <= len(pairs) ** 2:
+            T = separable.operator.dense()
+            scalar = ScalarPairsLeaveOneOut(separable.scalar(X), T, pairs, self.alpha, **how)
+            return _of_scalar_kernel(scalar, separable.scalar, X, d)
+        K = PairSystem(kernel, X, replace(targets, weight=None), 1.0).gram.dense()
+
+        def kernels(new: Any) -> tuple[Array, Array]:
+            m = new.shape[0]
+            repeated, outputs = new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m)
+            cross = kernel.pairs(repeated, outputs, X[pairs.points], pairs.outputs).reshape(m, d, -1)
+            return cross, np.einsum("nqq->nq", kernel.diagonal_blocks(new))
+
+        return LeaveOutPredictor(PairwiseLeaveOneOut(K, pairs, self.alpha, **how), len(pairs) * d, kernels)
+
+
+def _of_scalar_kernel(left_out: LeaveOneOut, k: ScalarKernel, X: Any, d: int) -> LeaveOutPredictor:
+    return LeaveOutPredictor(left_out, X.shape[0] * (d + 2), lambda new: (k(new, X), k.diag(new)))
+
+
+def repeated_spread(same: Indices, Y: Array, weight: Array | None) -> Array | None:
+    """(d,) variances of outputs Y at the same inputs, for rows of weight 1; None if too few inputs repeat.
+
+    sum_i w_i (y_i - mean of its group)^2 / sum over groups of (rows - 1); 0 for an output with too few repetitions.
+    Rows with the same inputs have the same number in `same` (n,).
+    """
+    count = int(same.max()) + 1
+    if len(same) - count < MIN_REPEATED:
+        return None
+    seen = ~np.isnan(Y)
+    w = seen * (1.0 if weight is None else weight[:, None])
+    member = sparse.csr_array((np.ones(len(same)), (same, np.arange(len(same)))), shape=(count, len(same)))
+    mean = (member @ (w * np.where(seen, Y, 0.0))) / np.maximum(member @ w, 1e-300)
+    squares = (w * np.where(seen, Y - mean[same], 0.0) ** 2).sum(axis=0)
+    freedom = seen.sum(axis=0) - (member @ seen.astype(np.float64) > 0).sum(axis=0)
+    return np.where(freedom >= MIN_REPEATED, squares / np.maximum(freedom, 1), 0.0)

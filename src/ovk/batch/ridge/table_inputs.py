@@ -1,4 +1,4 @@
-"""Inputs as tables have them: of any scale, with gaps and words."""
+"""Inputs from tables: standardisation, missing values, and columns of words."""
 
 from __future__ import annotations
 
@@ -24,28 +24,26 @@ from ovk.base import (
     is_missing_cell,
 )
 
-# Inputs of comparable scales and without gaps: what lies between the user's inputs and those that kernels see.
-
-#: A column whose deviation is below this part of its mean is constant but for rounding.
+#: Largest relative deviation of a column that is constant up to rounding.
 CONSTANT_DEVIATION = 1e-12
 
 
 @dataclass
 class InputScaling(State):
-    """z = (x - centre) factor, column by column; 0 where x is missing, and a further column that says so."""
+    """z = (x - centre) factor for each column; 0 where x is missing, with an indicator column."""
 
-    centre: Array  # (p,) weighted means of what was not missing
-    #: (p,) one over the weighted deviations; 0 for a constant column, which must not count at new points either.
+    centre: Array  # (p,) weighted means of the observed values
+    #: (p,) inverse weighted deviations; 0 for a constant column, which is ignored at new points too.
     factor: Array
-    #: Columns in which values were missing; each has an indicator behind the others, 1 where one is missing.
+    #: Columns with missing values; each has an indicator column at the end, 1 where a value is missing.
     gaps: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @classmethod
     def learn(cls, X: Array, weight: Array | None = None, *, scale: bool = True, indicators: int = 0) -> InputScaling:
-        """The scales of inputs (n, p), rows counted by their weights (n,).
+        """Learn the scales of inputs (n, p) with row weights (n,); `scale` False only fills gaps.
 
-        `scale` False only fills gaps. The last `indicators` columns, of which two rows differ by 0 or 1, stay as they
-        are: two categories are then as far apart as two ordinary values of a standardised number.
+        The last `indicators` columns, zeros and ones, are not scaled: the distance between two categories is then
+        similar to that between two typical values of a standardised number.
         """
         mean, deviation = mean_and_deviation(X, weight)
         varies = deviation > CONSTANT_DEVIATION * np.abs(mean)
@@ -61,12 +59,12 @@ class InputScaling(State):
         return np.hstack([scaled, missing[:, self.gaps].astype(np.float64)]) if len(self.gaps) else scaled
 
     def slopes(self, J: Array) -> Array:
-        """Derivatives (n, d, p) in the inputs, from those in the scaled ones."""
+        """Derivatives (n, d, p) with respect to the inputs, from those with respect to the scaled inputs."""
         return J[:, :, : len(self.factor)] * self.factor
 
 
 def mean_and_deviation(A: Array, weight: Array | None = None) -> tuple[Array, Array]:
-    """Weighted means and standard deviations, (p,) each, of the numbers in each column that are not nan."""
+    """Weighted means and standard deviations, (p,) each, ignoring nan."""
     seen = ~np.isnan(A)
     mass = seen * (1.0 if weight is None else weight[:, None])
     mass = mass / np.maximum(mass.sum(axis=0), 1e-300)
@@ -74,74 +72,69 @@ def mean_and_deviation(A: Array, weight: Array | None = None) -> tuple[Array, Ar
     return mean, np.sqrt((mass * np.where(seen, A - mean, 0.0) ** 2).sum(axis=0))
 
 
-# Columns of text that are not categories: numbers, percentages and dates written as text, and names.
-
-#: Most cells that tell what a column of text holds, evenly spread over it.
-MAX_WORDS_JUDGED = 1000
-
-#: Share of different words among the cells from which on they are names, and cells from which on that is asked.
-NAME_SHARE, MIN_CELLS = 0.8, 20
+#: Maximum number of cells that determine the type of a column of text, evenly spread over it.
+MAX_CELLS_INSPECTED = 1000
+#: Share of distinct words above which a column is taken for names, if it has at least MIN_NAME_CELLS cells.
+NAME_SHARE, MIN_NAME_CELLS = 0.8, 20
 
 
 def check_categories(words: Sequence[str], name: object) -> None:
-    """Refuse a column of text that holds numbers or dates, and warn about one of names."""
+    """Reject a column of text that contains numbers or dates, and warn about a column of names."""
     present = [word for word in words if word]
-    some = present[:: -(-len(present) // MAX_WORDS_JUDGED) or 1]
+    some = present[:: -(-len(present) // MAX_CELLS_INSPECTED) or 1]
     column = guess_column(str(name), some, 1)
-    category = "if they are categories, give the column the type category"
+    category = "if they are categories, set the dtype of the column to category"
     if isinstance(column, (Number, Instant)):
         readable = [text for text, bad in zip(some, column.encode([some]).bad, strict=True) if not bad]
     if isinstance(column, Instant):
         raise ValueError(
-            f"column {name!r} of X holds dates written as text, such as {readable[0]!r}: turn them into numbers, such "
-            "as days since the first one, or leave the column out; ovk.app.tables.read_table makes the time of day, of "
-            f"the week and of the year of them; {category}"
+            f"column {name!r} of X has dates as text, such as {readable[0]!r}: convert them to numbers, for example "
+            "days since the first date, or drop the column; ovk.app.tables.read_table encodes dates as time of day, "
+            f"day of week and time of year; {category}"
         )
     # Whole numbers may be codes.
     if isinstance(column, Number) and (broken := [text for text in readable if not text.lstrip("+-").isdecimal()]):
         raise ValueError(
-            f"column {name!r} of X holds numbers written as text, such as {broken[0]!r}: make numbers of them (strip "
-            "percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does it; "
+            f"column {name!r} of X has numbers as text, such as {broken[0]!r}: convert them (strip percent signs and "
+            "thousands separators), or read the file with ovk.app.tables.read_table, which converts them; "
             f"{category}"
         )
     different = len(set(present))
-    if len(present) >= MIN_CELLS and different > NAME_SHARE * len(present):
+    if len(present) >= MIN_NAME_CELLS and different > NAME_SHARE * len(present):
         warnings.warn(
-            f"column {name!r} of X holds {different} different words in {len(present)} rows, such as {present[0]!r}: "
-            "they look like names, of which nothing can be learned; leave the column out",
+            f"column {name!r} of X has {different} different words in {len(present)} rows, such as {present[0]!r}: "
+            "they look like names, which predict nothing; drop the column",
             UserWarning,
             stacklevel=2,
         )
 
 
-#: Categories of a column that have a column of their own, the most frequent ones.
+#: Maximum number of categories encoded for a column, the most frequent ones.
 MAX_CATEGORIES = 50
-#: How the names of types of categories begin, in pandas and in polars, and those of all types of words.
+#: Prefixes of dtype names in pandas and polars: categories, all words, and unsupported types.
 CATEGORY_TYPES = ("category", "categorical", "enum")
 WORD_TYPES = (*CATEGORY_TYPES, "object", "str", "utf8")
-#: The same of types that are neither words nor numbers.
 REFUSED_TYPES = ("date", "time", "duration", "period", "interval", "list", "struct", "binary")
 
 
 @dataclass
 class FrameColumns(State):
-    """Columns of a frame as numbers: those of numbers, then for each column of words one for each of its categories.
+    """Encodes a data frame: columns of numbers first, then one indicator column for each category of each word column.
 
-    A category that was not seen in training, or is rare among many, is zero in all of them.
+    A category that is not in the training data, or is rare among many, is zero in all of them.
     """
 
-    categories: list[Any]  # for each column of the frame None, or its categories; "" stands for a missing one
+    categories: list[Any]  # for each column of the frame None, or its categories; "" means missing
 
     @classmethod
     def learn(cls, frame: Any) -> FrameColumns:
-        """The columns of a frame to learn from."""
         found: list[Any] = []
         for name in frame.columns:
             values = column_values(frame[name], name)
             if values.dtype == np.float64:
                 found.append(None)
             else:
-                # Who gives a column that type knows that it holds categories.
+                # With a categorical dtype the user has declared the column as categories.
                 if not _kind(frame[name]).startswith(CATEGORY_TYPES):
                     check_categories(values.tolist(), name)
                 frequent = Counter(values.tolist()).most_common(MAX_CATEGORIES)
@@ -150,7 +143,7 @@ class FrameColumns(State):
 
     @property
     def indicators(self) -> int:
-        """How many of the last columns are zeros and ones."""
+        """Number of indicator columns."""
         return sum(len(each) for each in self.categories if each is not None)
 
     def __call__(self, frame: Any) -> Array:
@@ -159,7 +152,7 @@ class FrameColumns(State):
             values = column_values(frame[name], name)
             if categories is None:
                 if values.dtype != np.float64:
-                    raise ValueError(f"column {name!r} of X held numbers in training, now it holds words")
+                    raise ValueError(f"column {name!r} of X must have numbers, as in training, got words")
                 numbers.append(values)
             else:
                 words.append(Category(name, categories).encode([values.astype(str).tolist()]).values)
@@ -167,45 +160,45 @@ class FrameColumns(State):
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame, of pandas, polars or another library that names its columns."""
+    """Whether X is a data frame of pandas, polars or another library with named columns."""
     return getattr(X, "columns", None) is not None and not isinstance(X, np.ndarray)
 
 
 def _kind(column: Any) -> str:
-    """The name of a column's type, in small letters."""
+    """The name of the column's dtype in lower case."""
     return str(column.dtype).lower()
 
 
 def column_values(column: Any, name: Any) -> Array:
-    """A column as float64 with nan where something is missing, or as strings, "" where something is missing."""
+    """A column as float64, nan if missing, or as strings, "" if missing."""
     kind = _kind(column)
     if kind.startswith(REFUSED_TYPES):
         raise ValueError(
-            f"column {name!r} of X holds {column.dtype}, which is neither a number nor a category: convert it, dates "
-            "for instance to days since the first"
+            f"column {name!r} of X has dtype {column.dtype}: convert it to a number, for example dates to days since "
+            "the first date"
         )
     if kind.startswith(WORD_TYPES):
         cells = column.to_numpy().tolist()
         try:
-            # Words repeat: each is looked at once.
+            # Words repeat: check each once.
             known = {cell: None if is_missing(cell) or is_missing_cell(cell) else cell for cell in set(cells)}
             values = [known[cell] for cell in cells]
-        except TypeError:  # cells without a hash
+        except TypeError:  # unhashable cells
             values = [None if is_missing(cell) or is_missing_cell(cell) else cell for cell in cells]
         if kind == "object" and all(value is None or isinstance(value, (int, float)) for value in values):
             return np.array([np.nan if value is None else float(value) for value in values])
         return np.array(["" if value is None else as_word(value) for value in values], dtype=np.str_)
     try:
         return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan), dtype=np.float64)
-    except TypeError:  # polars takes neither argument, and makes nan of what is missing by itself
+    except TypeError:  # polars accepts neither argument, and converts missing values to nan
         return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 def refuse_gaps(X: Array) -> Array:
-    """Refuse inputs with a missing value."""
+    """Reject missing values."""
     if np.isnan(X).any():
         row, column = np.argwhere(np.isnan(X))[0]
         raise ValueError(
-            f"X has a missing value at row {row}, column {column}: leave the row out, or give missing_inputs='impute'"
+            f"X has a missing value at row {row}, column {column}: drop the row, or set missing_inputs='impute'"
         )
     return X

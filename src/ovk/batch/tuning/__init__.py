@@ -1,1 +1,1 @@
-"""Choosing kernels: continuous hyper-parameters by gradient, grids of kernels, a learned metric."""
+"""Selection of kernels, operators and alphas: by leave-one-out, by gradient, and with a learned metric."""

@@ -1,22 +1,22 @@
-"""Kernel, widths and alphas for a user who names none.
+"""Automatic choice of kernel, widths and alphas.
 
-Candidates are the linear kernel, Gaussians, Materns of smoothness 3/2 and Laplacians of several widths around the
-median distance; for each of them 17 alphas, one for each output, by the residuals of rows that were left out (whole
-groups, or the time to come, where the data are such). A candidate's score is
+Candidates are the linear kernel, Gaussian, Matern (smoothness 3/2) and Laplacian kernels of several widths around the
+median distance, each with 17 alphas. An alpha is selected for each output by the residuals of left-out rows (or groups,
+or later rows). The score of a candidate is
 
     mean over outputs of min over alphas of mean_i rho(r_ij) / variance of output j,
 
-rho the squared loss up to a threshold and linear beyond, so that a single wild value decides nothing. The threshold is
-the same for all candidates, max(4 median |r_j| of the linear one, 1 standard deviation): one of its own for each would
-reward a bad candidate for its large residuals.
+where rho is the squared loss up to a threshold and linear beyond, which bounds the influence of outliers. The threshold
+is the same for all candidates, max(4 median |r_j| of the linear one, 1 standard deviation): a separate one for each
+would reward a bad candidate for its large residuals.
 
-Which of several candidates with nearly the same error is best is mostly chance. So the best few are added up, each with
-its Akaike weight, (smallest error / its error)^(n / 2), over its alpha: of two regressions the one with the larger
-alpha is the one that counts on its kernel less. With more rows fewer candidates are close to the best, and where a sum
-costs noticeable time it has to be better than the best alone. For the same reason the alphas of the outputs are drawn
-together where rows are few.
+Which of several candidates with similar errors ranks first is mostly chance. So the best few are added, each with its
+Akaike weight, (smallest error / its error)^(n / 2), divided by its alpha, because a regression with a larger alpha
+relies less on its kernel. With more rows fewer candidates are close to the best, and if a sum costs noticeable time it
+must be better than the best kernel. For the same reason the alphas of the outputs are shrunk to each other if rows are
+few.
 
-What wins is one kernel, with widths chosen by at most 400 random rows and alphas by 1,000.
+The result is one kernel. At most 400 random rows select the widths, and 1,000 the alphas.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from scipy import sparse
 from scipy.linalg import solve_triangular
 
 from ovk.base import Array, Indices, Registered, Targets, one_blas_thread, progress_shown, track
-from ovk.batch.tuning.gradient_metric import MIN_ROWS, halves, metric_kernels
+from ovk.batch.tuning.gradient_metric import MIN_METRIC_ROWS, halves, metric_kernels
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
 from ovk.operators import Spectrum
 from ovk.solvers import Eigenpairs, KnownEigen, PairwisePath, SeparablePath, eigenpairs
 
-# Residuals of rows that were not learned from, for a whole path of alphas: rows, groups, or the time to come.
+# Residuals of rows in time order, for a path of alphas.
 #
-# Rows and groups are left out in closed form. Rows in the order of time are cut into blocks, and each block B is
-# predicted from the rows before it: with A = W^1/2 G W^1/2 + alpha I = C C', u = w^1/2, e = C^-1 y, o = C^-1 u and the
-# intercept b = o_<'e_< / o_<'o_< of the rows before, the residuals are C_BB (e_B - o_B b).
+# Rows are split into blocks, and each block B is predicted from the rows before it: with
+# A = W^1/2 G W^1/2 + alpha I = C C', u = w^1/2, e = C^-1 y, o = C^-1 u and the intercept b = o_<'e_< / o_<'o_< of the
+# rows before, the residuals are C_BB (e_B - o_B b).
 
-#: Parts of a series in time: the first only to learn from, each other predicted from those before it.
-TIME_PARTS = 6
+#: Blocks of a time series; each but the first is predicted from the blocks before it.
+TIME_BLOCKS = 6
 
 
-def _forward(G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
-    """Residuals (alphas, n, d) of later rows predicted from earlier ones, nan for the first rows."""
+def _forward_residuals(G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
+    """Residuals (alphas, n, d) of later rows predicted from earlier ones, nan for the first block."""
     n = len(Y)
     result = np.full((len(alphas), *Y.shape), np.nan)
-    edges = np.linspace(0, n, TIME_PARTS + 1).round().astype(int)
+    edges = np.linspace(0, n, TIME_BLOCKS + 1).round().astype(int)
     for a, alpha in enumerate(alphas):
         C = np.linalg.cholesky(G + alpha * np.eye(n))
         white = solve_triangular(C, np.column_stack([Y, np.zeros(n) if u is None else u]), lower=True)
@@ -65,7 +65,7 @@ def _forward(G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
 
 
 def mean_loss(R: Array, threshold: Array, weight: Array | None = None) -> Array:
-    """(..., d) means over rows of r^2, or of 2 t |r| - t^2 beyond the threshold t, for residuals (..., n, d)."""
+    """(..., d) means over rows of r^2, or 2 t |r| - t^2 beyond the threshold t, for residuals (..., n, d)."""
     size = np.abs(R)
     with np.errstate(invalid="ignore"):
         loss = np.where(size <= threshold, size**2, 2.0 * threshold * size - threshold**2)
@@ -76,8 +76,6 @@ def mean_loss(R: Array, threshold: Array, weight: Array | None = None) -> Array:
     return np.asarray(total.sum(axis=-2) / np.where(counts > 0, counts, 1.0))
 
 
-# Candidates in several threads, with results that do not depend on how many there are.
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -85,19 +83,19 @@ Result = TypeVar("Result")
 def map_threads(
     work: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None, label: str
 ) -> Iterator[Result]:
-    """work(item) for each of the items in their order, behind a progress bar.
+    """work(item) for each item in order, with a progress bar; results do not depend on the number of threads.
 
-    With a number of threads each of them has one thread of BLAS: how BLAS shares a product among several changes its
-    last bits. With None there is one item after the other, and BLAS has its threads.
+    Each of several threads has one thread of BLAS, because the number of BLAS threads changes the last bits of a
+    product. With None, items are processed one after another, and BLAS keeps its threads.
     """
     if n_jobs is None:
         yield from track((work(item) for item in items), label, len(items))
         return
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be None, a number of threads, or -1 for one for each processor, got {n_jobs!r}")
+        raise ValueError(f"n_jobs must be None, a number of threads, or -1 for one per processor, got {n_jobs!r}")
 
     def alone(item: Item) -> Result:
-        # Bars of several threads at once would write over each other.
+        # Progress bars of several threads would overwrite each other.
         with one_blas_thread(tiles=1), progress_shown(False):
             return work(item)
 
@@ -106,23 +104,18 @@ def map_threads(
 
 
 class Comparison(NamedTuple):
-    """Errors of candidates: (kernels, operators, alphas, d), and which outputs count.
-
-    `known` are eigenvectors of the best kernel's gram on all rows, where they are at hand.
-    """
-
     alphas: Array
-    errors: Array
-    scored: list[int]
-    known: Eigenpairs | None = None
+    errors: Array  # (kernels, operators, alphas, d)
+    scored: list[int]  # outputs whose errors are minimised
+    known: Eigenpairs | None = None  # of the best kernel's gram on all rows, if computed
 
     @property
     def mean(self) -> Array:
-        """(kernels, operators, alphas) over the outputs that count."""
+        """(kernels, operators, alphas) mean over the scored outputs."""
         return np.asarray(self.errors[..., self.scored].mean(axis=-1))
 
     def best(self) -> tuple[int, int, int]:
-        """Kernel, operator and alpha of the smallest error."""
+        """Indices of kernel, operator and alpha with the smallest error."""
         k, o, a = np.unravel_index(int(np.argmin(self.mean)), self.errors.shape[:3])
         return int(k), int(o), int(a)
 
@@ -131,7 +124,7 @@ class Comparison(NamedTuple):
         return "auto" if self.known is None else KnownEigen(self.known)
 
     def attributes(self) -> dict[str, Any]:
-        """What an estimator keeps of it."""
+        """Fitted attributes of an estimator."""
         mean = self.mean
         return {
             "alphas_": self.alphas,
@@ -141,25 +134,25 @@ class Comparison(NamedTuple):
         }
 
 
-# Whether outputs with gaps should learn from each other: operators (1 - w) I + w C, C their shrunk correlation.
+# Coupling of outputs with gaps: operators (1 - w) I + w C, where C is their shrunk correlation.
 #
-# Coupling is judged on observed pairs of a row and an output, whole rows (or groups) left out. The alphas that were
-# best for each output on its own are kept up to a common factor: with D = diag(alpha) the problem is that of the
-# operator D^-1/2 T D^-1/2 and the ridge c.
+# Candidates are compared on observed pairs of a row and an output, leaving out whole rows (or groups). The best alphas
+# of the single outputs are kept up to a common factor: with D = diag(alpha) this is the problem with operator
+# D^-1/2 T D^-1/2 and ridge c.
 
-#: Shares of the correlation in the operator.
-SHARES = (0.0, 0.5, 0.9)
-#: Common factors of the alphas.
-FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
-#: Rows in which two outputs are seen, in the mean over pairs of outputs, from which correlations are estimated. With
-#: fewer of them C is a matrix of ones: mixed effects.
-MIN_ROWS_TOGETHER = 5
-#: Observed pairs by which coupling is judged, at most.
+#: Shares w of the correlation in the operator.
+COUPLING_SHARES = (0.0, 0.5, 0.9)
+#: Common factors c of the alphas.
+ALPHA_FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+#: Mean number of rows with two outputs observed, needed to estimate correlations. With fewer, C is a matrix of ones
+#: (mixed effects).
+MIN_COMMON_ROWS = 5
+#: Maximum number of observed pairs that compare couplings.
 MAX_PAIRS = 800
 
 
 def correlation(Y: Array) -> Array:
-    """Correlations (d, d) of outputs over the rows in which both were seen, shrunk and positive definite."""
+    """Correlations (d, d) of outputs over the rows with both observed, shrunk and positive definite."""
     d = Y.shape[1]
     seen = ~np.isnan(Y)
     counts = np.maximum(seen.sum(axis=0), 1)
@@ -175,36 +168,36 @@ def correlation(Y: Array) -> Array:
     return np.asarray(C / np.outer(roots, roots))
 
 
-#: Kernels by their names: one, or two in metrics learned from either half of the rows.
+#: Kernels by name: one, or two in metrics learned from the two halves of the rows.
 Kernels = dict[str, tuple[ScalarKernel, ...]]
 
-#: From where a narrow kernel interpolates to where nothing but the mean is left.
+#: From interpolation with a narrow kernel to a constant function.
 ALPHAS = np.logspace(-5.0, 3.0, 17)
-#: Rows by which widths and alphas are chosen, at most.
-WIDTH_ROWS, ALPHA_ROWS = 400, 1000
-#: Candidates in a sum, at most.
+#: Maximum numbers of rows that select widths and alphas.
+MAX_WIDTH_ROWS, MAX_ALPHA_ROWS = 400, 1000
+#: Maximum number of candidates in a sum.
 MAX_SUMMED = 6
-#: Above `WIDTH_ROWS` rows a sum has to have a left-out error below this part of the best single kernel's.
-WORTH_A_SUM = 0.99
-#: In the choice of an output's alpha the errors of all outputs count as much as so many rows of its own.
-COMMON_ROWS = 30.0
-#: Different alphas of many outputs above `ALPHA_ROWS` rows, at most: each costs a factorisation.
+#: Above `MAX_WIDTH_ROWS` rows, largest error of a sum relative to the best single kernel.
+MAX_SUM_ERROR = 0.99
+#: Rows of its own that the errors of all outputs are worth in the choice of an output's alpha.
+SHARED_ROWS = 30.0
+#: Maximum number of distinct alphas of many outputs above `MAX_ALPHA_ROWS` rows; each costs a factorisation.
 MAX_DISTINCT_ALPHAS = 3
-#: Threshold of the robust sum, in medians of the linear candidate's residuals.
+#: Threshold of the robust loss, in medians of the residuals of the linear candidate.
 THRESHOLD_MEDIANS = 4.0
 
 
 @dataclass(frozen=True, repr=False)
 class AutomaticChoice(Registered):
-    """What `OVKRidgeCV` chose by itself, in units of standard deviations of the inputs and of the outputs."""
+    """The automatic choice of `OVKRidgeCV`, for standardised inputs and outputs."""
 
     kernel: ScalarKernel
     alphas: Array  # (d,)
-    operator: Array  # (d, d) the identity unless outputs are missing and coupling them helps
-    threshold: Array  # (d,) residuals above it count linearly, not squared
+    operator: Array  # (d, d) the identity unless outputs are missing and coupling helps
+    threshold: Array  # (d,) residuals above it have a linear loss
     #: Candidates, families with widths in units of the median distance: the chosen one, then the others, best first.
     names: list[str]
-    errors: Array  # (candidates, alphas, d) robust left-out errors in the same order, about 1 for predicting the mean
+    errors: Array  # (candidates, alphas, d) robust leave-one-out errors, about 1 for predicting the mean
 
     def __repr__(self) -> str:
         low, high = self.alphas.min(), self.alphas.max()
@@ -213,55 +206,50 @@ class AutomaticChoice(Registered):
         best = self.errors.min(axis=1).mean(axis=1)
         width = max(map(len, self.names))
         rows = (f"  {name:{width}}  {error:.4f}" for name, error in zip(self.names, best, strict=True))
-        head = f"{self.names[0]}, {alphas}{coupled}; left-out errors (about 1 for predicting the mean):"
+        head = f"{self.names[0]}, {alphas}{coupled}; leave-one-out errors (about 1 for predicting the mean):"
         return "\n".join([head, *rows])
 
 
 def automatic_choice(
     X: Any, Y: Array, rng: np.random.Generator, *, metric: bool = False, **how: Any
 ) -> AutomaticChoice:
-    """Choose kernels, alphas and coupling from standardised data; `how` has further fields of `Rows`.
+    """Choose kernel, alphas and coupling for standardised data; `how` has further fields of `Rows`.
 
-    `rng` draws the rows by which widths and alphas are chosen. With `metric`, kernels in learned metrics of the inputs
-    are candidates as well.
+    With `metric`, kernels in learned metrics of the inputs are candidates too.
     """
     n, d = Y.shape
     data = Rows(X, Y, **how)
     if data.groups is not None and data.time_order:
-        raise ValueError("give groups or time_order=True, not both: rows of a group have no order in time among them")
+        raise ValueError("groups and time_order=True cannot be combined: omit one of them")
     variance = np.nanvar(Y, axis=0) if data.intercept else np.nanmean(Y**2, axis=0)
     order = rng.permutation(n)
-    rows = np.sort(order[: _affordable(Y[order], WIDTH_ROWS)])
+    rows = np.sort(order[: _affordable(Y[order], MAX_WIDTH_ROWS)])
     half = halves(order, data.groups, time_order=data.time_order) if metric else np.zeros(n, dtype=np.intp)
     data = replace(data, variance=np.where(variance > 0, variance, 1.0), half=half)
     some = data.some(rows)
-    plain = kernel_candidates(X)
-    candidates = some.scored({name: (kernel,) for name, kernel in plain.items()})
+    plain: Kernels = {name: (kernel,) for name, kernel in kernel_candidates(X).items()}
+    candidates = some.scored(plain)
     threshold = candidates[0].threshold
     ridge = next(float(np.exp(np.log(c.alphas).mean())) for c in candidates if c.name == "Matern 3/2 1")
-    if metric and some.units >= MIN_ROWS:
+    if metric and some.units >= MIN_METRIC_ROWS:
         candidates += some.scored(some.cross_fitted(ridge), threshold)
         candidates.sort(key=lambda candidate: candidate.error)
     mixed = averaged(candidates[:MAX_SUMMED], some.units)
     if mixed is not None:
         (average,) = some.scored({mixed[0]: mixed[1]}, threshold)
-        # A sum takes as much time as its terms together.
-        if n <= WIDTH_ROWS or average.error < WORTH_A_SUM * candidates[0].error:
+        # A sum takes as much time as all of its terms.
+        if n <= MAX_WIDTH_ROWS or average.error < MAX_SUM_ERROR * candidates[0].error:
             candidates.insert(0, replace(average, terms=mixed[2]))
     chosen = candidates[0]
     alphas, many = chosen.alphas, some
     if len(rows) < n:
-        many = data.some(np.sort(order[: _affordable(Y[order], ALPHA_ROWS)]))
-        kernels: Kernels = {name: (kernel,) for name, kernel in plain.items()}
-        if not chosen.terms.keys() <= plain.keys():
-            kernels |= many.cross_fitted(ridge)
-        errors = many.errors(weighted_sum(kernels, chosen.terms), threshold)[1]
+        many = data.some(np.sort(order[: _affordable(Y[order], MAX_ALPHA_ROWS)]))
+        in_metric = {} if chosen.terms.keys() <= plain.keys() else many.cross_fitted(ridge)
+        errors = many.errors(weighted_sum(plain | in_metric, chosen.terms), threshold)[1]
         errors = pooled(errors, many.units)
-        alphas = few_alphas(errors, MAX_DISTINCT_ALPHAS) if n > ALPHA_ROWS else ALPHAS[best_alphas(errors)]
-    every = dict(plain)
-    if not chosen.terms.keys() <= plain.keys():
-        every |= metric_kernels(many.X, many.Y, ridge)
-    (kernel,) = weighted_sum({name: (one,) for name, one in every.items()}, chosen.terms)
+        alphas = few_alphas(errors, MAX_DISTINCT_ALPHAS) if n > MAX_ALPHA_ROWS else ALPHAS[best_alphas(errors)]
+    learned = {} if chosen.terms.keys() <= plain.keys() else metric_kernels(many.X, many.Y, ridge)
+    (kernel,) = weighted_sum(plain | {name: (one,) for name, one in learned.items()}, chosen.terms)
     operator = np.eye(d)
     if d > 1 and np.isnan(Y).any():
         operator, alphas = data.coupled(kernel, alphas, threshold, order)
@@ -270,7 +258,7 @@ def automatic_choice(
 
 
 def kernel_candidates(X: Any) -> dict[str, ScalarKernel]:
-    """Kernels to choose from by their names, the linear one first."""
+    """Candidate kernels by name, the linear one first."""
     euclidean = median_distance(X)
     spread = float(Linear().diag(X).mean()) if sparse.issparse(X) else float(X.var(axis=0).sum())
     result: dict[str, ScalarKernel] = {"linear": Scaled(1.0 / spread if spread > 0 else 1.0, Linear())}
@@ -283,7 +271,7 @@ def kernel_candidates(X: Any) -> dict[str, ScalarKernel]:
 
 
 def _affordable(Y: Array, most: int) -> int:
-    """How many of the first rows have decompositions, one for each pattern of gaps, at the price of `most` rows."""
+    """Number of first rows whose decompositions, one for each pattern of gaps, cost no more than one of `most` rows."""
     n = min(len(Y), most)
     while n > 10:
         patterns = np.unique(~np.isnan(Y[:n]), axis=1)
@@ -295,30 +283,30 @@ def _affordable(Y: Array, most: int) -> int:
 
 @dataclass(frozen=True)
 class Candidate:
-    """How one kernel did; with a learned metric two, one for each half of the rows that it was learned from."""
+    """Errors of a kernel; a kernel in a learned metric is two, one for each half of the rows."""
 
     name: str  # family and width in units of the median distance
     kernels: tuple[ScalarKernel, ...]
-    terms: dict[str, float]  # weights by the names of what is added up, of itself alone if it is no sum
+    terms: dict[str, float]  # weights of the summed candidates by name; of itself if it is not a sum
     errors: Array  # (alphas, d) robust errors
     alphas: Array  # (d,) the best for each output
-    error: float  # at these, mean over the outputs
-    threshold: Array  # (d,) of the robust sums
+    error: float  # mean over the outputs at these alphas
+    threshold: Array  # (d,) of the robust loss
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that candidates are compared by, and how they are left out."""
+    """Rows that compare candidates, and how they are left out."""
 
-    X: Any  # (n, p) of comparable scales, no row twice (merge repetitions into weights)
-    Y: Array  # (n, d) nan where an output was not observed
+    X: Any  # (n, p) of comparable scales, without repeated rows (merge them into weights)
+    Y: Array  # (n, d) nan where an output is missing
     weight: Array | None = None  # (n,) > 0
-    groups: Indices | None = None  # (n,) numbers; rows of a group are left out together
-    time_order: bool = False  # rows are in the order of time, and later ones are predicted from earlier ones
+    groups: Indices | None = None  # (n,) numbers of groups that are left out together
+    time_order: bool = False  # rows are in time order, and later ones are predicted from earlier ones
     intercept: bool = True  # each output has an unpenalised constant
-    n_jobs: int | None = None  # threads that candidates are shared among, see `map_threads`
-    variance: Array = field(default_factory=lambda: np.ones(1))  # (d,) of all rows' outputs
-    half: Indices = field(default_factory=lambda: np.zeros(1, dtype=np.intp))  # (n,) the half of a learned metric
+    n_jobs: int | None = None  # number of threads, see `map_threads`
+    variance: Array = field(default_factory=lambda: np.ones(1))  # (d,) of the outputs in all rows
+    half: Indices = field(default_factory=lambda: np.zeros(1, dtype=np.intp))  # (n,) half that learns a metric
 
     def some(self, chosen: Indices) -> Rows:
         if len(chosen) == len(self.Y):
@@ -329,20 +317,20 @@ class Rows:
 
     @property
     def units(self) -> int:
-        """How many errors there are that know nothing of each other: rows, or groups."""
+        """Number of independent errors: rows or groups."""
         return len(self.Y) if self.groups is None else len(np.unique(self.groups))
 
     def cross_fitted(self, ridge: float) -> Kernels:
-        """Kernels in metrics learned from either half of the rows."""
+        """Kernels in metrics learned from each half of the rows."""
         first, second = (metric_kernels(self.X[self.half == h], self.Y[self.half == h], ridge) for h in (0, 1))
         return {name: (first[name], second[name]) for name in first}
 
     def coupled(self, kernel: ScalarKernel, alphas: Array, threshold: Array, order: Indices) -> tuple[Array, Array]:
-        """The best operator (d, d) and the alphas (d,) that go with it, judged by the first rows of a random order."""
+        """The best operator (d, d) and its alphas (d,), compared on the first rows of a random order."""
         d, seen = self.Y.shape[1], ~np.isnan(self.Y)
         together = float((seen.sum(axis=1) ** 2 - seen.sum(axis=1)).sum()) / max(d * (d - 1), 1)
-        # Outputs that are never seen in the same rows have no correlation that could be known.
-        C = correlation(self.Y) if together >= MIN_ROWS_TOGETHER else np.ones((d, d))
+        # Correlations need rows with both outputs observed.
+        C = correlation(self.Y) if together >= MIN_COMMON_ROWS else np.ones((d, d))
         counts = np.cumsum(seen[order].sum(axis=1))
         some = self.some(np.sort(order[: max(int(np.searchsorted(counts, MAX_PAIRS)), min(len(order), 10))]))
         pairs = Targets(some.Y / np.sqrt(alphas), d, False, None, some.weight).pairs(some.groups)
@@ -350,11 +338,11 @@ class Rows:
         G = kernel(some.X)[at] * np.outer(pairs.roots, pairs.roots)
         E = (np.eye(d)[pairs.outputs] * pairs.roots[:, None])[:, np.unique(pairs.outputs)] if self.intercept else None
         best, operator, factor = np.inf, np.eye(d), 1.0
-        for share in SHARES:
+        for share in COUPLING_SHARES:
             T = (1.0 - share) * np.eye(d) + share * C
             K = G * (T / np.sqrt(np.outer(alphas, alphas)))[outputs]
-            path = PairwisePath(K, pairs.scaled_values(), pairs.groups, E).path(np.array(FACTORS))
-            for c, residuals in zip(FACTORS, path, strict=True):
+            path = PairwisePath(K, pairs.scaled_values(), pairs.groups, E).path(np.array(ALPHA_FACTORS))
+            for c, residuals in zip(ALPHA_FACTORS, path, strict=True):
                 R = np.full(some.Y.shape, np.nan)
                 R[pairs.points, pairs.outputs] = residuals / pairs.roots
                 error = float(np.mean(mean_loss(R * np.sqrt(alphas), threshold, some.weight) / self.variance))
@@ -363,7 +351,7 @@ class Rows:
         return operator, factor * alphas
 
     def scored(self, kernels: Kernels, threshold: Array | None = None) -> list[Candidate]:
-        """All candidates, the best first; without a threshold the first of `kernels` sets it."""
+        """All candidates, the best first; by default the first of `kernels` determines the threshold."""
         found, left = [], list(kernels.items())
         if threshold is None:
             name, each = left.pop(0)
@@ -385,10 +373,8 @@ class Rows:
         return Candidate(name, kernels, {name: 1.0}, errors, ALPHAS[best], error, threshold)
 
     def residuals(self, G: Array, alphas: Array) -> Array:
-        """(alphas, n, d) residuals of outputs without coupling; nan where one was not observed or is never predicted.
-
-        G is the gram of all rows. Outputs seen in the same rows share a decomposition.
-        """
+        """(alphas, n, d) residuals of uncoupled outputs, nan if missing or never predicted; G is the whole gram."""
+        # Outputs observed in the same rows share a decomposition.
         Y = self.Y
         result = np.full((len(alphas), *Y.shape), np.nan)
         v = np.ones(len(Y)) if self.weight is None else np.sqrt(self.weight)
@@ -403,7 +389,7 @@ class Rows:
             own = own if self.weight is None else own * s[:, None] * s
             scaled, u = Y[np.ix_(rows, columns)] * s[:, None], s if self.intercept else None
             if self.time_order:
-                found = _forward(own, scaled, u, alphas)
+                found = _forward_residuals(own, scaled, u, alphas)
             else:
                 path = SeparablePath(eigenpairs(own), scaled, u, together)
                 found = np.array(list(path.path(Spectrum(np.ones(d), np.eye(d)), alphas)))
@@ -413,7 +399,7 @@ class Rows:
     def errors(self, kernels: tuple[ScalarKernel, ...], threshold: Array | None) -> tuple[Array, Array]:
         """Residuals (alphas, n, d) and robust errors (alphas, d) of a kernel.
 
-        Of two kernels with metrics from either half, a row is judged by the one whose metric has not seen it.
+        With two kernels in metrics of the two halves, each row uses the metric learned from the other half.
         """
         paths = [self.residuals(kernel(self.X), ALPHAS) for kernel in kernels]
         R = paths[0] if len(paths) == 1 else np.where((self.half == 1)[:, None], *paths)
@@ -428,25 +414,25 @@ class Rows:
 
     def _robust(self, R: Array, threshold: Array) -> Array:
         errors: Array = mean_loss(R, threshold, self.weight) / self.variance
-        # Two rows with a constant: what is left without one of them may not determine a prediction.
+        # Without one of two rows, the rest may not determine a prediction with an intercept.
         return np.where(np.isnan(errors), np.inf, errors)
 
 
 def pooled(errors: Array, n: int) -> Array:
-    """Errors (alphas, d) of outputs with n rows, drawn to those of all outputs as by `COMMON_ROWS` more rows."""
+    """Errors (alphas, d) of outputs with n rows, shrunk to their mean as if by `SHARED_ROWS` more rows."""
     known = np.isfinite(errors).all(axis=0)
     common = errors[:, known].mean(axis=1, keepdims=True) if known.any() else 0.0
-    return (n * errors + COMMON_ROWS * common) / (n + COMMON_ROWS)
+    return (n * errors + SHARED_ROWS * common) / (n + SHARED_ROWS)
 
 
 def best_alphas(errors: Array) -> Indices:
-    """(d,) the numbers of the best alphas, from errors (alphas, d); of equal ones the largest."""
+    """(d,) indices of the best alphas from errors (alphas, d); the largest alpha wins a tie."""
     return np.asarray(len(errors) - 1 - errors[::-1].argmin(axis=0))
 
 
 def few_alphas(errors: Array, most: int) -> Array:
-    """(d,) the best alphas among at most `most` different ones, from errors (alphas, d)."""
-    # An alpha that is best for no output need not be tried.
+    """(d,) the best alphas with at most `most` distinct values, from errors (alphas, d)."""
+    # An alpha that is best for no output is not tried.
     own = best_alphas(errors)
     useful = np.unique(own)
     if len(useful) > most:
@@ -456,10 +442,9 @@ def few_alphas(errors: Array, most: int) -> Array:
 
 
 def averaged(candidates: Sequence[Candidate], n: int) -> tuple[str, tuple[ScalarKernel, ...], dict[str, float]] | None:
-    """The sum of candidates, the best first, with their Akaike weights over their alphas: name, kernels and weights.
+    """The sum of candidates, the best first, weighted by Akaike weight over alpha: name, kernels and weights.
 
-    None where the best is so far ahead of the others that it is alone. `n` is the number of rows that they were judged
-    by.
+    None if only the best has a notable weight. `n` is the number of rows that compared the candidates.
     """
     errors = np.maximum([c.error for c in candidates], 1e-300)
     if not np.isfinite(errors[0]):
@@ -475,7 +460,7 @@ def averaged(candidates: Sequence[Candidate], n: int) -> tuple[str, tuple[Scalar
 
 
 def weighted_sum(kernels: Kernels, weights: Mapping[str, float]) -> tuple[ScalarKernel, ...]:
-    """sum_k w_k k_k by the kernels' names; twice where one of them is there twice, in metrics of two halves."""
+    """sum_k w_k k_k of kernels by name; two sums if one of the kernels has two metrics."""
 
     def added(half: int) -> ScalarKernel:
         terms = [(w, kernels[name][half if len(kernels[name]) > 1 else 0]) for name, w in weights.items()]

@@ -1,4 +1,4 @@
-"""A linear map of the inputs, learned from how a regression bends."""
+"""A linear map of the inputs, learned from the gradients of a regression."""
 
 from __future__ import annotations
 
@@ -18,44 +18,47 @@ from ovk.kernels import Gaussian, Laplacian, Mapped, Matern, ScalarKernel, media
 class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):
     """Stretches inputs along the directions in which the outputs change, and shrinks them along the others.
 
-    A kernel of |x - z| treats all directions alike; few of them may matter. With f a kernel ridge regression of the
-    outputs and J its Jacobian, the average outer product of gradients
+    A kernel of |x - z| treats all directions equally, but few of them may matter. With f a kernel ridge regression of
+    the outputs and J its Jacobian, the average outer product of gradients
 
         A = mean_i J(x_i)' J(x_i),      (p, p),
 
-    says how much f changes along each direction. Inputs become A^(power / 2) x, so that distances are those of the
-    metric A^power; f is fitted again in this metric, and so on for a few steps (the recursive feature machines of
-    Radhakrishnan, Beaglehole, Pandit and Belkin, 2024). A few thousand rows are enough, and the map then serves any
-    learner, also one that goes on with a stream.
+    measures the change of f along each direction. Inputs become A^(power / 2) x, so that distances are those of the
+    metric A^power; f is fitted again in this metric, for a few steps (the recursive feature machines of Radhakrishnan,
+    Beaglehole, Pandit and Belkin, 2024). A few thousand rows suffice, and any batch or online learner can use the map.
 
     Parameters
     ----------
     kernel : scalar or operator-valued kernel; default ``Gaussian()``
-        Of the regression; it must be differentiable in its inputs. A length scale of "median" follows the metric.
+        Kernel of the regression, differentiable with respect to its inputs. A length scale of "median" follows the
+        metric.
     alpha : float > 0
         Weight of the regression's penalty.
     steps : int
-        How often the metric is learned.
+        Number of times the metric is learned.
     power : float in [0, 1]
-        0 leaves the inputs as they are; 1 follows the gradients wholly, and may shrink a direction to nothing that a
-        few rows happened to say nothing about.
+        0 does not change the inputs; 1 follows the gradients fully, and may remove a direction in which the training
+        rows happen not to vary.
     diagonal : bool
-        Keep the axes and only stretch or shrink each of them, by the diagonal of A: for axis-aligned kernels,
-        such as a Laplacian.
+        Only scale the axes, by the diagonal of A: for axis-aligned kernels, such as a Laplacian.
     landmarks : int or (m, p) array, optional
         As in `OVKRidge`, for many rows.
     random_state : int, Generator or None
-        Draws the landmarks.
+        Seed of the landmarks.
 
     Attributes
     ----------
-    components_ : (p, p) the symmetric map, scaled to the squared norm p; inputs should be of comparable scales
-        (standardised) to begin with
+    components_ : (p, p) the symmetric map, scaled to the squared norm p; inputs should have comparable scales
+        (standardised)
     outer_product_ : (p, p) A, in units of the outputs squared over the inputs squared
+
+    See Also
+    --------
+    OVKRidgeCV, OVKRidge
 
     Examples
     --------
-    Only the sum of the two first of five inputs matters.
+    Only the sum of the first two of five inputs matters.
 
     >>> import numpy as np
     >>> from ovk import GradientMetric
@@ -87,7 +90,7 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
         return len(self.components_)
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the metric from inputs (n, p) and outputs (n, d) or (n,), nan where one was not observed."""
+        """Learn the metric from inputs (n, p) and outputs (n, d) or (n,), nan where one is missing."""
         steps, power = check_int(self.steps, "steps"), in_interval(self.power, "power", 0.0, 1.0)
         positive(self.alpha, "alpha")
         with self._fitting(X, y):
@@ -98,7 +101,7 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
                 f = OVKRidge(clone(kernel), self.alpha, landmarks=self.landmarks, random_state=self.random_state)
                 U = X @ R
                 J = f.fit(U, y).jacobian(U)
-                # The chain rule leads back to the inputs as they came.
+                # The chain rule gives the gradient with respect to the original inputs.
                 G = J.reshape(-1, X.shape[1]) @ R
                 A = G.T @ G / len(X)
                 R = _root(np.diag(np.diagonal(A)) if self.diagonal else A, power)
@@ -106,13 +109,13 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
         return self
 
     def transform(self, X: Any) -> Array:
-        """The inputs in their new coordinates, (n, p)."""
+        """Map the inputs, (n, p)."""
         check_is_fitted(self)
         return np.asarray(check_inputs(self, X, reset=False, dtype=np.float64) @ self.components_)
 
 
 def _root(A: Array, power: float) -> Array:
-    """A^(power / 2), scaled to the squared norm p; the identity where there is no gradient at all."""
+    """A^(power / 2), scaled to the squared norm p; the identity if A is zero."""
     values, Q = np.linalg.eigh(A)
     largest = float(values[-1])
     if not largest > 0:
@@ -122,40 +125,40 @@ def _root(A: Array, power: float) -> Array:
     return np.asarray((Q * (roots * np.sqrt(len(A) / (roots @ roots)))) @ Q.T)
 
 
-# Kernels in a metric that is learned from the outputs, and halves of the rows to judge them by.
+# Kernels in a learned metric, and two halves of the rows that evaluate them.
 #
-# A metric knows the outputs of the rows that it was learned from: their left-out errors can be too small by a factor of
-# four. So it is learned from one half of the rows and judged by the other half's, each of them left out of the
-# regression on all rows, and the other way round; then learned from all of them.
+# A metric is fitted to the outputs of its rows: their leave-one-out errors can be too small by a factor of four. So it
+# is learned from one half of the rows and evaluated by the leave-one-out errors of the other half, and vice versa. The
+# final metric is learned from all rows.
 
-#: Rows, or groups, from which a metric is learned.
-MIN_ROWS = 50
+#: Minimum number of rows, or groups, to learn a metric from.
+MIN_METRIC_ROWS = 50
 #: Widths in units of the median distance.
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 
 
 def halves(order: Indices, groups: Indices | None, *, time_order: bool = False) -> Indices:
-    """(n,) 0 or 1: the half of each row, whole groups in one; the earlier and the later rows where they are in time.
+    """(n,) 0 or 1, the half of each row: whole groups in random order, or earlier and later rows.
 
-    `order` (n,) has the rows in random order.
+    `order` (n,) is a random permutation of the rows.
     """
     n = len(order)
     if time_order:
         return np.asarray(np.arange(n) >= n // 2, dtype=np.intp)
     _, unit = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
-    # Groups in the order in which their first rows come.
+    # Groups in the order of their first rows.
     first = np.unique(unit[order], return_index=True)[1]
     place = np.argsort(np.argsort(first))
     return place[unit] % 2
 
 
 def metric_kernels(X: Array, Y: Array, ridge: float) -> dict[str, ScalarKernel]:
-    """Materns in a metric of all directions, and Laplacians in metrics of the axes, by their names.
+    """Matern kernels in a metric of all directions, and Laplacians in metrics of the axes, by name.
 
-    Inputs X (n, p) are of comparable scales, outputs Y (n, d) in units of their deviations about 0, nan where one was
-    not observed. `ridge` is the alpha of the regression whose gradients are followed.
+    Inputs X (n, p) have comparable scales, outputs Y (n, d) are standardised, nan where one is missing. `ridge` is the
+    alpha of the regression whose gradients are used.
     """
-    # One that is missing is taken as the mean: it flattens the gradients and leaves their directions.
+    # Missing outputs become the mean, which shrinks the gradients but keeps their directions.
     Y = np.where(np.isnan(Y), 0.0, Y)
 
     def learned(*, steps: int, power: float, diagonal: bool) -> tuple[Array, Array]:

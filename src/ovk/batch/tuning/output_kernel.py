@@ -1,4 +1,4 @@
-"""Ridge regression that learns which outputs go together."""
+"""Ridge regression that learns the output operator."""
 
 from __future__ import annotations
 
@@ -31,56 +31,60 @@ from ovk.solvers import (
 
 #: (T, alphas) -> leave-one-out errors of the outputs at each alpha.
 ErrorsOf = Callable[[Array, Array], Iterator[Array]]
-#: Alphas of a path that is not given, as parts of the smallest one at which the trace penalty leaves nothing of T.
+#: Default alphas, relative to the smallest alpha at which the trace penalty makes T zero.
 ALPHA_PATH = np.logspace(-0.5, -6.0, 12)
-#: Accuracy of the proximal step of a sum of penalties, which is an iteration of its own.
-INNER_TOL, INNER_MAX_ITER = 1e-7, 200
+#: Tolerance and maximum number of steps of the iterative proximal step of a sum of penalties.
+PROX_TOL, MAX_PROX_ITER = 1e-7, 200
 
 
 @dataclass(eq=False, repr=False)
 class OutputKernelRidge(OVKRegressor):
-    """Ridge regression with k(x, z) T that learns T together with the function.
+    """Ridge regression that learns how outputs are related: the matrix T of the kernel k(x, z) T.
 
     Minimises, over functions f and positive semi-definite matrices T,
 
-        sum_i w_i |y_i - f(x_i)|^2 + alpha (|f|^2 + Omega(T)),    |f| the norm of the kernel k T.
+        sum_i w_i |y_i - f(x_i)|^2 + alpha (|f|^2 + Omega(T)),    |f| the norm of the kernel k T,
 
-    In f and T together this is convex. The weight of Omega needs no parameter of its own: T twice as large and alpha
-    twice as large are the same function. For complete outputs everything runs on one eigendecomposition of the scalar
-    gram, whatever the number of alphas and of steps; with missing outputs each step factors the gram of the observed
-    pairs.
+    which is jointly convex in f and T. Omega needs no separate weight, because doubling T and alpha gives the same
+    function. For complete outputs one eigendecomposition of the scalar gram serves all alphas and steps; with missing
+    outputs each step factors the gram of the observed pairs.
 
     Parameters
     ----------
-    kernel : scalar kernel, or k * T with T to start from; default ``Gaussian()``
+    kernel : scalar kernel, or k * T with T as the starting point; default ``Gaussian()``
+        The scalar kernel k of the inputs.
     alphas : float, sequence of floats > 0, or None
-        Weights of the penalty. Of several, the one with the smallest left-out error is taken (T is held as learned from
-        all rows, as alpha is); each T starts from that of the next larger alpha. None makes a path from the data.
+        Weights of the penalty. Of several, the one with the smallest leave-one-out error is selected, with T learned
+        from all rows; each T starts from that of the next larger alpha. None derives a path from the data.
     penalty : "trace", "frobenius", "sparse" or a penalty of `ovk.objectives`
-        Omega: tr T (few common factors), |T|_F^2 (Dinuzzo et al. 2011), or tr T + sum |T_ij| / 4 (few pairs of outputs
-        that go together). `Trace` and `Frobenius` may be given with a weight; any other penalty is added to tr T, such
-        as ``L1(2.0)`` for a sparser T. Without the trace the sum of |T_ij| would always make T diagonal.
+        Omega: tr T (few common factors), |T|_F^2 (Dinuzzo et al. 2011), or tr T + sum |T_ij| / 4 (few related pairs of
+        outputs). `Trace` and `Frobenius` may have a weight; any other penalty is added to tr T, such as ``L1(2.0)`` for
+        a sparser T. Without the trace, the sum of |T_ij| would always make T diagonal.
     rank : int, optional
-        Learn T = W W' of that rank. Not convex: it starts from the largest eigenvalues of the T without this limit.
+        Learn T = W W' of that rank. Not convex: it starts from the largest eigenvalues of the unrestricted T.
     leave_out : "row" or "entry"
-        What is left out to compare alphas; see `OVKRidgeCV`.
+        Unit left out to compare alphas; see `OVKRidgeCV`.
     fit_intercept : bool
-        Learn a constant for each output that is not penalised.
+        Learn an unpenalised constant for each output.
     tol : float > 0
         Relative gradient at which the iteration for T stops.
     max_iter : int >= 0
-        Steps for T at most, at each alpha. 0 keeps T as it is in `kernel`: then this is `OVKRidgeCV`.
+        Maximum number of steps for T at each alpha. 0 keeps the T of `kernel`, as `OVKRidgeCV` does.
 
     Attributes
     ----------
     T_ : (d, d) learned operator
-    alpha_, alphas_ : chosen alpha, and all of them from large to small
-    errors_ : (alphas,) mean squared left-out error; None with a single alpha
-    objective_log_ : the objective after each step at the chosen alpha, never rising
+    alpha_, alphas_ : selected alpha, and all alphas in decreasing order
+    errors_ : (alphas,) mean squared leave-one-out error; None with a single alpha
+    objective_log_ : the objective after each step at the selected alpha, never increasing
     n_iter_ : its length; a round of proximal steps counts as one
-    converged_ : whether `tol` was reached at the chosen alpha
+    converged_ : whether `tol` was reached at the selected alpha
     kernel_ : k * Dense(T_)
     and those of `OVKRidge`
+
+    See Also
+    --------
+    OVKRidge, OVKRidgeCV, MovKL
 
     References
     ----------
@@ -89,7 +93,7 @@ class OutputKernelRidge(OVKRegressor):
 
     Examples
     --------
-    Outputs 0 and 1 are alike, 2 is the opposite of them, and 3 has nothing to do with the others.
+    Outputs 0 and 1 are equal up to noise, 2 is their negative, and 3 is unrelated.
 
     >>> import numpy as np
     >>> from ovk import OutputKernelRidge
@@ -118,7 +122,7 @@ class OutputKernelRidge(OVKRegressor):
     max_iter: int = 1000
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
-        """Choose and learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
+        """Select alpha, learn T and fit the model; arguments as in `OVKRidge.fit`."""
         with self._fitting(X, y):
             penalty = as_operator_penalty(self.penalty)
             X, targets = self._check(X, y, sample_weight, task)
@@ -131,8 +135,8 @@ class OutputKernelRidge(OVKRegressor):
             chosen = learned[best]
             if not chosen.converged and self.max_iter > 0:
                 warnings.warn(
-                    f"OutputKernelRidge stopped after max_iter={self.max_iter} steps before tol={self.tol:g} was "
-                    f"reached at alpha={alphas[best]:.3g}: raise max_iter or tol",
+                    f"OutputKernelRidge did not reach tol={self.tol:g} within max_iter={self.max_iter} steps at "
+                    f"alpha={alphas[best]:.3g}: raise max_iter or tol",
                     ConvergenceWarning,
                     stacklevel=2,
                 )
@@ -150,16 +154,16 @@ class OutputKernelRidge(OVKRegressor):
             raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
         if self.rank is not None and (check_int(self.rank, "rank") > d or not isinstance(penalty, Spectral)):
             raise ValueError(
-                f"rank must be at most the number of outputs {d}, and goes with the penalties 'frobenius' and "
-                f"'trace', got rank={self.rank} and penalty={self.penalty!r}"
+                f"rank must be at most the number of outputs {d}, with penalty 'frobenius' or 'trace', got "
+                f"rank={self.rank} and penalty={self.penalty!r}"
             )
 
     def _profile(self, kernel: Separable, X: Any, targets: Targets) -> tuple[Profile, ErrorsOf, Eigenpairs | None]:
-        """Ridge regression as a function of T, its errors (d,) at some T and alpha, and eigenvectors of the gram."""
+        """Ridge regression as a function of T, its errors (d,) by T and alpha, and eigenvectors of the gram."""
         groups = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         entry = self.leave_out == "entry"
         if targets.complete:
-            # One eigendecomposition, repeated inputs taken together.
+            # One eigendecomposition, with repeated inputs merged.
             complete = SeparableErrors(kernel, X, targets, groups, intercept=self.fit_intercept)
             profile = CompleteProfile(complete.pairs, complete.Y, complete.u)
             return profile, lambda T, alphas: complete.path(spectrum(T, "T"), alphas, entry=entry), complete.every
@@ -177,15 +181,12 @@ class OutputKernelRidge(OVKRegressor):
         kernel = self._resolved(X, d)
         separable = kernel.as_separable()
         if separable is None:
-            raise ValueError(
-                f"kernel must be a scalar kernel, or k * T with T to start from, got {type(kernel).__name__}: "
-                "there is one operator to learn"
-            )
+            raise ValueError(f"kernel must be a scalar kernel or k * T, got {type(kernel).__name__}")
         return separable
 
     def _alphas(self, profile: Profile) -> Array:
         if self.alphas is None:
-            # At T = 0 the moment is Y'GY / alpha^2, and the trace penalty keeps T there while that is below 1.
+            # At T = 0 the moment is Y'GY / alpha^2; while it is below 1, T = 0 is optimal for the trace penalty.
             largest = np.sqrt(np.linalg.eigvalsh(profile.evaluate(np.zeros((profile.d, profile.d)), 1.0).moment)[-1])
             return (float(largest) if largest > 0 else 1.0) * ALPHA_PATH
         return np.sort(check_alphas([self.alphas] if np.ndim(self.alphas) == 0 else self.alphas))[::-1].copy()
@@ -193,7 +194,7 @@ class OutputKernelRidge(OVKRegressor):
     def _path(
         self, profile: Profile, errors_of: ErrorsOf, penalty: Penalty, alphas: Array, start: Array
     ) -> tuple[list[Learned], Array]:
-        """T at each alpha, each from its neighbour, and the leave-one-out errors."""
+        """T at each alpha, started from the previous one, and the leave-one-out errors."""
         learned: list[Learned] = []
         errors = np.zeros(len(alphas))
         T = start
@@ -220,13 +221,13 @@ class OutputKernelRidge(OVKRegressor):
 
 
 def as_operator_penalty(penalty: Any) -> Penalty:
-    """Turn what a user may pass as a penalty on T into one that keeps T positive semi-definite and bounded."""
+    """A penalty that keeps T positive semi-definite and bounded, from a name or a penalty."""
     if isinstance(penalty, Spectral):
         return penalty
     if isinstance(penalty, Penalty):
-        return PenaltySum([penalty, Trace()], tol=INNER_TOL, max_iter=INNER_MAX_ITER)
-    # At the minimum the moment M = C'GC has the diagonal that the penalty has. M is positive semi-definite, so |M_ij|
-    # is at most that, too: were off-diagonal entries as dear as the diagonal, a diagonal T would always be optimal.
+        return PenaltySum([penalty, Trace()], tol=PROX_TOL, max_iter=MAX_PROX_ITER)
+    # At the minimum the diagonal of the moment M = C'GC is the gradient of the penalty. M is positive semi-definite,
+    # which bounds |M_ij| too: if off-diagonal entries cost as much as the diagonal, a diagonal T would be optimal.
     names: dict[str, Penalty] = {"frobenius": Frobenius(), "trace": Trace(), "sparse": L1(0.25)}
     if isinstance(penalty, str) and penalty in names:
         return as_operator_penalty(names[penalty])

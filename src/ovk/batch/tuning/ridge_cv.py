@@ -1,4 +1,4 @@
-"""Ridge regression that chooses its own kernel, alpha and operator by leave-one-out."""
+"""Ridge regression with kernel, alpha and output operator selected by leave-one-out."""
 
 from __future__ import annotations
 
@@ -30,100 +30,102 @@ from ovk.batch.ridge.ridge_system import merge_same_inputs, new_generator, robus
 from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, refuse_gaps
 from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice
 from ovk.batch.tuning.error_surface import (
+    CandidateErrors,
     candidate_kernels,
     candidate_operators,
-    compare,
-    error_surface,
     output_dim_of,
     with_operator,
 )
 from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 
-#: Rows above which landmarks are taken by default, how many, and rows by which given candidates are then compared.
-EXACT_ROWS, LANDMARKS, CHOICE_ROWS = 5000, 1500, 2000
+#: By default: maximum number of rows without landmarks, landmarks above it, and rows that then compare candidates.
+MAX_EXACT_ROWS, DEFAULT_LANDMARKS, MAX_COMPARED_ROWS = 5000, 1500, 2000
 
 
 @dataclass(eq=False, repr=False)
 class OVKRidgeCV(OVKRegressor):
-    """`OVKRidge` with kernel, alpha and output operator chosen by exact leave-one-out.
+    """`OVKRidge` with kernel, alpha and output operator selected by exact leave-one-out.
 
-    If no kernel is given, all settings are selected automatically. Inputs are standardised; the linear kernel,
-    Gaussians, Materns of smoothness 3/2 and Laplacians of several widths and sums of the best of them are compared by
-    their leave-one-out errors, judged robustly, with an alpha for each output; and where outputs are missing, whether
-    they should learn from each other.
+    If no kernel is given, all settings are selected automatically. Inputs are standardised. The candidates are the
+    linear kernel, Gaussian, Matern (smoothness 3/2) and Laplacian kernels of several widths, and sums of the best of
+    them, with an alpha for each output; they are compared by robust leave-one-out errors. If outputs are missing,
+    coupling of the outputs is a candidate too.
 
-    With a kernel, the error of leaving out each row is known in closed form, so for a separable kernel the whole
-    surface over alphas and operators costs one eigendecomposition of the scalar gram and small products. Rows with the
-    same inputs are left out together, because a copy left in would give the answer away; so repeating a row is the same
-    as doubling its weight.
+    With a kernel, the leave-one-out errors have a closed form: for a separable kernel, the errors of all alphas and
+    operators cost one eigendecomposition of the scalar gram and small products. Rows with the same inputs are left out
+    together, because a copy would reveal the answer; repeating a row is equivalent to doubling its weight.
 
     Parameters
     ----------
-    kernel : operator-valued or scalar kernel, or a list of them to choose from; by default it is found
+    kernel : operator-valued or scalar kernel, or a list of candidates; selected automatically by default
         A user-supplied kernel receives the raw, unscaled inputs.
-    alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2, or 17 from 1e-5 to 1e3 where the kernel is
-        chosen too
+    alphas : sequence of floats > 0, optional
+        Candidates; by default 25 values from 1e-6 to 1e2, or 17 from 1e-5 to 1e3 without a kernel.
     omegas : sequence of floats in [0, 1], optional
-        Operators ``MixedEffect(omega)`` to choose from, in the place of the kernel's own.
+        Candidate operators ``MixedEffect(omega)``, which replace the kernel's operator.
     operators : sequence of output operators, optional
-        Operators to choose from, in the place of the kernel's own.
+        Candidate operators, which replace the kernel's operator.
     leave_out : "row" or "entry"
-        Leave out all outputs of a row (how well new points are predicted), or one output of a row at a time, the others
-        staying known (how well missing entries are filled in).
+        Leave out all outputs of a row (error at new points), or one output of a row at a time (error of imputed
+        entries).
     scored_outputs : sequence of ints, optional
-        Outputs whose error counts; all by default.
+        Outputs whose errors are minimised; all by default.
     alpha_per_target : bool
-        Choose an alpha for each output; without a kernel it is done anyway. Coupled outputs have the ratios of their
-        alphas without coupling, and a common factor that is chosen.
+        Select an alpha for each output (always done without a kernel). For coupled outputs, the ratios of the alphas
+        are those without coupling, and a common factor is selected.
     fit_intercept : bool
-        Learn a constant for each output that is not penalised.
+        Learn an unpenalised constant for each output.
     loss : "squared" or "huber"
-        As in `OVKRidge`, for the final fit; without a kernel the choice is made with the weights of the rows as well.
+        As in `OVKRidge`, for the final fit; without a kernel the selection uses the robust weights too.
     standardize : bool
-        Without a kernel: scale the inputs to mean 0 and deviation 1 first, unless they are sparse. Words in
-        columns of a data frame become columns of zeros and ones in any case.
+        Without a kernel: scale the inputs to mean 0 and deviation 1, unless they are sparse. Words in columns of a data
+        frame always become indicator columns.
     missing_inputs : "impute" or "error"
-        Without a kernel: replace nan in X by the column's mean, with an indicator column, or refuse it.
+        Without a kernel: replace nan in X by the column mean and add an indicator column, or reject it.
     metric : bool
-        Without a kernel: also try kernels in metrics of the inputs that `GradientMetric` learns, each judged by rows
-        that it was not learned from. It pays where few inputs, or few directions, matter; below 50 rows (or groups)
-        there are none. Takes three to five times as long.
+        Without a kernel: also try kernels in metrics of the inputs learned by `GradientMetric`, each evaluated on rows
+        that it was not learned from. Useful if few inputs or directions matter; needs 50 rows (or groups), and takes
+        three to five times as long.
     time_order : bool
-        Without a kernel: rows are in the order of time, and candidates are compared by how well they predict the later
-        rows from the earlier ones.
+        Without a kernel: rows are in time order, and candidates are compared by predicting later rows from earlier
+        ones.
     landmarks : "auto", None, int or (m, p) array
-        Learn from Nystrom features of that many rows, or of these points, as `OVKRidge` does. "auto" takes 1,500 rows
-        above 5,000, and says so in a warning; None always learns from all rows. What is chosen with a kernel is then
-        chosen by 2,000 rows.
+        Use Nystrom features of that many rows, or of these points, as in `OVKRidge`. "auto" uses 1,500 landmarks above
+        5,000 rows, with a warning; None always uses all rows. With landmarks, 2,000 rows compare the candidates of a
+        given kernel.
     tol : float >= 0
-        Relative error that the leave-one-out solutions may have. A scalar gram of low numerical rank is then factored
-        in a fraction of the time; 0 always takes the full eigendecomposition.
+        Relative error allowed in the leave-one-out solutions, which speeds up scalar grams of low numerical rank; 0
+        always computes the full eigendecomposition.
     dtype : "float64" or "float32"
-        As in `OVKRidge`, for the final fit. Kernels that are given are compared in double precision.
+        As in `OVKRidge`, for the final fit. Given kernels are compared in double precision.
     n_jobs : int, optional
-        Threads among which candidates are shared, -1 for one for each processor; BLAS then has one thread in each. The
-        result does not depend on their number. By default there is one candidate after the other.
+        Number of threads that evaluate candidates, -1 for one per processor; BLAS then has one thread in each. The
+        result does not depend on the number. By default candidates are evaluated one after another.
     verbose : bool, optional
         As in `OVKRidge`.
     random_state : int, Generator or None
-        Draws the rows, at most 400 and 1,000, by which widths and alphas are chosen without a kernel, and landmarks.
+        Seed of the landmarks, and without a kernel of the rows (at most 400 and 1,000) that select widths and alphas.
 
     Attributes
     ----------
-    choice_ : what was chosen, with the `names` of all candidates, the chosen one first, and their robust left-out
-        `errors`, (candidates, alphas, d); printing it shows them. None where a kernel was given
-    alpha_ : chosen alpha; (d,) without a kernel, and with `alpha_per_target`
-    alphas_ : (alphas,) all of them
-    kernel_ : chosen kernel, with everything learned from the inputs filled in
-    omega_ : chosen omega, None without `omegas`
-    errors_ : (kernels, operators, alphas) mean squared left-out error over the scored outputs; where everything was
-        chosen, robust errors relative to the outputs' variances at the rows that widths were chosen by
+    choice_ : the automatic choice, with the `names` of all candidates, the chosen one first, and their robust
+        leave-one-out `errors`, (candidates, alphas, d); it prints as a table. None if a kernel was given
+    alpha_ : selected alpha; (d,) without a kernel, and with `alpha_per_target`
+    alphas_ : (alphas,) all candidates
+    kernel_ : selected kernel, with all parameters resolved
+    omega_ : selected omega, None without `omegas`
+    errors_ : (kernels, operators, alphas) mean squared leave-one-out error of the scored outputs; without a kernel,
+        robust errors relative to the variances of the outputs
     output_errors_ : (kernels, operators, alphas, d) the same for each output
     best_error_ : smallest of `errors_`
-    inputs_ : what standardised the inputs, or None; `X_fit_` and `kernel_` are about standardised ones
-    landmarks_ : sums over all rows where landmarks were taken, else None
+    inputs_ : the standardisation of the inputs, or None; `X_fit_` and `kernel_` refer to standardised inputs
+    landmarks_ : sums over all rows if landmarks were used, else None
     and those of `OVKRidge`
+
+    See Also
+    --------
+    OVKRidge, OVKClassifierCV, FunctionalRidgeCV, GradientMetric
 
     Examples
     --------
@@ -168,14 +170,13 @@ class OVKRidgeCV(OVKRegressor):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None) -> Self:
-        """Choose and learn from inputs and outputs.
+        """Select the settings and fit the model.
 
         Parameters
         ----------
         X, y, sample_weight, task : as in `OVKRidge.fit`
         groups : (n,) labels, optional
-            Without a kernel: rows of a group (a patient, a site) are left out together, because new rows will be of new
-            groups.
+            Without a kernel: leave out whole groups (patients, sites), because new rows belong to new groups.
         """
         with self._fitting(X, y), progress_shown(self.verbose):
             X, inputs, targets, groups = self._read(X, y, sample_weight, task, groups)
@@ -184,17 +185,15 @@ class OVKRidgeCV(OVKRegressor):
             self.inputs_ = inputs
         return self
 
-    # Reading.
-
     def _read(
         self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any
     ) -> tuple[Any, InputScaling | None, Targets, Any]:
-        """Inputs of the rows that are learned from, what has scaled them, outputs and groups."""
+        """Scaled inputs of the informative rows, their scaling, outputs and groups."""
         if self.leave_out not in ("row", "entry"):
             raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
         X, targets = self._check_rows(X, y, sample_weight, task)
         if self.kernel is not None and (groups is not None or self.time_order):
-            raise ValueError("groups and time_order are about the choice of a kernel: give kernel=None")
+            raise ValueError("groups and time_order need kernel=None, because they select the kernel")
         if groups is not None:
             groups = check_groups(groups, X.shape[0])[targets.informative_rows()]
             groups = check_groups(groups, len(groups))
@@ -203,7 +202,7 @@ class OVKRidgeCV(OVKRegressor):
         return X if inputs is None else inputs(X), inputs, targets, groups
 
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
-        """Without a kernel inputs are read as tables; a kernel that is given sees them as they are."""
+        """Without a kernel, inputs are read as tables; a given kernel receives raw inputs."""
         if self.kernel is not None:
             if reset:
                 self.columns_: FrameColumns | None = None
@@ -222,7 +221,7 @@ class OVKRidgeCV(OVKRegressor):
         return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
 
     def _scaling(self, X: Any, weight: Array | None) -> InputScaling | None:
-        """What makes inputs comparable and fills their gaps, learned from them; None where nothing is to be done."""
+        """Standardisation and imputation of the inputs, None if neither is needed."""
         if sparse.issparse(X) or not (self.standardize or np.isnan(X).any()):
             return None
         indicators = 0 if self.columns_ is None else self.columns_.indicators
@@ -233,10 +232,8 @@ class OVKRidgeCV(OVKRegressor):
             return None
         return output_dim_of(self.operators, candidate_kernels(self.kernel, self._default_kernel))
 
-    # Choosing.
-
     def _choose(self, X: Any, targets: Targets, groups: Indices | None) -> tuple[OperatorKernel, float | Array, Any]:
-        """Kernel, alpha and solver: leave-one-out may leave eigenvectors of the gram of all rows behind."""
+        """Kernel, alpha and solver, which reuses eigenvectors of the gram if leave-one-out computed them."""
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
         scored = self._scored(targets.d)
         self.choice_: AutomaticChoice | None = None
@@ -254,14 +251,14 @@ class OVKRidgeCV(OVKRegressor):
     def _find(
         self, X: Any, targets: Targets, groups: Indices | None
     ) -> tuple[AutomaticChoice, Separable, float | Array]:
-        """A choice of everything, and the kernel and the alphas that it means for the outputs as they are."""
+        """The automatic choice, with its kernel and alphas in the units of the outputs."""
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         if self.metric and sparse.issparse(X):
-            raise ValueError("metric=True maps all inputs, and sparse ones would not stay sparse: give metric=False")
+            raise ValueError("metric=True does not support sparse inputs: set metric=False")
         choice, kernel, alpha = self._in_standard_units(X, targets, same, groups)
         if self.loss == "squared":
             return choice, kernel, alpha
-        # Rows that are far off pull their neighbours: choose again with the weights that they get.
+        # Outlying rows distort the choice: repeat it with the robust weights.
         self._is_single()
         weighted = robust_targets(kernel, alpha, X, targets, intercept=self.fit_intercept)
         return self._in_standard_units(X, weighted, same, groups)
@@ -269,11 +266,10 @@ class OVKRidgeCV(OVKRegressor):
     def _in_standard_units(
         self, X: Any, targets: Targets, same: Indices, groups: Indices | None
     ) -> tuple[AutomaticChoice, Separable, float | Array]:
-        """Choose for outputs in standard units; an input that is repeated counts as one row with the total weight.
+        """Choose for standardised outputs; repeated inputs count as one row with the total weight.
 
-        With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is
-        that on the outputs as they are with the operator S T S and the alphas s^2 a. So posterior variances have the
-        outputs' units.
+        With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is the
+        original problem with operator S T S and alphas s^2 a. So posterior variances have the units of the outputs.
         """
         targets = targets.wide()
         mean, deviation = mean_and_deviation(targets.Y, targets.weight)
@@ -285,9 +281,9 @@ class OVKRidgeCV(OVKRegressor):
             if targets.complete:
                 X, standard, _ = merge_same_inputs(X, standard, same)
             elif len(np.unique(same)) < len(same):
-                # Rows with gaps cannot be averaged; they can be left out together.
+                # Rows with gaps cannot be averaged, but they can be left out together.
                 groups = same
-        # Choices are made by at most 1,000 rows, however many there are.
+        # At most 1,000 rows take part in the choice: several BLAS threads would not help.
         with one_blas_thread():
             how: dict[str, Any] = {"weight": standard.weight, "groups": groups, "time_order": self.time_order}
             how |= {"intercept": self.fit_intercept, "metric": self.metric, "n_jobs": self.n_jobs}
@@ -298,26 +294,26 @@ class OVKRidgeCV(OVKRegressor):
     def _compare(
         self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
     ) -> tuple[OperatorKernel, float | Array, Any]:
-        """The best of kernels, operators and alphas."""
+        """The best kernel with its operator, alpha and solver."""
         given = candidate_operators(self.operators, self.omegas, kernels)
         kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
         operators: list[OutputOperator | None] = [
             None if one is None else self._own_copy(one, targets.d).resolve(targets.d) for one in given
         ]
-        if self.landmarks is not None and X.shape[0] > EXACT_ROWS:
-            some = np.sort(new_generator(self.random_state).permutation(X.shape[0])[:CHOICE_ROWS])
+        if self.landmarks is not None and X.shape[0] > MAX_EXACT_ROWS:
+            some = np.sort(new_generator(self.random_state).permutation(X.shape[0])[:MAX_COMPARED_ROWS])
             X, targets = X[some], targets.rows(some)
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
-        how: dict[str, Any] = {"intercept": self.fit_intercept, "entry": self.leave_out == "entry"}
-        how["tol"] = positive(self.tol, "tol", zero=True)
-        found = compare(kernels, operators, alphas, X, targets, same, scored, n_jobs=self.n_jobs, **how)
+        tol, entry = positive(self.tol, "tol", zero=True), self.leave_out == "entry"
+        errors = CandidateErrors(X, targets, same, alphas, self.fit_intercept, entry, tol)
+        found = errors.compare(kernels, operators, scored, self.n_jobs)
         self.__dict__.update(found.attributes())
         k, o, a = found.best()
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
         best = with_operator(kernels[k], operators[o])
         alpha: float | Array = float(alphas[a])
         if self.alpha_per_target:
-            alpha = self._alpha_per_target(best, found.errors[k, o], alphas, (X, targets, same), **how)
+            alpha = self._alpha_per_target(best, found.errors[k, o], errors)
         return best, alpha, found.solver()
 
     def _scored(self, d: int) -> list[int]:
@@ -325,40 +321,37 @@ class OVKRidgeCV(OVKRegressor):
             return list(range(d))
         chosen = list(self.scored_outputs)
         if not chosen or not all(isinstance(q, (int, np.integer)) and 0 <= q < d for q in chosen):
-            raise ValueError(f"scored_outputs must name outputs from 0 to {d - 1}, got {self.scored_outputs!r}")
+            raise ValueError(f"scored_outputs must be integers from 0 to {d - 1}, got {self.scored_outputs!r}")
         return chosen
 
-    def _alpha_per_target(self, kernel: OperatorKernel, errors: Array, alphas: Array, data: Any, **how: Any) -> Array:
-        """(d,) an alpha for each output: the best for it alone; when coupled, their ratios times a factor."""
-        separable = kernel.as_separable()
+    def _alpha_per_target(self, kernel: OperatorKernel, found: Array, errors: CandidateErrors) -> Array:
+        """(d,) the best alpha of each output; if coupled, the ratios of these alphas times a common factor."""
+        alphas, targets, separable = errors.alphas, errors.targets, kernel.as_separable()
         if separable is None:
-            raise ValueError("alpha_per_target needs a kernel k * T: a sum has no alphas of outputs that are apart")
+            raise ValueError("alpha_per_target needs a kernel k * T, got a sum of kernels")
         if separable.operator.is_diagonal():
-            return np.asarray(alphas[errors.argmin(axis=0)])
+            return np.asarray(alphas[found.argmin(axis=0)])
         operator = separable.operator.dense()
-        X, targets, same = data
-        apart, _ = error_surface(kernel, [Dense(np.diag(np.diagonal(operator)))], alphas, X, targets, same, **how)
-        own = np.log(alphas[apart[0].argmin(axis=0)])
+        uncoupled, _ = errors.surface(kernel, [Dense(np.diag(np.diagonal(operator)))])
+        own = np.log(alphas[uncoupled[0].argmin(axis=0)])
         ratios = np.exp(own - own.mean())
-        # With D = diag(ratios) the problem is that of D^-1/2 T D^-1/2 on the outputs Y D^-1/2.
+        # With D = diag(ratios) this is the problem with operator D^-1/2 T D^-1/2 and outputs Y D^-1/2.
         roots = np.sqrt(ratios)
         scaled = replace(targets, Y=targets.Y / (roots if targets.task is None else roots[targets.task][:, None]))
-        coupled = Dense(operator / np.outer(roots, roots))
-        found, _ = error_surface(kernel, [coupled], alphas, X, scaled, same, **how)
-        best = int((found[0] * ratios)[:, self._scored(targets.d)].mean(axis=-1).argmin())
+        coupled, _ = replace(errors, targets=scaled).surface(kernel, [Dense(operator / np.outer(roots, roots))])
+        best = int((coupled[0] * ratios)[:, self._scored(targets.d)].mean(axis=-1).argmin())
         return np.asarray(alphas[best] * ratios)
 
     def _landmark_points(self, X: Any, kernel: OperatorKernel) -> Any:
-        """The landmarks, or None where all rows are learned from."""
         n, automatic = X.shape[0], isinstance(self.landmarks, str) and self.landmarks == "auto"
-        if self.landmarks is None or (automatic and n <= EXACT_ROWS):
+        if self.landmarks is None or (automatic and n <= MAX_EXACT_ROWS):
             return None
         if automatic:
             warnings.warn(
-                f"{n:,} rows are learned through {LANDMARKS:,} landmarks: give landmarks=None to learn from all of "
-                "them exactly, or another number of landmarks",
+                f"{n:,} rows are fitted with {DEFAULT_LANDMARKS:,} landmarks: set landmarks=None for an exact fit, or "
+                "another number of landmarks",
                 UserWarning,
                 stacklevel=3,
             )
-        given = LANDMARKS if automatic else self.landmarks
+        given = DEFAULT_LANDMARKS if automatic else self.landmarks
         return choose_landmarks(given, X, self.random_state, lambda rows: kernel)

@@ -1,7 +1,8 @@
-"""Hyper-parameters by gradient: kernel widths, operators, weights of terms and noise levels."""
+"""Gradient-based tuning of kernel widths, operators, weights of terms and noise levels."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,23 +13,30 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base import Array, ProgressBar, Registered, check_int
+from ovk.base import Array, Indices, ProgressBar, Registered, Targets, check_int
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.batch.ridge.ridge_system import new_generator
-from ovk.batch.tuning.criterion import Parameter, TuningCriterion, bounds, chain, parameters, read, write
+from ovk.batch.ridge.ridge_system import new_generator, order_of_rows, same_inputs
 from ovk.operators import Dense, Identity, LowRank
-from ovk.ovkernels import OperatorKernel
-from ovk.solvers import SingularSystem
+from ovk.ovkernels import OperatorKernel, Term
+from ovk.solvers import (
+    Criterion,
+    SingularSystem,
+    dense_evidence,
+    pairwise_leave_one_out,
+    separable_evidence,
+    separable_leave_one_out,
+    split_among_terms,
+)
 
 Model = TypeVar("Model", bound=OVKRegressor)
 
-#: The noise variance of an output lies between these parts of the variance of the output.
+#: Bounds of the noise variance of an output, relative to the variance of the output.
 NOISE_RANGE = 1e-7, 10.0
-#: The same in parts of the mean squared left-out residuals at the start: zeros that repeat would have none.
-MIN_NOISE = 1e-4
-#: The criterion where there is none: finite, so that a line search comes back from it.
-NO_VALUE = 1e30
-#: How far restarts spread: standard deviation of the logarithms.
+#: Lower bound relative to the mean squared leave-one-out residual at the start; repeated zeros would give 0.
+MIN_NOISE_SHARE = 1e-4
+#: Value of the criterion if the matrix cannot be factored: finite, so that the line search recovers.
+FAILED_VALUE = 1e30
+#: Standard deviation of the logarithms of restarts.
 RESTART_SPREAD = 1.0
 
 
@@ -37,16 +45,16 @@ class TuningInfo(Registered):
     """How a kernel was tuned."""
 
     criterion: str  # "evidence" or "loo"
-    value: float  # the criterion at the end: negative log evidence, or mean squared left-out residual
+    value: float  # the final criterion: negative log evidence, or mean squared leave-one-out residual
     start: float  # the criterion at the first start
-    restarts: list[float]  # the criterion at the end of each start
+    restarts: list[float]  # the final criterion of each start
     iterations: int  # of the best start
-    names: list[str]  # what was tuned
-    converged: bool = True  # the best start came to its end before the steps were used up
-    #: With "evidence", mean squared left-out residuals of the start and of what was tuned, in units of the outputs'
-    #: variances; empty where they were not compared.
+    names: list[str]  # tuned parameters
+    converged: bool = True  # the best start converged within the maximum number of steps
+    #: With "evidence", mean squared leave-one-out residuals before and after tuning, relative to the variances of the
+    #: outputs; empty if not compared.
     left_out: list[float] = field(default_factory=list)
-    kept: str = "tuned"  # or "start", where that has the smaller left-out residuals
+    kept: str = "tuned"  # or "start", if that has the smaller leave-one-out residuals
 
 
 def tune(
@@ -63,38 +71,48 @@ def tune(
     max_iter: int = 200,
     random_state: Any = None,
 ) -> Model:
-    """Fit kernel widths, operators, weights of terms and noise levels by gradient, then the model itself.
+    """Tune kernel widths, operators, weights of terms and noise levels by gradient, and fit the model.
 
-    The model is read as the Gaussian process y = f(x) + noise, f with the covariance of the model's kernel, noise with
-    the variances `alpha`. With several terms k * LowRank(W, diag) that is the linear model of coregionalisation. All
-    derivatives are analytic; for complete outputs and one term k * T a step costs one eigendecomposition of the scalar
-    gram ("loo" also a product for each output), otherwise a factorisation of the matrix of the observed values.
+    The model is interpreted as the Gaussian process y = f(x) + noise, where f has the covariance of the model's kernel
+    and the noise has the variances `alpha`. With several terms k * LowRank(W, diag) this is the linear model of
+    coregionalisation. All derivatives are analytic. For complete outputs and one term k * T, a step costs one
+    eigendecomposition of the scalar gram ("loo" also a product for each output), otherwise a factorisation of the
+    matrix of the observed values.
 
     Parameters
     ----------
     model : OVKRidge or FunctionalRidge
-        Its kernel and alpha are where the search begins. It is not changed.
-    X, Y, task : as in `OVKRidge.fit`; nan where an output was not observed
+        Its kernel and alpha are the starting point of the search. It is not changed.
+    X, Y : (n, p) and (n, d) arrays
+        Inputs and outputs as in `OVKRidge.fit`, nan where an output is missing.
     criterion : "evidence" or "loo"
-        The probability of the outputs, or the mean squared left-out residual.
+        Maximise the probability of the outputs, or minimise the mean squared leave-one-out residual.
+    task : (n,) integers, optional
+        Long form, as in `OVKRidge.fit`.
     rank : int, optional
-        Operators ``Identity()`` and ``Dense(B)``, which have nothing to tune, become low rank plus diagonal,
+        Replace operators ``Identity()`` and ``Dense(B)``, which have no parameters to tune, by low rank plus diagonal,
         ``LowRank(W, diag)`` with W of this many columns.
     noise : "output" or "shared"
         One noise level for each output, or one for all.
     leave_out : "row" or "entry"
-        What "loo" leaves out; rows with the same inputs go together.
+        Unit that "loo" leaves out; rows with the same inputs are left out together.
     restarts : int
-        Starts: the first from the model as it is, the others from places drawn around it.
+        Number of starts: the first at the model's parameters, the others drawn around them.
     max_iter : int
-        Steps of L-BFGS at most, for each start.
+        Maximum number of steps of L-BFGS for each start.
     random_state : int, Generator or None
+        Seed of the restarts.
 
     Returns
     -------
-    a fitted model with the tuned kernel and alpha, and `tuning_`, which tells the criterion at the start and at the
-    end, and what was tuned. Where the evidence leads to larger left-out errors than the start has, the start is kept,
-    with a warning.
+    OVKRidge or FunctionalRidge
+        A fitted model with the tuned kernel and alpha, and an attribute `tuning_` with the criterion before and after,
+        and the names of the tuned parameters. If maximising the evidence increases the leave-one-out error, the
+        initial settings are kept, with a warning.
+
+    See Also
+    --------
+    OVKRidge, FunctionalRidge, OVKRidgeCV
 
     Examples
     --------
@@ -115,7 +133,7 @@ def tune(
     if not {"kernel", "alpha"} <= given.keys():
         raise ValueError(f"model must be an OVKRidge or a FunctionalRidge, got {type(model).__name__}")
     if given.get("landmarks") is not None:
-        raise ValueError("tune needs a model without landmarks: tune on some of the rows, then fit with landmarks")
+        raise ValueError("tune does not support landmarks: tune on a subset of the rows, then fit with landmarks")
     for value, name, allowed in (
         (criterion, "criterion", ("evidence", "loo")),
         (noise, "noise", ("output", "shared")),
@@ -135,12 +153,12 @@ def tune(
         before = np.zeros(targets.d)
         if compared:
             before = left_out_errors(fitted.set_params(**search.parameters_at(search.start)).fit(X, Y, task=task))
-            search.raise_noise_floor(MIN_NOISE * before)
+            search.raise_noise_floor(MIN_NOISE_SHARE * before)
         starts = search.random_starts(check_int(restarts, "restarts"), new_generator(random_state))
         best, info = search.run(starts, check_int(max_iter, "max_iter"))
         if not info.converged:
             warnings.warn(
-                f"tune stopped after max_iter={max_iter} steps before it converged: raise max_iter",
+                f"tune did not converge within max_iter={max_iter} steps: raise max_iter",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -164,17 +182,17 @@ def tune(
 
 
 def left_out_errors(model: OVKRegressor) -> Array:
-    """(d,) mean squared left-out residuals of a fitted model; 0 for an output without observations."""
+    """(d,) mean squared leave-one-out residuals of a fitted model; 0 for an output without observations."""
     squares = model.left_out_residuals().reshape(-1, model.n_outputs_) ** 2
     seen = ~np.isnan(squares)
     return np.asarray(np.where(seen, squares, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
 
 
 class Search:
-    """The vector that is searched over: the kernel's parameters, then the logarithms of the noise variances.
+    """Minimises a criterion over the kernel's parameters and the logarithms of the noise variances.
 
-    It begins with a resolved kernel and the noise variance `alpha`, a number or one for each output. One that is
-    `shared` is the same for all outputs; one that is `fixed` is not searched for.
+    It starts at a resolved kernel and the noise variance `alpha`, a number or one for each output. A `shared` variance
+    is the same for all outputs; a `fixed` one is not tuned.
     """
 
     def __init__(
@@ -189,7 +207,7 @@ class Search:
         variance = np.array([criterion.variance.mean()]) if shared else criterion.variance
         if fixed:
             variance = np.empty(0)
-        # alpha counts where it could be a noise level; the default of 1 often is none.
+        # Start at alpha if it is a plausible noise level; the default of 1 often is not.
         start = np.clip(np.broadcast_to(given, variance.shape), 0.01 * variance, 0.3 * variance)
         self.start = np.concatenate([read(kernel, self.tuned), np.log(start)])
         self.bounds = bounds(kernel, self.tuned, self.start[: self._kernel_size]) + [
@@ -197,7 +215,7 @@ class Search:
         ]
 
     def raise_noise_floor(self, least: Array) -> None:
-        """Keep noise variances above `least`, (d,), but not above where they start."""
+        """Raise the lower bounds of the noise variances to `least`, (d,), but not above their start."""
         count = len(self.start) - self._kernel_size
         least = np.array([least.mean()]) if count == 1 else least
         for number in range(count):
@@ -207,18 +225,18 @@ class Search:
             self.bounds[place] = max(low, floor), high
 
     def parameters_at(self, vector: Array) -> dict[str, Any]:
-        """`kernel` and `alpha` of a vector of the search."""
+        """`kernel` and `alpha` at a vector of the search."""
         kernel, noise = self.at(vector)
         return {"kernel": kernel, "alpha": float(noise[0]) if len(noise) == 1 else noise}
 
     def at(self, vector: Array) -> tuple[OperatorKernel, Array]:
-        """The kernel and the noise variances that a vector of the search stands for."""
+        """The kernel and the noise variances at a vector of the search."""
         kernel = write(self.kernel, self.tuned, vector[: self._kernel_size])
         return kernel, np.exp(vector[self._kernel_size :]) if self._fixed is None else self._fixed
 
     def objective(self, vector: Array) -> tuple[float, Array]:
-        """The criterion and its gradient; a huge number where the matrix cannot be factored."""
-        # A search asks twice for where it starts.
+        """The criterion and its gradient; FAILED_VALUE if the matrix cannot be factored."""
+        # The start is evaluated twice.
         if self._last is None or not np.array_equal(self._last[0], vector):
             self._last = vector.copy(), self._evaluated(vector)
         return self._last[1]
@@ -228,7 +246,7 @@ class Search:
         try:
             value, slopes, by_noise = self.criterion.evaluate(kernel, np.broadcast_to(noise, (self.criterion.d,)))
         except (SingularSystem, np.linalg.LinAlgError):
-            return NO_VALUE, np.zeros_like(vector)
+            return FAILED_VALUE, np.zeros_like(vector)
         by_kernel = chain(self.tuned, vector[: self._kernel_size], slopes)
         if self._fixed is not None:
             return value, by_kernel
@@ -238,13 +256,13 @@ class Search:
     def run(
         self, starts: list[Array], max_iter: int, scale: float | None = None, tol: float = 1e-7
     ) -> tuple[Array, TuningInfo]:
-        """The best vector that L-BFGS finds from several starts; it sees the criterion in units of `scale`.
+        """The best vector that L-BFGS finds from several starts, with the criterion in units of `scale`.
 
-        By default that is the criterion at the first start. It ends where a step gains less than `tol` of the units.
+        By default `scale` is the criterion at the first start. A start ends if a step gains less than `tol` units.
         """
         first = self.objective(starts[0])[0]
         if scale is None:
-            scale = abs(first) if first not in (0.0, NO_VALUE) else 1.0
+            scale = abs(first) if first not in (0.0, FAILED_VALUE) else 1.0
         found = []
         with ProgressBar("tuning", total=len(starts) * max_iter) as bar:
             for start in starts:
@@ -259,14 +277,14 @@ class Search:
                 )
                 found.append(result)
         best = min(found, key=lambda result: float(result.fun))
-        if best.fun * scale >= NO_VALUE:
-            raise SingularSystem("no start could be factored: use a larger alpha, or remove duplicated inputs")
+        if best.fun * scale >= FAILED_VALUE:
+            raise SingularSystem("no start could be factored: raise alpha, or remove duplicated inputs")
         names, values = [one.name for one in self.tuned], [float(result.fun) * scale for result in found]
         value, steps = float(best.fun) * scale, int(best.nit)
         return best.x, TuningInfo(self.criterion.name, value, first, values, steps, names, best.status != 1)
 
     def random_starts(self, count: int, rng: np.random.Generator) -> list[Array]:
-        """The start itself, and others drawn around it."""
+        """The start, and others drawn around it."""
         return [self.start, *[self.inside(self._drawn(rng)) for _ in range(count - 1)]]
 
     def starts_of_widths(self, factors: Sequence[float]) -> list[Array]:
@@ -286,7 +304,7 @@ class Search:
         for one in self.tuned:
             part = slice(place, place + one.size)
             if not one.logarithm and one.shape:
-                # Factors of any sign: new directions of the same length.
+                # A factor of any sign: a new direction of the same length.
                 size = float(np.sqrt(np.mean(self.start[part] ** 2)))
                 drawn[part] = (size if size > 0 else 1.0) * rng.standard_normal(one.size)
             elif not one.logarithm:
@@ -296,10 +314,10 @@ class Search:
 
 
 def with_low_rank(kernel: OperatorKernel, covariance: Array, rank: int) -> OperatorKernel:
-    """The kernel with operators that have nothing to tune replaced by low rank plus diagonal, from a covariance."""
+    """Replace operators without tunable parameters by low rank plus diagonal, starting at a covariance."""
     terms = kernel.terms()
     if terms is None:
-        raise ValueError(f"rank is for kernels k * T and their sums, got {type(kernel).__name__}")
+        raise ValueError(f"rank needs a kernel k * T or a sum of them, got {type(kernel).__name__}")
     if rank > len(covariance):
         raise ValueError(f"rank must be at most the number of outputs {len(covariance)}, got {rank}")
     values, vectors = np.linalg.eigh(0.8 / len(terms) * covariance)
@@ -308,3 +326,241 @@ def with_low_rank(kernel: OperatorKernel, covariance: Array, rank: int) -> Opera
     low_rank = LowRank(W, diag)
     names = [term.operator_name for term in terms if isinstance(term.operator, (Identity, Dense))]
     return kernel.replace(**{name: low_rank for name in names if name is not None})
+
+
+# The continuous parameters of an operator-valued kernel as one vector.
+#
+# Positive parameters are tuned on a logarithmic scale; parameters in an interval, and the factor W of a low-rank
+# operator, on their own scale. A positive parameter that starts at zero stays zero. A given matrix B is not tuned.
+
+#: Parameters in [0, 1]; the upper end, where operators become singular, is excluded.
+INTERVALS = {"omega", "within", "between"}
+#: Parameters of any sign, and parameters that are not tuned.
+ANY_SIGN, NOT_TUNED = {"W"}, {"B"}
+#: Lower and upper bounds of positive parameters, as factors of their start: weights of terms, widths, and others.
+BOUND_FACTORS = {"weights": (1e-6, 1e4), "length_scale": (1e-2, 1e2), "": (1e-4, 1e4)}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str  # nested
+    shape: tuple[int, ...]
+    logarithm: bool  # tuned on a logarithmic scale
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+
+def named_terms(kernel: OperatorKernel) -> list[Term] | None:
+    """The separable terms of a kernel if each parameter belongs to one term, else None."""
+    terms = kernel.terms()
+    return None if terms is None or any(term.kernel_name is None for term in terms) else terms
+
+
+def parameters(kernel: OperatorKernel, X: Any) -> list[Parameter]:
+    found: list[Parameter] = []
+    values = kernel.get_params()
+    for name in gradient_names(kernel, X):
+        value = np.asarray(values[name], dtype=np.float64)
+        last = name.split("__")[-1]
+        if last in NOT_TUNED or (last not in ANY_SIGN | INTERVALS and not (value > 0).all()):
+            continue
+        found.append(Parameter(name, value.shape, last not in ANY_SIGN | INTERVALS))
+    return found
+
+
+def gradient_names(kernel: OperatorKernel, X: Any) -> list[str]:
+    """Nested names of the differentiable parameters of the kernel, one for each array."""
+    few = X[:2]
+    terms = named_terms(kernel)
+    if terms is None:
+        return list(dict.fromkeys(re.sub(r"\[[\d,]+\]$", "", name) for name in kernel.gradient(few)))
+    names = []
+    for term in terms:
+        names += [f"{term.kernel_name}__{name}" for name in term.kernel.gradient(few)]
+        names += [f"{term.operator_name}__{name}" for name in (term.operator.gradient() if term.operator_name else ())]
+    return names
+
+
+def read(kernel: OperatorKernel, tuned: list[Parameter]) -> Array:
+    params = kernel.get_params()
+    values = [np.asarray(params[one.name], dtype=np.float64).ravel() for one in tuned]
+    parts = [np.log(value) if one.logarithm else value for one, value in zip(tuned, values, strict=True)]
+    return np.concatenate([*parts, np.empty(0)])
+
+
+def write(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> OperatorKernel:
+    changed: dict[str, Any] = {}
+    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
+        value = (np.exp(part) if one.logarithm else part).reshape(one.shape)
+        changed[one.name] = value if one.shape else float(value)
+    return kernel.replace(**changed)
+
+
+def chain(tuned: list[Parameter], vector: Array, slopes: dict[str, Array]) -> Array:
+    """Derivative with respect to the vector, from derivatives with respect to the parameters."""
+    parts = []
+    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
+        slope = np.asarray(slopes[one.name]).ravel()
+        parts.append(slope * np.exp(part) if one.logarithm else slope)
+    return np.concatenate([*parts, np.empty(0)])
+
+
+def _parts(tuned: list[Parameter], vector: Array) -> list[Array]:
+    """The vector split by parameter."""
+    return np.split(vector, np.cumsum([p.size for p in tuned])[:-1]) if tuned else []
+
+
+def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> list[tuple[float, float]]:
+    """Lower and upper bound of each number of the vector."""
+    limits: list[tuple[float, float]] = []
+    params = kernel.get_params()
+    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
+        owner, _, last = one.name.rpartition("__")
+        for value in part:
+            if one.logarithm:
+                down, up = np.log(BOUND_FACTORS.get(last, BOUND_FACTORS[""]))
+                limits.append((float(value) + down, float(value) + up))
+            elif last in ("within", "between"):
+                # On either side of their mean, so that `between` stays below `within`.
+                middle = 0.5 * sum(float(params[f"{owner}__{side}"]) for side in ("within", "between"))
+                limits.append((middle, 1.0 - 1e-6) if last == "within" else (0.0, middle))
+            else:
+                limits.append((0.0, 1.0 - 1e-6) if last in INTERVALS else (-np.inf, np.inf))
+    return limits
+
+
+#: Maximum number of observed values for a criterion that needs their matrix (288 MB).
+MAX_DENSE_VALUES = 6000
+#: The same for the comparison of leave-one-out errors before and after tuning.
+MAX_COMPARED_VALUES = 4000
+
+
+class TuningCriterion:
+    """Evidence or leave-one-out error of a kernel and noise levels, with derivatives.
+
+    Weights of rows are scaled in, A = R K R + noise; a weight is the number of copies of a row. If complete rows with
+    the same inputs were merged, `repeats` is the number of observations of each output beyond one for each row, and
+    `within` (d,) their sum of squares about the means, which enter the evidence of the noise.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        targets: Targets,
+        criterion: str,  # "evidence" or "loo"
+        leave_out: str = "row",  # or "entry", for "loo"
+        *,
+        groups: Indices | None = None,  # rows left out together; by default rows with the same inputs
+        centred: bool = False,  # subtract the means of the outputs, instead of an intercept
+        constants: bool = False,  # estimate a constant for each output; not with `centred`
+        repeats: float = 0.0,
+        within: Array | float = 0.0,
+    ) -> None:
+        groups = same_inputs(X) if groups is None else groups
+        # A search amplifies rounding: a canonical order makes the result independent of the order of the rows.
+        order = order_of_rows(X, targets.Y)
+        X, targets, groups = X[order], targets.rows(order), groups[order]
+        self.X, self.pairs = X, targets.pairs(groups)
+        self.n, self.d = self.pairs.shape
+        self.name, self._evidence = criterion, criterion == "evidence"
+        self._repeats, self._within = repeats, np.broadcast_to(within, (self.d,))
+        count = self.pairs.sum_by_output()
+        values, roots = self.pairs.values, self.pairs.roots
+        self._centred = values - (self.pairs.sum_by_output(values) / np.maximum(count, 1.0))[self.pairs.outputs]
+        self.y = roots * (self._centred if centred else values)
+        self._E = (np.eye(self.d)[self.pairs.outputs] * roots[:, None])[:, count > 0] if constants else None
+        variance = self.pairs.sum_by_output(self._centred**2) / np.maximum(count, 1.0)
+        # An output without variation gets the mean variance of the others.
+        typical = float(variance[variance > 0].mean()) if (variance > 0).any() else 1.0
+        self.variance = np.where(variance > 0, variance, typical)
+        self._scale = None if targets.weight is None else np.outer(roots, roots)
+        # The closed form for a single product does not cover weights or rows left out together.
+        alone = self._evidence or (leave_out == "row" and len(np.unique(groups)) == self.n)
+        structured = targets.complete and alone and targets.weight is None and not constants
+        self._Y = self.y.reshape(self.n, self.d) if structured else None
+        self._together = self.pairs.left_out_together(entry=leave_out == "entry")
+
+    def can_leave_out(self, kernel: OperatorKernel) -> bool:
+        """Whether closed-form leave-one-out is affordable."""
+        complete = len(self.pairs) == self.n * self.d and kernel.as_separable() is not None
+        return complete or len(self.pairs) <= MAX_COMPARED_VALUES
+
+    def covariance(self) -> Array:
+        """(d, d) covariance of the outputs, from the rows with both observed; zero if there are none."""
+        observed, values = self.pairs.spread(np.ones(len(self.pairs))), self.pairs.spread(self._centred)
+        common = observed.T @ observed
+        result: Array = np.where(common >= 3, (values.T @ values) / np.maximum(common, 1.0), 0.0)
+        result[np.diag_indices(self.d)] = self.variance
+        return result
+
+    def evaluate(self, kernel: OperatorKernel, noise: Array) -> tuple[float, dict[str, Array], Array]:
+        """The criterion, its derivatives by parameter name, and those with respect to the noise, (d,)."""
+        terms = named_terms(kernel)
+        if terms is None:
+            value, slopes, by_noise = self._unstructured(kernel, noise)
+        else:
+            matrices = [(term.kernel(self.X), term.operator.dense()) for term in terms]
+            found = self._separable(matrices, noise)
+            value, slopes, by_noise = found.value, {}, found.noise
+            for term, by_gram, by_operator in zip(terms, found.grams, found.operators, strict=True):
+                for name, slope in term.kernel.gradient_product(by_gram, self.X).items():
+                    slopes[f"{term.kernel_name}__{name}"] = slope
+                for name, change in (term.operator.gradient() if term.operator_name else {}).items():
+                    slopes[f"{term.operator_name}__{name}"] = np.tensordot(change, by_operator, axes=2)
+        if self._evidence and self._repeats:
+            value += 0.5 * float((self._repeats * np.log(2.0 * np.pi * noise) + self._within / noise).sum())
+            by_noise = by_noise + 0.5 * (self._repeats - self._within / noise) / noise
+        return value, slopes, by_noise
+
+    def _separable(self, matrices: list[tuple[Array, Array]], noise: Array) -> Criterion:
+        """From scalar grams and operators of the terms."""
+        if self._Y is not None and len(matrices) == 1:
+            criterion = separable_evidence if self._evidence else separable_leave_one_out
+            return criterion(*matrices[0], self._Y, noise)
+        points, outputs = self.pairs.points, self.pairs.outputs
+        self._check_size()
+        A = np.zeros((len(self.y), len(self.y)))
+        for G, T in matrices:
+            A += G[np.ix_(points, points)] * T[np.ix_(outputs, outputs)]
+        value, omega, by_noise = self._dense(A, noise)
+        grams, operators = split_among_terms(omega, matrices, points, outputs, self.n, self.d)
+        return Criterion(value, grams, operators, by_noise)
+
+    def _unstructured(self, kernel: OperatorKernel, noise: Array) -> tuple[float, dict[str, Array], Array]:
+        self._check_size()
+        at = self.pairs.points, self.pairs.outputs, self.pairs.points, self.pairs.outputs
+        gram, whole = kernel.gram(self.X), len(self.y) == self.n * self.d
+        value, omega, by_noise = self._dense(gram.dense() if whole else gram.entries(*at), noise)
+        if not whole:
+            # Unobserved entries have weight zero.
+            observed = self.pairs.points * self.d + self.pairs.outputs
+            omega, some = np.zeros((self.n * self.d, self.n * self.d)), omega
+            omega[np.ix_(observed, observed)] = some
+        entries: dict[str, dict[tuple[int, ...], float]] = {}
+        for name, slope in kernel.gradient_product(omega, self.X)[1].items():
+            # A name may contain an index; only an index at its end belongs to the parameter.
+            base, _, index = name.rpartition("[") if name.endswith("]") else (name, "", "")
+            place = tuple(map(int, index.rstrip("]").split(","))) if index else ()
+            entries.setdefault(base, {})[place] = slope
+        slopes = {base: np.array([each[place] for place in sorted(each)]) for base, each in entries.items()}
+        return value, slopes, by_noise
+
+    def _dense(self, K: Array, noise: Array) -> tuple[float, Array, Array]:
+        """The criterion for the gram K of the pairs; its derivatives with respect to K, (N, N), and noise, (d,)."""
+        A = np.array(K) if self._scale is None else K * self._scale
+        A[np.diag_indices_from(A)] += noise[self.pairs.outputs]
+        if self._evidence:
+            value, omega = dense_evidence(A, self.y, self._E)
+        else:
+            value, omega = pairwise_leave_one_out(A, self.y, self._together, self._E)
+        by_noise = self.pairs.sum_by_output(np.diagonal(omega))
+        return value, omega if self._scale is None else omega * self._scale, by_noise
+
+    def _check_size(self) -> None:
+        if len(self.y) > MAX_DENSE_VALUES:
+            raise ValueError(
+                f"tune supports at most {MAX_DENSE_VALUES} observed values, got {len(self.y)}: tune on a subset of the "
+                "rows (complete outputs with one term k * T have no such limit)"
+            )

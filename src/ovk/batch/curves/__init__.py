@@ -1,1 +1,0 @@
-"""Ridge regression whose outputs are curves."""
