@@ -224,7 +224,7 @@ def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
         with pytest.raises(PartitionError, match=r"part 2 \(broken\) failed: no such disk"):
             fit(estimator, [*cut(rows, 2), broken], where)
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 50 + "x,3\n" + "1,2\n" * 9)
-    with pytest.raises(PartitionError, match=r"part \d \(t.csv, bytes .*column 'a' .* holds 'x'"):
+    with pytest.raises(PartitionError, match=r"part \d \(t.csv, bytes .*column 'a' .* has 'x'"):
         fit(estimator, split_files(tmp_path / "t.csv", size=60), targets="b")
     with pytest.raises(PartitionError, match=r"part 1 has .* of shape \(n,\), but part 0 has .* of shape \(n, 2\)"):
         fit(OVKRidge(Gaussian(1.0), landmarks=table()[0][:5]), [cut(rows, 2)[0], lambda: (np.ones((3, 2)), np.ones(3))])

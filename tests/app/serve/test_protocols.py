@@ -131,7 +131,7 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
             "column 'word' is missing; the request has 'x', 'WORD'; rename 'WORD' to 'word'?",
         ),
         ({"n": 1.0, "x": 1.0}, "column 'word' is missing; the request has 'n', 'x'"),
-        ({"word": "red", "x": "abc"}, "'abc' in row 1, column 'x', is not a number"),
+        ({"word": "red", "x": "abc"}, "row 1: 'abc' in column 'x' cannot be read"),
     ],
 )
 def test_a_cell_or_a_column_that_is_wrong_is_named(client_of, row, message):

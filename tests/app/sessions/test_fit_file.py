@@ -133,7 +133,7 @@ def test_kernels_are_told_in_words(kernel, outputs, words):
 
 
 def test_bad_rows_are_told_by_kind():
-    error = "'ERR' in column 'x' is treated as missing"
+    error = "'ERR' in column 'x' cannot be read (treated as missing)"
     assert bad_row_kinds(250, [*((row, error) for row in range(7, 57)), (90, "1 fields instead of 2")]) == [
         f"{error}: 50 rows (7, 8, 9, ...)",
         "1 fields instead of 2: row 90",

@@ -264,7 +264,7 @@ def test_bad_messages_are_counted_and_named(server, tmp_path):
     assert "has none of the columns" in faults[104]
     assert "(10000000 bytes) is not JSON" in faults[105]
     assert "is not JSON" in faults[106]
-    assert "'word' in column 'u' is treated as missing" in faults[107]
+    assert "'word' in column 'u' cannot be read (treated as missing)" in faults[107]
 
 
 def test_wrong_calls_are_told_in_a_sentence(server, stream, tmp_path, monkeypatch, capsys):
