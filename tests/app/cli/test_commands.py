@@ -123,7 +123,7 @@ def test_output_of_fit(ovk, tmp_path, monkeypatch):
     code, out, err = ovk(*asked)
     assert (code, err) == (0, "comparing kernels, some in learned metrics, on 100 rows...\n")
     assert "2 of 100 rows (2.0%) had unreadable cells (row 1 is the first row of data):" in out
-    assert "  'ERR' in column 'x' is treated as missing: 2 rows (8, 10)\n" in out
+    assert "  'ERR' in column 'x' cannot be read (treated as missing): 2 rows (8, 10)\n" in out
     assert "values observed: half 50%\n" in out
     assert "on held-out rows: every fifth row" in out
     assert re.search(r"^chosen: .*kernel.*, outputs (not )?coupled.*, alpha ", out, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The real server process, asked by real clients, killed, starved of disk, and ended."""
+"""The server process with real clients: killed, out of disk space, and stopped."""
 
 import json
 import logging
@@ -125,7 +125,7 @@ def test_tokens_that_others_can_read_are_a_line_of_the_log(models, tmp_path):
 def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_path, capsys, monkeypatch):
     from ovk.app.cli import main
 
-    monkeypatch.setattr("ovk.app.serve.run.log_as_json", lambda: None)  # it would change the loggers of all tests
+    monkeypatch.setattr("ovk.app.serve.run.log_as_json", lambda: None)  # it would change the loggers of other tests
 
     app = create_app([models / "point.ovk"], data=tmp_path).state.server
     app.open()
@@ -148,7 +148,7 @@ def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_p
 
 @pytest.mark.long
 def test_sigterm_ends_a_start_in_good_order(models, tmp_path):
-    """While the log of an earlier process is replayed, which may take long."""
+    """A replay of the log can take long."""
     code = """
 import os, signal, sys
 from ovk.app.cli import main
@@ -226,7 +226,7 @@ def test_kills_lose_nothing_and_learn_nothing_twice(tmp_path):
 
 
 def test_strange_requests_change_nothing(tmp_path):
-    """A thousand of them; ``python -m benchmarks.service_trials --only fuzz`` sends five thousand."""
+    """A thousand requests; ``python -m benchmarks.service_trials --only fuzz`` sends five thousand."""
     found = fuzz_trial(tmp_path, 1000, snapshot_of=True)
     assert found["server_errors"] == 0
     assert set(found["statuses"]) <= {0, 200, 400, 401, 404, 405, 413, 415}

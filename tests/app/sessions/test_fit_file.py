@@ -133,7 +133,7 @@ def test_descriptions_of_kernels(kernel, outputs, words):
 
 
 def test_bad_rows_are_grouped_by_fault():
-    error = "'ERR' in column 'x' is treated as missing"
+    error = "'ERR' in column 'x' cannot be read (treated as missing)"
     assert bad_row_kinds(250, [*((row, error) for row in range(7, 57)), (90, "1 fields instead of 2")]) == [
         f"{error}: 50 rows (7, 8, 9, ...)",
         "1 fields instead of 2: row 90",

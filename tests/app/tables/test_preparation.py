@@ -1,4 +1,4 @@
-"""Inputs and outputs out of cells."""
+"""Inputs and outputs from cells."""
 
 import re
 from datetime import date, datetime
@@ -133,8 +133,8 @@ def test_cells_that_cannot_be_read_are_missing():
     rows = preparation.prepare(batch(["1", "oops", "3", ""], ["10", "20", "bad", "40"]))
     assert rows.rows == [1, 2, 3, 4]
     assert rows.bad == [
-        (2, "'oops' in column 'x' is treated as missing"),
-        (3, "'bad' in column 'y' is treated as missing"),
+        (2, "'oops' in column 'x' cannot be read (treated as missing)"),
+        (3, "'bad' in column 'y' cannot be read (treated as missing)"),
     ]
     np.testing.assert_array_equal(rows.chunk.X, [[1, np.nan], [np.nan, 10], [3, 20], [np.nan, 20]])
     np.testing.assert_array_equal(rows.chunk.Y, [[10], [20], [np.nan], [40]])
@@ -144,7 +144,7 @@ def test_lags_count_rows_that_cannot_be_read():
     preparation = Preparation(["y"], lags=[1, 2]).bind(["x", "y"]).fit(batch(["1", "2"], ["1", "2"]))
     torn = Batch([["1", "2", "4"], ["10", "20", "40"]], [1, 2, 4], [(3, "1 field instead of 2")])
     X = preparation.prepare(torn).chunk.X
-    # Row 3 has no outputs, so that row 4 finds the last known value at lag 1 and that of row 2 at lag 2.
+    # Row 3 has no outputs, so row 4 has the last known value at lag 1 and that of row 2 at lag 2.
     np.testing.assert_array_equal(X[:, 1:], [[np.nan, np.nan], [10, np.nan], [20, 20]])
 
 
