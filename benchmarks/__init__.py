@@ -1,4 +1,4 @@
-"""Speed and memory of ovk beside its peers and beside the bare cost of the work.
+"""Speed and memory of ovk compared with other libraries and with the bare cost of the computation.
 
 Run ``python -m benchmarks``.
 """

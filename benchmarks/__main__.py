@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: ours beside the peers and beside the limit, as tables and as one JSON file."""
+"""``python -m benchmarks``: ovk against other libraries and the bare computation, as tables and JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.machine import describe
 from benchmarks.report import summary
 
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
-#: The run that the pages show.
+#: The results that the documentation shows.
 PUBLISHED = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.json"
 
 
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, print and write; missed targets are reported, not an error."""
+    """Run, print and write. Missed targets are reported, but are not an error."""
     options = parser().parse_args(arguments)
     settings = Settings(options.size, options.threads, not options.no_memory)
     with limited(settings.threads):
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.only is None or name in options.only:
             results.append(run_benchmark(BENCHMARKS[name], settings, lambda text: print(text, flush=True)))
             machine["load_average_after"] = describe()["load_average"]
-            # A run takes hours: what is done is kept if the rest fails.
+            # A run takes hours, so results are written after each benchmark.
             options.output.write_text(json.dumps(report, indent=1) + "\n")
     print(summary(results))
     print(f"\nwritten to {options.output}")

@@ -1,8 +1,8 @@
-"""`ovk stream` from brokers: learners and servers killed at random moments, and the speed beside a file.
+"""`ovk stream` from brokers: kills of learners and servers at random times, and speed relative to a file.
 
-NATS is the real server; Kafka is the mock cluster of its client library, in this process. What counts: model and
-predictions are byte for byte those of an undisturbed run from a file of the same rows, and 500 rows a message are
-learned at no less than seven tenths of the speed of the file.
+NATS is a real server; Kafka is the in-process mock cluster of its client library. Model and predictions must be
+byte-identical to those of an undisturbed run from a file with the same rows, and messages of 500 rows must be learned
+at 70% of the speed of the file or faster.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rows(n: int, seed: int) -> list[list[float]]:
 
 
 def csv_text(some: list[list[float]]) -> str:
-    """Rows as lines, below the names of the columns."""
+    """Rows as CSV with a header."""
     return "\n".join([",".join(NAMES), *(",".join(map(repr, row)) for row in some)]) + "\n"
 
 
@@ -111,7 +111,7 @@ class Mock:
 
 
 class Runs:
-    """All runs, in a folder of their own."""
+    """All runs, in a temporary folder."""
 
     def __init__(self, settings: Settings) -> None:
         self._held = tempfile.TemporaryDirectory(prefix="ovk-brokers-")
@@ -137,7 +137,7 @@ class Runs:
         self.mock.publish("rows", self._with_ids())
 
     def _with_ids(self) -> list[bytes]:
-        """Rows with ids as JSON, ten a message, one in a hundred of them once more in a later message."""
+        """Rows with ids as JSON, ten per message; a later message repeats one in a hundred."""
         rng = np.random.default_rng(2)
         listed = [{"id": i, **dict(zip(NAMES, row, strict=True))} for i, row in enumerate(rows(self.m, 1))]
         order: list[int] = []
@@ -169,7 +169,7 @@ class Runs:
         (self.folder / f"{name}.ovk").unlink(missing_ok=True)
 
     def alone(self, name: str, source: str | Path, *more: str) -> None:
-        """A run that is left alone; its own clock does not count the start of Python."""
+        """An undisturbed run; its time excludes the start of Python."""
         self.clear(name)
         self.found[name] = self.finished(self.command(name, source, *more))
         self.times.setdefault(name, []).append(float(self.found[name]["seconds"]))
@@ -182,7 +182,7 @@ class Runs:
         self.alone(FAST, f"{self.server.url}/ROWS")
 
     def killed(self, name: str, source: str, kills: int, servers: int, *more: str) -> None:
-        """A run whose process is killed at random moments, and its server too."""
+        """A run whose process and server are killed at random times."""
         self.clear(name)
         rng = np.random.default_rng(5)
         model = self.folder / f"{name}.ovk"
@@ -192,7 +192,7 @@ class Runs:
                 self.command(name, source, *more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
             before = _written(model)
-            # Mostly a while after something was saved, sometimes during the start.
+            # Usually some time after a checkpoint, sometimes during the start.
             patience = time.monotonic() + (30.0 if rng.uniform() < 0.8 else rng.uniform(0.0, 2.0))
             while process.poll() is None and _written(model) == before and time.monotonic() < patience:
                 time.sleep(0.002)
@@ -207,7 +207,7 @@ class Runs:
         self.found[name] = self.finished(self.command(name, source, *more))
 
     def finished(self, command: list[str]) -> dict[str, Any]:
-        """What a command that runs to its end prints; at toy size it runs in this process, which starts no Python."""
+        """The output of a completed command; at toy size it runs in this process to save time."""
         if not self.toy:
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             return dict(json.loads(done.stdout))
@@ -224,7 +224,7 @@ class Runs:
         self.killed(KAFKA, source, self.mock_kills, 0, "--id-column", "id")
 
     def different(self, one: str, other: str) -> int:
-        """Files of predictions and models that are not the same byte for byte, and rows by which they differ."""
+        """Prediction and model files that are not byte-identical, and the number of differing rows."""
         folders = self.folder / one, self.folder / other
         names = {path.name for folder in folders for path in folder.glob("part-*.csv")}
         pairs = [tuple(folder / name for folder in folders) for name in names]

@@ -1,4 +1,4 @@
-"""Certified truncation: time grows like n^1.5 where keeping everything takes n^2."""
+"""Certified truncation: time grows like n^1.5, compared with n^2 without truncation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ovk.online import Tolerance
 from ovk.operators import Dense
 
 P, D, MILLION = 120, 16, 1_000_000
-#: Hours that the paper states for a million rows: all points kept, and truncated.
+#: Hours for a million rows according to the paper: without and with truncation.
 PAPER = 5.0, 0.5
 
 
 def stream(n: int, truncation: Tolerance | None, product: float) -> Callable[[], None]:
-    """Learn n made-up rows, made on the way so that they fill no memory; alpha eta = product."""
+    """Learn n synthetic rows, generated in chunks to save memory; alpha eta = product."""
     start = 10 if product >= 1 else 1
 
     def run() -> None:
@@ -47,7 +47,7 @@ def exponent(seconds: Seconds, sizes: dict[str, int]) -> float:
 
 
 def growth(settings: Settings, title: str, truncation: Tolerance | None, product: float, ns: list[int]) -> Case:
-    """How time grows with n, and what it would be for a million rows."""
+    """Growth of the time with n, and its extrapolation to a million rows."""
     sizes = {f"n = {n:,}": n for n in ns}
 
     def checks(seconds: Seconds) -> list[Check]:
@@ -71,7 +71,7 @@ def growth(settings: Settings, title: str, truncation: Tolerance | None, product
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """Strong and weak decay with a certificate, and all points kept."""
+    """Strong and weak decay with a truncation bound, and no truncation."""
     sizes = settings.pick(
         toy=[300, 600],
         quick=[25_000, 50_000, 100_000],

@@ -1,7 +1,7 @@
-"""Two workers beside one: a million rows learned over a Dask cluster on this machine.
+"""Two workers compared with one: a million rows on a local Dask cluster.
 
-Rows are made by the workers themselves, so that no disk takes part. The number of rows does not show in the memory of
-a worker.
+The workers generate the rows, so that no disk is involved. The memory of a worker does not depend on the number of
+rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def chunks(seed: int, rows: int) -> Iterator[tuple[Any, Any]]:
 
 
 def _peak() -> float:
-    """Most memory that this process held, in MB."""
+    """Peak memory of this process in MB."""
     import resource
 
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1e3
@@ -63,7 +63,7 @@ class Workers:
         before = client.run(time.process_time)
         self.models[count] = fit(self.estimator, self.parts, client)
         self.seconds[count].append(time.perf_counter() - start)
-        # What the run takes where nobody else does anything: the processor time of the worker that has most to do.
+        # The time on an idle machine: the processor time of the busiest worker.
         after = client.run(time.process_time)
         self.busiest[count].append(max(after[worker] - before[worker] for worker in after))
 

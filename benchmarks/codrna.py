@@ -1,9 +1,8 @@
-"""One pass over cod-rna with a budget of 500: progressive error and seconds, beside the rivals of the literature.
+"""One pass over cod-rna with a budget of 500: progressive error and time, compared with published methods.
 
-The rows are shuffled with a fixed seed. What needs data to be set is set on the first 10,000 rows, for everybody alike:
-the linear map of the inputs (`GradientMetric`), and the options of each contender by its progressive error, from a
-grid. The pass then begins at the first row. One contender is given nothing of this: it sets everything by itself at a
-few rows of the pass, from the rows before them.
+The rows are shuffled with a fixed seed. The first 10,000 rows determine the linear map of the inputs
+(`GradientMetric`), and by progressive error the options of each contender from a grid. The pass then starts at the
+first row. One contender uses none of this: it chooses its settings during the pass, from earlier rows only.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ OURS, KORS_NAME, BATCH = "PKAWVClassifier, uniform", "PKAWVClassifier, KORS", "S
 STRICT = "PKAWVClassifier, set on its way"
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 STEPS = (0.1, 0.3, 1.0, 3.0)
-#: A wide smooth part and a rougher one for what it leaves, or one width alone.
+#: A wide smooth kernel plus a rougher one, or a single width.
 SHAPES = {
     "smooth": Gaussian,
     "rough": lambda width: Matern(1.5, 2 * width),
@@ -41,7 +40,7 @@ SHAPES = {
 
 
 class Rows(NamedTuple):
-    """Shuffled rows as they come, and with mapped inputs; labels -1 and 1."""
+    """Shuffled rows, with raw and with mapped inputs; labels -1 and 1."""
 
     raw: Array
     X: Array
@@ -50,7 +49,7 @@ class Rows(NamedTuple):
 
 
 def rows(settings: Settings, first: int) -> Rows:
-    """All of cod-rna, or made-up rows at toy size; the inputs' map is learned on the first rows."""
+    """All of cod-rna, or synthetic rows at toy size; the first rows determine the map of the inputs."""
     if settings.size == "toy":
         rng = np.random.default_rng(0)
         X = rng.standard_normal((400, 3))
@@ -66,7 +65,7 @@ def rows(settings: Settings, first: int) -> Rows:
 
 
 def contenders(budget: int) -> dict[str, tuple[Make, Grid]]:
-    """Each learner of the stream with the grid of its options."""
+    """Each online learner with the grid of its options."""
 
     def ours(selection: Any, shape: str, width: float, alpha: float) -> PKAWVClassifier:
         features = Nystrom(selection, budget=budget)
@@ -116,7 +115,7 @@ def batch(X: Array, y: Array, first: int) -> tuple[Callable[[int], SVC], dict[st
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """One pass for everybody."""
+    """One pass of each contender."""
     budget = settings.pick(toy=20, quick=200, default=500)
     tail = settings.pick(toy=100, quick=3000, default=20_000)
     first = settings.pick(toy=100, quick=1000, default=10_000)

@@ -13,7 +13,7 @@ from reproduce.data import load_parkinsons
 
 Array = npt.NDArray[np.float64]
 
-#: Of the 42 patients, those whom a grouped split holds out.
+#: Number of the 42 patients that a grouped split holds out.
 HELD_OUT = 8
 
 
@@ -26,7 +26,7 @@ class Split(NamedTuple):
     Y_test: Array
 
     def mse(self, predicted: Array) -> float:
-        """Test error in units of the variance of the training outputs, so the mean scores about 1."""
+        """Test error relative to the variance of the training outputs; predicting the mean gives about 1."""
         return float(np.mean((self.Y_test - predicted) ** 2))
 
 
@@ -38,12 +38,12 @@ class Patients(NamedTuple):
     groups: npt.NDArray[np.int64]
 
     def shuffled(self, n: int, seed: int = 0) -> Split:
-        """`n` rows to train on, a quarter as many others to test on, whoever they belong to."""
+        """`n` training rows and n/4 test rows, regardless of patients."""
         order = np.random.default_rng(seed).permutation(len(self.X))
         return self._split(order[:n], order[n : n + n // 4])
 
     def grouped(self, n: int, splits: int, seed: int = 0) -> Iterator[Split]:
-        """At most `n` rows of some patients to train on, all rows of `HELD_OUT` others to test on."""
+        """At most `n` training rows of some patients; all rows of `HELD_OUT` other patients for testing."""
         rng = np.random.default_rng(seed)
         for _ in range(splits):
             out = np.isin(self.groups, rng.permutation(np.unique(self.groups))[:HELD_OUT])
@@ -59,7 +59,7 @@ class Patients(NamedTuple):
 
 
 def patients(settings: Settings) -> Patients:
-    """The rows; at toy size made-up ones of the same form. Without the data: the loader's error."""
+    """The rows; at toy size synthetic ones of the same form. Raises the loader's error if the data are missing."""
     if settings.size == "toy":
         rng = np.random.default_rng(0)
         groups = np.repeat(np.arange(1, 43), 5)

@@ -1,13 +1,13 @@
-"""Errors with no arguments as a picture: a row for each set, a mark for each regressor."""
+"""Figure of errors with default settings: a row for each set, a mark for each regressor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-#: Marks that can be told apart without colour; the first is ours.
+#: Marks that are distinguishable without colour; the first is for ovk.
 MARKS = ("o", "*", "^", "s", "D", "v", "P", "X")
-#: Colours that can be told apart by most colour-blind people.
+#: Colours for colour-blind readers.
 COLOURS = ("#c0182b", "#000000", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d31")
 
 
@@ -18,12 +18,12 @@ def draw(
     base: str,
     ticks: Sequence[float] = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0),
 ) -> None:
-    """Draw errors[set][regressor] over the error of the regressor `base`, sets by how well the first one does.
+    """Draw errors[set][regressor] relative to the regressor `base`; sets are sorted by the first regressor.
 
     Parameters
     ----------
     errors : aRRMSE for each set, regressors in the order of the legend
-    seen : sets that were looked at while the choice was settled, marked with a star
+    seen : sets used during development, marked with a star
     path : PNG file
     ticks : numbers on the axis
     """

@@ -1,4 +1,4 @@
-"""Starlette's own route that answers an empty JSON object: what any service in Python costs at least."""
+"""A Starlette route that returns an empty JSON object: the minimum cost of a service in Python."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from starlette.routing import Route
 
 
 async def empty(request: Request) -> JSONResponse:
-    """Nothing."""
+    """Return an empty object."""
     return JSONResponse({})
 
 
 def main() -> None:
-    """Listen at a free port, and say which."""
+    """Listen on a free port and print it."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1024)

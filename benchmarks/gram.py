@@ -29,7 +29,7 @@ def _case(n: int, p: int, threads: int, settings: Settings) -> Case:
     kernel = Gaussian(float(np.sqrt(2 * p)))
     gamma = 1.0 / (4 * p)
 
-    # numpy's exp has one thread: parts, so that the limit has as many as we.
+    # NumPy's exp uses one thread, so the reference splits the work among as many threads.
     bounds = np.linspace(0, n, threads + 1).astype(int)
     parts = [slice(a, b) for a, b in pairwise(bounds)]
 

@@ -1,11 +1,10 @@
-"""Measuring fairly on a machine that others use too.
+"""Fair measurements on a shared machine.
 
-Contenders of a case run in turn, round after round, and the fastest round of each counts: a disturbance
-hits one round, not one contender. Only ratios within a run are judged, never seconds: of processor time with
-one thread, of wall-clock time with more. On a busy machine wall-clock time flatters the shorter contender, which
-finds a quiet moment where a long one never does; processor time does not, but with several threads it also counts
-those that spin while they wait. Peak memory is the peak resident set of a fresh process that prepares and runs one
-contender once, less what the process held with its imports and data (`memory`).
+Contenders of a case run in turn, and the fastest round of each counts, so that a disturbance affects one round and not
+one contender. Targets are ratios within a run, never seconds: of processor time with one thread, of wall-clock time
+with several. On a busy machine, wall-clock time favours short contenders; processor time does not, but with several
+threads it includes spinning. Peak memory is the peak resident set of a fresh process that runs one contender once,
+minus its memory after imports and data (`memory`).
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ Size = Literal["toy", "quick", "default", "long"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is asked for.
+    """Settings of a run.
 
     Parameters
     ----------
-    size : toy (seconds, made-up data: for the tests), quick, default or long (more rounds, more splits)
-    threads : limit on the threads of BLAS; None leaves it as the environment says
-    memory : measure the peak memory, in a process for each contender
+    size : toy (seconds, synthetic data: for the tests), quick, default or long (more rounds and splits)
+    threads : maximum BLAS threads; None for the setting of the environment
+    memory : whether to measure peak memory, in a process for each contender
     """
 
     size: Size = "default"
@@ -44,13 +43,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Contender:
-    """One way to do the work.
+    """One implementation of the computation.
 
     Parameters
     ----------
-    run : the work that is timed, given what `prepare` returned (nothing, without it)
-    prepare : makes what the work is handed; not timed, but its memory counts
-    light : a shorter run with the same peak memory, where `run` takes minutes
+    run : the timed function; its argument is the result of `prepare`, if given
+    prepare : computes the argument of `run`; its memory counts, its time does not
+    light : a shorter run with the same peak memory, if `run` takes minutes
     """
 
     name: str
@@ -78,16 +77,16 @@ Seconds = dict[str, float]
 
 @dataclass(frozen=True)
 class Case:
-    """Contenders that do the same work.
+    """Contenders for the same computation.
 
     Parameters
     ----------
-    settings : whatever defines the work, for the record
-    contenders : ours first
+    settings : the definition of the computation, for the record
+    contenders : ovk first
     rounds : how often each runs
-    checks : targets, from the best seconds of each contender by the clock that is judged
-    scores : numbers other than time, such as test errors, and the targets among them
-    threads : limit on the threads of BLAS in this case
+    checks : targets for the best time of each contender
+    scores : numbers other than time, such as test errors, and their targets
+    threads : maximum BLAS threads in this case
     """
 
     name: str
@@ -109,7 +108,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A named set of cases, made when asked for; making them may raise `FileNotFoundError`: no data."""
+    """A named set of cases, created on demand; raises `FileNotFoundError` if the data are missing."""
 
     name: str
     title: str
@@ -130,13 +129,13 @@ def interleave(contenders: list[Contender], rounds: int) -> dict[str, Timing]:
 
 
 def limited(*threads: int | None) -> AbstractContextManager[Any]:
-    """BLAS with the first number of threads that is given, or as it is."""
+    """Limit BLAS to the first given number of threads, if any."""
     chosen = next((number for number in threads if number is not None), None)
     return nullcontext() if chosen is None else threadpool_limits(chosen, user_api="blas")
 
 
 def blas_threads() -> int:
-    """Threads that BLAS may use now."""
+    """Current maximum of BLAS threads."""
     return max((library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"), default=1)
 
 
@@ -175,7 +174,7 @@ def run_case(benchmark: str, case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def run_benchmark(benchmark: Benchmark, settings: Settings, show: Callable[[str], None]) -> dict[str, Any]:
-    """All cases of a benchmark; without its data only why it was skipped."""
+    """All cases of a benchmark, or the reason why it is skipped."""
     from benchmarks.report import case_table
 
     result: dict[str, Any] = {"name": benchmark.name, "title": benchmark.title, "skipped": None, "cases": []}

@@ -1,12 +1,11 @@
-"""`ovk stream` over two million rows of a household's power, left alone and killed at random moments.
+"""`ovk stream` over two million rows of household power, undisturbed and killed at random times.
 
-Both runs are processes of their own, with the command that a user would give. What counts: the files that they leave
-behind are the same byte for byte, memory stays bounded, and every output is predicted better than by its last value
-and by its running mean.
+Both runs are separate processes with the command of a user. Their files must be byte-identical, memory must stay
+bounded, and every output must be predicted better than by its last value and by its running mean.
 
-The second case learns the rows of the benchmark of streams (lags 1 to 3 and the time of day, gaps carried forward) with
-the learner without settings and with the hand-set one of `ovk stream`: all two million with ``--long``. Every output's
-error over its variance is shown for both.
+The second case learns the rows of the streams benchmark (lags 1 to 3 and time of day, gaps carried forward) with
+`AutoStream` and with the hand-tuned learner of `ovk stream`: all two million rows with ``--long``. Both report the
+error of every output relative to its variance.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ from reproduce.data import load_household
 
 WHOLE, KILLED = "left alone", "killed and resumed"
 ALONE, HAND_SET = "AutoStream", "hand-set"
-#: Rows that the hand-set learner is scaled by at first, and on which neither is tested.
+#: Rows for the initial scaling of the hand-tuned learner, on which neither is tested.
 WARM_UP = 1000
 FILE = "household/minute_household_power.csv.xz"
 
 
 def table(folder: Path, settings: Settings) -> tuple[Path, list[str]]:
-    """The file, and what to ask of it; made-up rows at toy size."""
+    """The file and the options; synthetic rows at toy size."""
     if settings.size != "toy":
-        outputs = load_household(n_rows=1).target_names  # says what is missing, if it is
+        outputs = load_household(n_rows=1).target_names  # raises an error that names a missing file
         path = Path(os.environ["OVK_DATA"]).expanduser() / FILE
         return path, ["--model", "pkawv", "--targets", ",".join(outputs), "--time", "Date,Time", "--lags", "1,2,3,60"]
     stream = make_stream(1200, 2, missing=0.1, drift=0.0, random_state=0)
@@ -54,7 +53,7 @@ def table(folder: Path, settings: Settings) -> tuple[Path, list[str]]:
 
 
 class Runs:
-    """The two runs, in a folder of their own."""
+    """The two runs, in a temporary folder."""
 
     def __init__(self, settings: Settings) -> None:
         self._held = tempfile.TemporaryDirectory(prefix="ovk-household-")
@@ -72,7 +71,7 @@ class Runs:
         return [sys.executable, "-m", "ovk.app.cli", "stream", *map(str, [self.path, *self.asked, *where])]
 
     def whole(self) -> None:
-        """The run that is left alone."""
+        """The undisturbed run."""
         self.clear(WHOLE)
         start = time.perf_counter()
         done = subprocess.run(self.command(WHOLE), check=True, capture_output=True, text=True)
@@ -80,7 +79,7 @@ class Runs:
         self.found = json.loads(done.stdout)
 
     def killed(self) -> None:
-        """The run that is killed: early now and then, mostly a while after it has saved something."""
+        """The killed run: sometimes early, usually some time after a checkpoint."""
         self.clear(KILLED)
         rng = np.random.default_rng(0)
         model = self.folder / f"{KILLED}.ovk"
@@ -102,7 +101,7 @@ class Runs:
         (self.folder / f"{name}.ovk").unlink(missing_ok=True)
 
     def different(self) -> int:
-        """Files that are not the same byte for byte."""
+        """Files that are not byte-identical."""
         one, other = (self.folder / WHOLE, self.folder / KILLED)
         names = {path.name for folder in (one, other) for path in folder.glob("part-*.csv")}
         pairs = [(one / name, other / name) for name in names]
@@ -141,7 +140,7 @@ def _nothing() -> None:
 def cases(settings: Settings) -> Iterator[Case]:
     runs = Runs(settings)
     given = {"file": runs.path.name, "kills": runs.kills, "checkpoint": runs.every}
-    # The command says itself how much memory it took; it is not measured a second time.
+    # The command reports its memory.
     contenders = [Contender(WHOLE, runs.whole, light=_nothing), Contender(KILLED, runs.killed, light=_nothing)]
     yield Case("household", given, contenders, 1, scores=runs.scores)
 
@@ -149,7 +148,7 @@ def cases(settings: Settings) -> Iterator[Case]:
 
 
 def without_settings(settings: Settings) -> Case:
-    """The learner without settings beside the hand-set one."""
+    """`AutoStream` compared with the hand-tuned learner."""
     if settings.size == "toy":
         stream = make_stream(WARM_UP + 200, 2, missing=0.0, random_state=0)
         X, Y, outputs = stream.data, stream.target, ["a", "b"]
@@ -171,7 +170,7 @@ def without_settings(settings: Settings) -> Case:
         rates = {name: len(X) / spent for name, spent in seconds.items()}
         return [
             Check("rows a second without settings", rates[ALONE], 2000, at_least=True),
-            # Reported, and to be brought down: there is no limit yet.
+            # Reported without a target.
             Check("times the seconds of the hand-set learner", rates[HAND_SET] / rates[ALONE], np.inf),
         ]
 

@@ -1,4 +1,4 @@
-"""Pre-images for many inputs at once, and structured outputs beyond what a square matrix can hold."""
+"""Pre-images for many inputs at once, and structured outputs too many for an n x n matrix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bits(n: int, p: int, seed: int = 0) -> tuple[Any, Any]:
 
 
 def loop(model: IOKR, X: Any, candidates: Any, k: int) -> list[Any]:
-    """One input at a time, as the published codes do it: its weights, its candidates' kernel, its scores."""
+    """One input at a time, as in published code: weights, kernel of the candidates, scores."""
     best = []
     for x in X:
         w = model.weights(x[None])[0]
@@ -92,7 +92,7 @@ def sketched(settings: Settings) -> Case:
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """Both."""
+    """Exact and sketched."""
     yield top_k(settings)
     yield sketched(settings)
 

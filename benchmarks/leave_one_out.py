@@ -1,4 +1,4 @@
-"""Fifty alphas by leave-one-out, against cross-validation by scikit-learn and himalaya."""
+"""Fifty alphas by leave-one-out, compared with cross-validation by scikit-learn and himalaya."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ovk.solvers.eigen import eigenpairs
 OURS, GRID, HIMALAYA = "OVKRidgeCV.fit", "sklearn GridSearchCV.fit", "himalaya KernelRidgeCV.fit"
 LIMIT = "limit: one eigh of the gram"
 ALPHAS = np.logspace(-4, 2, 50)
-#: How much worse than a peer's our test error may be and still count as equal.
+#: Ratio of test errors up to which they count as equal.
 EQUAL = 1.01
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """Two sizes against the peers; then smooth kernels, whose grams have a low rank."""
+    """Two sizes against other libraries; then smooth kernels, whose grams have low rank."""
     rows = patients(settings)
     for n in settings.pick(toy=(150,), quick=(1000,), default=(2000, 4700)):
         yield _case(n, rows, settings)
@@ -44,7 +44,7 @@ def _grid(scale: float, alphas: Array = ALPHAS) -> GridSearchCV:
 
 
 def _himalaya(cv: Any = 5) -> Any:
-    # One alpha for all outputs, as ours; the kernel is handed to it, so it does not pay for its own.
+    # One alpha for all outputs, as in ovk; the kernel is precomputed, so its time does not count.
     from himalaya.kernel_ridge import KernelRidgeCV
 
     return KernelRidgeCV(alphas=ALPHAS, kernel="precomputed", cv=cv, solver_params={"local_alpha": False})
@@ -140,7 +140,7 @@ def _fit_errors(split: Split) -> dict[str, float]:
 
 
 def _low_rank(name: str, X: Array, scale: float, settings: Settings) -> Case:
-    tol = 1e-8 * float(ALPHAS.min())  # what OVKRidgeCV asks for with its default tolerance
+    tol = 1e-8 * float(ALPHAS.min())  # as OVKRidgeCV does with its default tolerance
     pivoted, full = "eigenpairs, pivoted Cholesky", "eigenpairs, full"
 
     def gram() -> tuple[Array]:

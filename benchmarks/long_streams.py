@@ -1,14 +1,13 @@
-"""Streams of ten million rows: whether memory, time a row, errors and rounding stay what they were at the start.
+"""Streams of ten million rows: do memory, time per row, error and rounding stay constant?
 
-``python -m benchmarks.long_streams`` prints a line for each learner; the tests run it short. The stream is stationary
-and made up chunk by chunk. Time is processor time, for each tenth of the stream that of its fastest parts. Drift is the
-largest difference of predictions to those of a recomputation from nothing in 64 bits, over the largest prediction: for
-sums over all rows, the normal equations added up anew (in a wider type); for learners that forget, a new learner of the
-last rows alone, so many that the rows before have no weight. The learner without settings has no such twin: what counts
-there is its error.
+``python -m benchmarks.long_streams`` prints a line for each learner; the tests run a short version. The stream is
+stationary and generated in chunks. Time is processor time of the fastest chunks in each tenth of the stream. Drift is
+the largest difference between predictions and those of a recomputation in 64 bits, relative to the largest prediction:
+for sums over all rows, the normal equations accumulated again in a wider type; for learners that forget, a new learner
+of the last rows, so many that earlier rows have no weight. `AutoStream` has no such reference; its error is checked.
 
-``--defaults`` runs learners without any argument over a million rows and prints time a row, error and memory of every
-tenth of the stream.
+``--defaults`` runs learners with default settings over a million rows and prints time per row, error and memory of
+every tenth of the stream.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from ovk.objectives import Constant
 
 Array = npt.NDArray[np.float64]
 
-#: Rows of a chunk: a multiple of the blocks in which all learners work, so that a new learner can start with any chunk.
+#: Rows of a chunk: a multiple of the block size of all learners, so that a new learner can start at any chunk.
 CHUNK = 3072
 
 ALPHA = 0.1
 
 
 def chunks(start: int, stop: int) -> Iterator[tuple[Array, Array]]:
-    """Chunks of a stationary stream, (n, 3) inputs and (n, 2) outputs, each from a seed of its own."""
+    """Chunks of a stationary stream, (n, 3) inputs and (n, 2) outputs, each with its own seed."""
     for k in range(start, stop):
         rng = np.random.default_rng([15, k])
         X = rng.uniform(-2, 2, (CHUNK, 3))
@@ -56,7 +55,7 @@ def chunks(start: int, stop: int) -> Iterator[tuple[Array, Array]]:
 class LongRun:
     """A learner and the number of rows it learns.
 
-    `memory`: rows behind which it has forgotten all, None for never. `twin`: whether a recomputation is known.
+    `memory`: number of rows after which a row has no weight, None for never. `twin`: whether a recomputation exists.
     """
 
     model: Any
@@ -81,14 +80,14 @@ RUNS = {
     "AutoStream": LongRun(AutoStream(), 1_000_000, twin=False),
 }
 
-#: Learners as they come.
+#: Learners with default settings.
 DEFAULTS = {
     f"{type(model).__name__}()": LongRun(model, 1_000_000, twin=False) for model in (AutoStream(), PKAWV(), OLOK())
 }
 
 
 def long_run(run: LongRun, rows: int | None = None) -> dict[str, float]:
-    """Learn the stream and measure: growth of memory, change of the time a row and of the error, and drift."""
+    """Learn the stream and measure growth of memory, change of time per row and of error, and drift."""
     model, seconds, errors, memory = learned(run, rows)
     count = len(seconds)
     with one_blas_thread():
@@ -110,7 +109,7 @@ def long_run(run: LongRun, rows: int | None = None) -> dict[str, float]:
 
 
 def by_tenths(run: LongRun, rows: int | None = None) -> str:
-    """Learn the stream; a table of its tenths, and how the last compares with the second."""
+    """Learn the stream; a table of its tenths, and the ratio of the last to the second."""
     _, seconds, errors, memory = learned(run, rows)
     lines, table = ["   tenth   us a row   squared error   memory (MB)"], []
     for number, part in enumerate(tenths(len(seconds)), 1):
@@ -132,7 +131,7 @@ def tenths(count: int) -> list[npt.NDArray[np.int64]]:
 
 
 def microseconds(seconds: Array) -> float:
-    """Time a row of chunks, by the fastest of them."""
+    """Time per row of the fastest chunks."""
     return float(1e6 * np.quantile(seconds, 0.05) / CHUNK)
 
 
@@ -174,7 +173,7 @@ def _batch_predictions(model: Any, count: int, X: Array) -> Array:
 
 
 def resident_mb() -> float:
-    """Memory of this process now; its peak where the system does not tell."""
+    """Current memory of this process, or its peak where that is unknown."""
     status = Path("/proc/self/status")
     if status.exists():
         return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmRSS")) / 1024
@@ -182,7 +181,7 @@ def resident_mb() -> float:
 
 
 def main() -> None:
-    """Run all of them at full length."""
+    """Run all at full length."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.long_streams", description=__doc__)
     parser.add_argument("--only", choices=[*RUNS, *DEFAULTS], nargs="+", help="these alone")
     parser.add_argument("--rows", type=int, help="for all of them, instead of ten and one million")

@@ -1,4 +1,4 @@
-"""A hundred coupled outputs for about the price of uncoupled ones and one eigendecomposition."""
+"""A hundred coupled outputs cost about as much as uncoupled ones plus one eigendecomposition."""
 
 from __future__ import annotations
 

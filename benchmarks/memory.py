@@ -1,8 +1,8 @@
 """Peak memory of one contender: ``python -m benchmarks.memory BENCHMARK CASE CONTENDER SIZE`` prints KiB.
 
-The number is the process's peak resident set after preparing and running the contender once, less that
-before: what it takes beyond Python, the imports and the data. Everything counts, also what BLAS and LAPACK
-allocate. On Linux it is ``VmHWM``: ``ru_maxrss`` of a new process starts at the peak of its parent.
+The number is the peak resident set after preparing and running the contender once, minus that before, which includes
+Python, imports and data. It includes allocations of BLAS and LAPACK. On Linux it is ``VmHWM``, because ``ru_maxrss`` of
+a new process starts at the peak of its parent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STATUS = Path("/proc/self/status")
 
 
 def peak_mib(benchmark: str, case: str, contender: str, settings: Settings) -> float:
-    """Peak memory of a contender in MiB, from a process of its own."""
+    """Peak memory of a contender in MiB, measured in a separate process."""
     command = [sys.executable, "-m", "benchmarks.memory", benchmark, case, contender, settings.size]
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)

@@ -1,4 +1,4 @@
-"""MovKL at the paper's size: against its Gauss-Seidel route, and how time grows."""
+"""MovKL at the size of the paper: comparison with its Gauss-Seidel algorithm, and growth of the time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _fit(X: Any, Y: Any, r: float, **options: Any) -> MovKL:
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """A fit of 24 kernels for r = 2 and r = 1; the Gauss-Seidel route on the same data; twice the curves and points."""
+    """A fit of 24 kernels for r = 2 and r = 1; Gauss-Seidel on the same data; twice the curves and points."""
     n, d = settings.pick(toy=12, quick=120, default=317), settings.pick(toy=10, quick=80, default=200)
     curves = make_bci(2 * n, segment=2 * d, random_state=0)
     X, Y = curves.data, curves.target
@@ -45,7 +45,7 @@ def cases(settings: Settings) -> Iterator[Case]:
         )
 
     def slow() -> Any:
-        # As many rounds and as exact as ours: the same work by the paper's route. Two rounds stand for all.
+        # The algorithm of the paper with as many rounds and the same accuracy. Two rounds represent all.
         return _fit(X[:n], Y[:n, ::2], 2.0, solver="gauss-seidel", max_iter=2)
 
     def quick() -> Any:

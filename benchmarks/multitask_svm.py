@@ -1,4 +1,4 @@
-"""Several tasks by their own dual, beside libsvm on the kernel matrix of all pairs of a point and a task."""
+"""The multi-task SVM solver compared with libsvm on the kernel matrix of all pairs of point and task."""
 
 from __future__ import annotations
 

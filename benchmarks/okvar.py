@@ -1,4 +1,4 @@
-"""Nonlinear autoregression: operator and coefficients learned in turn, against the same steps with dense matrices."""
+"""Nonlinear autoregression: operator and coefficients in turn, compared with the same steps on dense matrices."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _model(d: int, rounds: int) -> OKVAR:
 
 
 def fit(series: list[np.ndarray], rounds: int) -> OKVAR:
-    """A whole fit; whether it has converged is not the question here."""
+    """A complete fit, whether it converges or not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return _model(series[0].shape[1], rounds).fit(series)
 
 
 def dense(series: list[np.ndarray], rounds: int) -> None:
-    """The same minimisation, with the gram of d x d blocks formed and multiplied as a matrix."""
+    """The same minimisation with the gram of d x d blocks as a dense matrix."""
     model = _model(series[0].shape[1], rounds)
     regression = model.regression(series)
     Z, d = regression.Z, regression.Y.shape[1]

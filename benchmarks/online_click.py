@@ -1,4 +1,4 @@
-"""OLOK on the shape of the paper's Click data, beside a loop with a ring buffer and beside the bare kernel."""
+"""OLOK on data of the shape of the paper's Click data, compared with a ring-buffer loop and the bare kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def paper_operator(d: int) -> Array:
 
 
 def bare(X: Array, points: Array, A: Array, T: Array, kernel: Gaussian, block: int) -> None:
-    """What cannot be done without: the kernel between a block and the window, and within the block, and products."""
+    """The minimum work: the kernel between a block and the window and within the block, and products."""
     for start in range(0, len(X), block):
         rows = X[start : start + block]
         (kernel.product(rows, points, A) @ T).sum()
@@ -31,7 +31,7 @@ def bare(X: Array, points: Array, A: Array, T: Array, kernel: Gaussian, block: i
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """With a full window, once as BLAS is and once with one thread."""
+    """A full window, with default BLAS threads and with one thread."""
     p, d = 120, 16
     window = settings.pick(toy=100, quick=2000, default=2000)
     n = settings.pick(toy=300, quick=2560, default=5120)

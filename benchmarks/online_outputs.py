@@ -18,12 +18,12 @@ P, WINDOW = 20, 1000
 
 
 def learner(window: int) -> OLOK:
-    """Two eigenvalues, whatever the number of outputs."""
+    """An operator with two distinct eigenvalues for any number of outputs."""
     return OLOK(Gaussian(np.sqrt(P)) * MixedEffect(0.5), 0.01, 0.5, truncation=Window(window))
 
 
 def resident_mib() -> float:
-    """What the process holds now."""
+    """Current memory of the process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 2**20
 
@@ -44,7 +44,7 @@ def memory(rows: int, window: int) -> tuple[dict[str, Any], list[Check]]:
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """The same rows with more and more outputs."""
+    """The same rows with increasing numbers of outputs."""
     n, window = settings.pick(toy=200, quick=2560, default=10_240), settings.pick(toy=50, quick=WINDOW, default=WINDOW)
     outputs = settings.pick(toy=[2, 4], quick=[2, 16, 256], default=[2, 4, 8, 16, 32, 64, 128, 256])
     rng = np.random.default_rng(0)

@@ -1,7 +1,7 @@
-"""OLOK on real streams beside a ring-buffer loop, river and scikit-learn: rows a second and progressive errors.
+"""OLOK on real streams, compared with a ring-buffer loop, river and scikit-learn: rows/s and progressive errors.
 
-Every learner sees the rows in one order, standardised by the first tenth; its step size is the best of a few on that
-tenth. Random features have the same width as the kernel and number 100, the default of both libraries.
+All learners see the rows in the same order, standardised by the first tenth; their step size is the best of a few on
+that tenth. There are 100 random features, the default of both libraries, of the same width as the kernel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Learner(Protocol):
 
 
 class Stream(NamedTuple):
-    """Rows in the order in which they come; `error` judges predictions."""
+    """Rows in order, and the `error` of predictions."""
 
     name: str
     X: Array
@@ -128,10 +128,10 @@ def _mistakes(Y: Array, Z: Array) -> float:
 
 
 def makers(stream: Stream, scale: float, window: int) -> dict[str, tuple[list[float], Callable[[float], Learner]]]:
-    """Step sizes to choose from, and each learner with one of them."""
+    """Candidate step sizes, and each learner with one of them."""
     p, d = stream.X.shape[1], stream.Y.shape[1]
     kernel = Gaussian(scale) * Dense(stream.T)
-    # In a window that moves on, steps that shrink would shrink the function.
+    # With a moving window, decreasing steps would shrink the function.
     steps, small = [0.03, 0.1, 0.3, 1.0], [0.003, 0.01, 0.03, 0.1]
     tiny = [1e-4, 3e-4, 1e-3, 3e-3]  # river's random features are ten times as large
     return {

@@ -1,4 +1,4 @@
-"""One exact fit between fields, kernel and ridge given, beside the bare gram, Cholesky factorisation and solve."""
+"""An exact fit between fields with given kernel and ridge, compared with bare gram, Cholesky and solve."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ovk.kernels import Gaussian
 
 OURS, BARE = "OperatorRidge.fit", "limit: gram + Cholesky + solve"
 ALPHA, WIDTH = 1e-6, 6.0
-#: Waves that make up the input fields, and functions that make up the outputs.
+#: Number of waves in the input fields, and of functions in the outputs.
 WAVES, RANK = 100, 100
-#: Fields that are predicted at a time.
+#: Fields predicted at a time.
 TOGETHER = 200
-#: Memory that a fit of 20,000 pairs may take, pairs included.
+#: Maximum memory of a fit of 20,000 pairs, including the pairs.
 MOST_GB = 12.0
 
 
@@ -35,7 +35,7 @@ def fields(n: int, side: int) -> tuple[Array, Array, Array]:
 
 
 def bare(Z: Array, T: Array) -> Array:
-    """(K + alpha I)^-1 T with one matrix of n x n numbers: what the work costs without any library around it."""
+    """(K + alpha I)^-1 T with one n x n matrix: the cost without a library."""
     A = Gaussian(WIDTH)(Z)
     A[np.diag_indices_from(A)] += ALPHA
     L, _ = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
@@ -52,14 +52,14 @@ def cases(settings: Settings) -> Iterator[Case]:
     peak = {}
 
     def ours() -> None:
-        # Arrays are few and large: following them costs nothing.
+        # There are few, large arrays, so tracing them is cheap.
         tracemalloc.start()
         model.fit(X, Y)
         peak[OURS] = (tracemalloc.get_traced_memory()[1] + X.nbytes + Y.nbytes) / 2**30
         tracemalloc.stop()
 
     def checks(seconds: Seconds) -> list[Check]:
-        # Principal components and left-out errors of a few thousand pairs cost the same for any n.
+        # Principal components and leave-one-out errors use a few thousand pairs, for any n.
         limit = settings.pick(toy=100.0, quick=8.0, default=2.5, long=1.3)
         return [Check(f"time at most {limit:g} x the limit's", seconds[OURS] / seconds[BARE], limit)]
 

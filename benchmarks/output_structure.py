@@ -1,4 +1,4 @@
-"""Learning which outputs go together, and many tasks with data of their own."""
+"""Learning the output operator, and many tasks with separate data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _learned(settings: Settings) -> Case:
     common = np.sin(X @ rng.standard_normal((10, 5)))
     Y = common @ rng.standard_normal((5, d)) + 0.5 * rng.standard_normal((n, d))
     kernel = Gaussian(float(np.sqrt(20.0)))
-    # One of the middle of the path, where T has its rank.
+    # An alpha in the middle of the path, where T has its typical rank.
     G = kernel(X)
     alpha = float(1e-2 * np.sqrt(np.linalg.eigvalsh(Y.T @ G @ Y)[-1]))
 

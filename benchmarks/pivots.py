@@ -1,7 +1,7 @@
-"""Randomly pivoted Cholesky: landmarks beside uniform ones, and as a preconditioner beside plain Nystrom and none.
+"""Randomly pivoted Cholesky, compared with uniform landmarks and as a preconditioner with plain Nystrom and none.
 
-Uneven inputs, a few regions with most of the rows, are where the choice matters. Standard normal inputs are as even as
-inputs get: there uniform points precondition as well as any.
+The choice matters for uneven inputs, where a few regions contain most of the rows. For standard normal inputs, uniform
+points precondition as well as any.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from reproduce.data import load_codrna, load_elec2, load_household, load_parkins
 PIVOTED, UNIFORM = "OVKRidge, landmarks by RPCholesky", "OVKRidge, uniform landmarks"
 SOLVE, PRODUCT = "TiledRidge: pivots and iterations", "limit: one product with the matrix"
 DRAWS, ALPHA = 5, 0.1
-#: Minutes in a window of the household's power, and minutes from one window to the next.
+#: Minutes of a window of household power, and between the starts of two windows.
 WINDOW, APART = 20, 3
-#: Relative residual, iterations allowed for it, and iterations after which the others are no longer waited for.
+#: Relative residual, maximum iterations for it, and iterations after which others are stopped.
 TOLERANCE, ALLOWED, PATIENCE = 1e-6, 60, 240
 
 Rows = tuple[Array, Array]
 
 
 def windows(n: int) -> Rows:
-    """Power of a household in `WINDOW` minutes in a row, and in the minute after: (n, WINDOW) and (n,)."""
+    """Household power in `WINDOW` consecutive minutes, and in the following minute: (n, WINDOW) and (n,)."""
     power = load_household(n_rows=(n + WINDOW) * APART * 2).target[:, 0]
     every = np.lib.stride_tricks.sliding_window_view(power, WINDOW + 1)[::APART]
     whole = every[np.isfinite(every).all(axis=1)]
@@ -41,14 +41,14 @@ def windows(n: int) -> Rows:
 
 
 def even(n: int) -> Rows:
-    """Standard normal inputs of as many columns."""
+    """Standard normal inputs with the same number of columns."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, WINDOW))
     return X, np.sin(X[:, 0]) + rng.standard_normal(n)
 
 
 def tables(settings: Settings) -> Iterator[tuple[str, Rows]]:
-    """Five public tables; at toy size a made-up one."""
+    """Five public tables; at toy size a synthetic one."""
     if settings.size == "toy":
         yield "made up", even(400)
         return
@@ -78,7 +78,7 @@ def numbers(y: Any) -> Array:
 
 
 def landmarks(name: str, rows: Rows, settings: Settings) -> Case:
-    """Both kinds of landmarks on one table: what they leave of the kernel, errors on other rows, and time."""
+    """Both kinds of landmarks on one table: unexplained part of the kernel, test errors, and time."""
     most, m = settings.pick(toy=200, quick=2000, default=8000), settings.pick(toy=20, quick=200, default=400)
     X, Y = standardised(rows[0]), standardised(numbers(rows[1]))
     order = np.random.default_rng(0).permutation(len(X))
@@ -124,9 +124,9 @@ def unexplained(kernel: ScalarKernel, points: Array, X: Array) -> float:
 def iterations(
     kernel: ScalarKernel, X: Array, y: Array, alpha: float, inverses: dict[str, Callable[[Array], Array]]
 ) -> dict[str, float]:
-    """Steps of the conjugate gradient under each approximate inverse, `PATIENCE` + 1 if more, side by side.
+    """Conjugate gradient iterations with each preconditioner, at most `PATIENCE` + 1, run simultaneously.
 
-    One tile of the kernel serves them all, which is nearly all of the cost.
+    They share the tiles of the kernel, which are nearly all of the cost.
     """
     norm = float(np.linalg.norm(y))
     R = {name: y.copy() for name in inverses}
@@ -150,7 +150,7 @@ def iterations(
 
 
 def preconditioners(name: str, rows: Rows, rank: int, settings: Settings) -> Case:
-    """Kernel ridge regression without its matrix, to a relative residual of `TOLERANCE`."""
+    """Matrix-free kernel ridge regression, to a relative residual of `TOLERANCE`."""
     X, Y = standardised(rows[0]), standardised(numbers(rows[1]))
     n = len(X)
     kernel, alpha = Gaussian(median_distance(X)), 1e-6 * n

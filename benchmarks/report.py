@@ -26,7 +26,7 @@ def case_table(case: dict[str, Any]) -> str:
 
 
 def summary(results: list[dict[str, Any]]) -> str:
-    """How many targets were met, and the names of the others."""
+    """Number of targets met, and names of those missed."""
     checks = [(b["name"], c["name"], k) for b in results for c in b["cases"] for k in c["checks"]]
     missed = [f"{b} / {c}: {k['target']}" for b, c, k in checks if not k["met"]]
     skipped = [b["name"] for b in results if b["skipped"] is not None]

@@ -1,4 +1,4 @@
-"""One ridge regression against scikit-learn's KernelRidge."""
+"""One ridge regression compared with scikit-learn's KernelRidge."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _peer(scale: float) -> KernelRidge:
 
 
 def bare(split: Split, scale: float) -> None:
-    """One gram, one factorisation, one solve: what the work costs without any library around it."""
+    """One gram, one factorisation, one solve: the cost without a library."""
     A = Gaussian(scale)(split.X)
     A[np.diag_indices_from(A)] += ALPHA
     L, _ = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)

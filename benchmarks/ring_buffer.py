@@ -1,4 +1,4 @@
-"""The honest loop to compare an online learner with: one row at a time in NumPy, the window in a ring buffer."""
+"""A fair NumPy reference for online learners: one row at a time, with the window in a ring buffer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RingBuffer:
         self.t = 0
 
     def predict_then_learn(self, X: Array, Y: Array) -> Array:
-        """(n, d) predictions, each made before its own label was seen."""
+        """(n, d) predictions, each made before its label is used."""
         Z = np.empty_like(Y)
         for i, x in enumerate(X):
             m = min(self.t, self.s)

@@ -1,4 +1,4 @@
-"""Second-order learners: per-row time against sequential updates and bare BLAS; all forecasts for one batch fit."""
+"""Second-order learners: time per row compared with sequential updates and bare BLAS, and with one batch fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Setti
 from ovk import KAWV, PKAWV, OVKRidge
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian, median_distance
-from ovk.online.second_order.block_ridge import block_size
+from ovk.online.second_order.block_ridge import MAX_BLOCK_POINTS, MIN_BLOCK_POINTS
 from ovk.operators import MixedEffect
 
 Array = npt.NDArray[np.float64]
@@ -41,7 +41,7 @@ def _stream(n: int, p: int) -> tuple[Array, Array]:
 
 
 def _features(m: int, n: int, settings: Settings, p: int = 8, rounds: int | None = None) -> Case:
-    """One pass over n rows with m Nystrom features, every row predicted before it is learned from."""
+    """One pass over n rows with m Nystrom features, predicting every row before learning it."""
     X, y = _stream(n, p)
     kernel, points = Gaussian(float(np.sqrt(p))), X[:m]
     L = np.linalg.cholesky(kernel(points) + 1e-9 * np.eye(m))
@@ -74,9 +74,9 @@ def _features(m: int, n: int, settings: Settings, p: int = 8, rounds: int | None
 
 
 def bare(kernel: Gaussian, points: Array, L: Array, X: Array, y: Array) -> None:
-    """Kernel values, the whitening, S, its factor, the block's factor: what no exact block algorithm can leave out."""
+    """Kernel values, the whitening, S, its factor, the block's factor: the minimum work of an exact block algorithm."""
     m = len(points)
-    b = block_size(m)
+    b = min(max(MIN_BLOCK_POINTS, 32 * (m // 64)), MAX_BLOCK_POINTS)
     L = np.asfortranarray(L)
     S = np.zeros((m, m), order="F")
     B = np.zeros(m)
@@ -133,7 +133,7 @@ def compiled() -> Callable[..., Any]:
 
 
 def sequential(step: Callable[..., Any], kernel: Gaussian, points: Array, L: Array, X: Array, y: Array) -> Array:
-    """The same pass, one row at a time; kernel values still come in blocks."""
+    """The same pass, one row at a time, with kernel values in blocks."""
     state, found = None, []
     for start in range(0, len(X), 1024):
         rows = slice(start, start + 1024)
@@ -143,7 +143,7 @@ def sequential(step: Callable[..., Any], kernel: Gaussian, points: Array, L: Arr
 
 
 def _parkinsons(settings: Settings) -> Case:
-    """All progressive forecasts of the shuffled rows, against one batch fit of as many."""
+    """All progressive forecasts of the shuffled rows, compared with one batch fit."""
     rows = patients(settings)
     n = settings.pick(toy=100, quick=1500, default=len(rows.X))
     order = np.random.default_rng(0).permutation(len(rows.X))[:n]

@@ -1,4 +1,4 @@
-"""A model behind an address: what the way over HTTP costs, in processor time of the server, beside the bare learner."""
+"""Cost of HTTP: processor time of the server compared with the bare learner."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ovk.app.serve import Checkpoint
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import RequestRows
 
-#: Rows of a request to learn.
+#: Rows of a learning request.
 ROWS = 100
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """Throughput of learning, cost of a prediction, latency beside a writer."""
+    """Throughput of learning, cost of a prediction, latency during learning."""
     rounds = settings.pick(toy=1, quick=10, default=30)
     requests = settings.pick(toy=5, quick=25, default=25)
     seconds = settings.pick(toy=0.3, quick=10.0, default=20.0, long=60.0)
@@ -73,10 +73,10 @@ def cases(settings: Settings) -> Iterator[Case]:
 
 
 def service_costs(folder: Path, model: Path, requests: int, rounds: int) -> dict[str, float]:
-    """Milliseconds of processor time: a request to learn, the same in process, a prediction, an empty route.
+    """Milliseconds of processor time: a learning request, the same in process, a prediction, an empty route.
 
-    All take turns on one core, and the best round of each counts. The client is on another core where there is one, and
-    its time does not count. Behind ``_wall`` is the time on the clock.
+    All take turns on one core, and the best round of each counts. The client runs on another core if there is one; its
+    time does not count. Keys with ``_wall`` are wall-clock times.
     """
     X, Y = make_rows(ROWS)
     as_json = [
@@ -147,7 +147,7 @@ def service_costs(folder: Path, model: Path, requests: int, rounds: int) -> dict
 
 
 def _as_tensors(identifier: str, X: Any, Y: Any) -> tuple[bytes, dict[str, str]]:
-    """A request to learn whose numbers are bytes behind the JSON, as clients of the protocol send them."""
+    """A learning request with binary tensors, as clients of the protocol send them."""
     described = {
         name: [{"name": name, "shape": list(A.shape), "datatype": "FP64", "parameters": {"binary_data_size": A.nbytes}}]
         for name, A in (("inputs", X), ("targets", Y))
@@ -158,7 +158,7 @@ def _as_tensors(identifier: str, X: Any, Y: Any) -> tuple[bytes, dict[str, str]]
 
 
 def _until_taken(client: ServiceClient, body: bytes, headers: dict[str, str] | None) -> None:
-    """Send a request, again after a moment where the queue is full."""
+    """Send a request, and repeat it while the queue is full."""
     for _ in range(10_000):
         status, reply = client.request("POST", "/v2/models/point/learn", body, headers)
         if status == 202:

@@ -1,4 +1,4 @@
-"""A small client of one connection, cheap enough not to stand in the way of what it measures."""
+"""A small client with one connection, cheap enough not to disturb measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ServiceClient:
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Status and body of the reply."""
+        """Status and body of the response."""
         self._connection.request(method, path, body, headers or {"Content-Type": "application/json"})
         reply = self._connection.getresponse()
         return reply.status, reply.read()
@@ -27,7 +27,7 @@ class ServiceClient:
         return status, json.loads(body)
 
     def metric(self, name: str) -> float:
-        """The first figure of that name in /metrics."""
+        """The first metric of that name."""
         lines = self.request("GET", "/metrics")[1].decode().splitlines()
         return float(next(line for line in lines if line.startswith(name)).rpartition(" ")[2])
 

@@ -1,4 +1,4 @@
-"""Requests that nobody should send to a server."""
+"""Invalid requests to a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class StrangeRequest(NamedTuple):
-    """A request; `learns` if it is one to learn, which must be refused."""
+    """A request; `learns` marks learning requests, which must be refused."""
 
     kind: str
     method: str
@@ -44,7 +44,7 @@ def _random_json(rng: np.random.Generator, depth: int = 3) -> Any:
     return {str(name): _random_json(rng, depth - 1) for name in chosen}
 
 
-#: What stands in a body, by kind.
+#: Contents of a body, by kind.
 BODIES: dict[str, Callable[[np.random.Generator], bytes]] = {
     "broken JSON": lambda rng: _tensor()[: int(rng.integers(0, 60))],
     "bytes": lambda rng: rng.bytes(int(rng.integers(0, 200))),
@@ -78,7 +78,7 @@ PATHS = (
 
 
 def fuzzed_requests(count: int, models: Sequence[str], rng: np.random.Generator) -> Iterator[StrangeRequest]:
-    """Requests none of which may be learned from."""
+    """Requests of which none may be learned."""
     kinds = list(BODIES)
     for k in range(count):
         model = models[int(rng.integers(len(models)))]

@@ -1,4 +1,4 @@
-"""A server in a process of its own, for tests and benchmarks: started, asked, killed, started again."""
+"""A server in a separate process, for tests and benchmarks, which can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-#: Most seconds that a server may take to start or to end.
+#: Maximum seconds of start and shutdown.
 PATIENCE = 1800.0
 
 
 def _serve(arguments: list[str], report: Connection) -> None:
-    """What a forked process does: the command, with its standard error into a pipe."""
+    """Run the command in a forked process, with standard error in a pipe."""
     os.dup2(report.fileno(), 2)
     report.close()
     from ovk.app.cli import main
@@ -31,9 +31,9 @@ def _serve(arguments: list[str], report: Connection) -> None:
 
 
 class ForkedProcess:
-    """``ovk serve`` in a process that begins as the copy of one which has imported everything: it starts at once.
+    """``ovk serve`` in a process forked from one with all imports, so that it starts quickly.
 
-    It has what `ServerProcess` needs of `subprocess.Popen`.
+    It implements the part of `subprocess.Popen` that `ServerProcess` uses.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ class ForkedProcess:
         return self._process.exitcode
 
     def wait(self, timeout: float) -> int:
-        """Wait for its end; the exit code."""
+        """Wait for the exit code."""
         self._process.join(timeout)
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired("ovk serve", timeout)
@@ -72,9 +72,9 @@ class ServerProcess:
 
     Parameters
     ----------
-    arguments : what stands behind ``ovk serve``
-    module : another module to run instead, with these arguments
-    forked : begin as a copy of a process that has imported everything already
+    arguments : arguments of ``ovk serve``
+    module : module to run instead, with these arguments
+    forked : whether to fork from a process with all imports
     """
 
     def __init__(self, arguments: Sequence[Any], *, module: str | None = None, snapshot_of: bool = False) -> None:
@@ -136,17 +136,17 @@ class ServerProcess:
         return f"http://127.0.0.1:{self.port}"
 
     def kill(self) -> None:
-        """End it at once, as a lack of memory would."""
+        """Kill it, as the system does when memory runs out."""
         self.process.kill()
         self._ended()
 
     def terminate(self) -> int:
-        """Ask it to end; its exit code."""
+        """Send SIGTERM; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self._ended()
 
     def end(self) -> int:
-        """Wait for its end, and give its exit code."""
+        """Wait for its end; returns the exit code."""
         return self._ended()
 
     def _ended(self) -> int:
@@ -160,17 +160,17 @@ class ServerProcess:
         return code
 
     def limit_files(self, most: int | None) -> None:
-        """Let it write no file of more bytes, which is how a disk without room looks to it; None takes that back."""
+        """Limit the size of its files to simulate a full disk; None removes the limit."""
         _, hard = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (hard if most is None else most, hard))
 
     def hold_to(self, cores: set[int]) -> None:
-        """Let it run on these cores alone."""
+        """Restrict it to these cores."""
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
             os.sched_setaffinity(int(task.name), cores)
 
     def memory(self) -> int:
-        """Bytes that it holds in memory."""
+        """Its resident memory in bytes."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 

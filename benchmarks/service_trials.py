@@ -1,6 +1,6 @@
-"""Trials of a server in a process of its own: kills, readers beside a writer, strange requests.
+"""Trials of a server process: kills, readers during learning, invalid requests.
 
-``python -m benchmarks.service_trials`` runs them at full length and prints what was found; the tests run them short.
+``python -m benchmarks.service_trials`` runs them at full length and prints the results; the tests run short versions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ovk.app.serve.protocol import RequestRows
 from ovk.base.execution import one_blas_thread
 from ovk.kernels import Gaussian
 
-#: Most seconds of a whole trial.
+#: Maximum seconds of a trial.
 LONGEST = 1500.0
 
 
@@ -50,7 +50,7 @@ def make_model(folder: Path) -> Path:
 def kill_trial(
     folder: Path, rows: int, kills: int, *, checkpoint: int, seed: int = 0, snapshot_of: bool = False
 ) -> dict[str, Any]:
-    """A client sends rows while the server is killed and restarted; then everything is compared, byte for byte."""
+    """A client sends rows while the server is killed and restarted; then all results are compared byte for byte."""
     rng = np.random.default_rng(seed)
     model = make_model(folder)
     X, Y = make_rows(rows, seed=1)
@@ -130,9 +130,9 @@ def _bytes(value: Any, folder: Path) -> bytes:
 
 
 def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float = 20.0) -> dict[str, Any]:
-    """Readers, each asking `rate` times a second, beside a writer of 100 rows a request; latencies and differences.
+    """Readers with `rate` requests per second each, during learning of 100 rows per request; latencies and differences.
 
-    Without load, one reader asks at the same rate.
+    Without load, there is one reader at the same rate.
     """
     model = make_model(folder)
     X, Y = make_rows(4000, seed=2)
@@ -151,7 +151,7 @@ def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float
         clients.append(client)
         due = time.perf_counter() + number / (rate * readers)
         k = number
-        # At least once, however late this thread begins.
+        # At least once, even if this thread starts late.
         while not latencies or time.perf_counter() < until:
             time.sleep(max(due - time.perf_counter(), 0.0))
             k += 1
@@ -210,7 +210,7 @@ def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float
 
 
 def _predictions_at(model: Path, log: Path, probes: Any) -> dict[tuple[int, int], list[float]]:
-    """What a learner of the log predicts after each of its records."""
+    """Predictions of a learner after each record of the log."""
     learner = ovk.load(model)
     found = {}
     with one_blas_thread(tiles=1):
@@ -224,7 +224,7 @@ def _predictions_at(model: Path, log: Path, probes: Any) -> dict[tuple[int, int]
 
 
 def fuzz_trial(folder: Path, count: int, *, snapshot_of: bool = False) -> dict[str, Any]:
-    """Strange requests, some with a wrong token; statuses, growth of memory, and whether the state changed."""
+    """Invalid requests, some with a wrong token; statuses, growth of memory, and whether the state changed."""
     model = make_model(folder)
     tokens = folder / "tokens"
     tokens.write_text("predict,learn,admin 0123456789abcdef\n")
@@ -236,7 +236,7 @@ def fuzz_trial(folder: Path, count: int, *, snapshot_of: bool = False) -> dict[s
         memory = 0
         for k, request in enumerate(fuzzed_requests(count, ["point"], rng)):
             if k == count // 5:
-                memory = server.memory()  # caches are full by now
+                memory = server.memory()  # caches are warm by now
             known = k % 7 != 0
             headers = {**request.headers, "Authorization": f"Bearer {'0123456789abcdef' if known else 'f' * (k % 40)}"}
             try:
@@ -245,7 +245,7 @@ def fuzz_trial(folder: Path, count: int, *, snapshot_of: bool = False) -> dict[s
                 reply.read()
                 status = reply.status if known or reply.status in (401, 404, 405, 400) else -1
             except (OSError, http.client.HTTPException):
-                # A body that was refused before it was read ends the connection.
+                # Refusing a body before it is read closes the connection.
                 connection.close()
                 connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
                 status = 0

@@ -1,7 +1,6 @@
-"""One row at a time: what a call costs beside the same mathematics in plain NumPy.
+"""One row at a time: cost of a call compared with the same mathematics in plain NumPy.
 
-The twins have no checks, no units, no transactions and no choice of anything: they are the floor that an interface in
-Python can come near to.
+The references have no validation, scaling, transactions or options: they are a lower bound for a Python interface.
 """
 
 from __future__ import annotations
@@ -149,7 +148,7 @@ def _regression(
     rounds: int,
     limits: tuple[int | None, int | None],
 ) -> Iterator[Case]:
-    """Learning and predicting; without limits the arithmetic takes most of the time, and the ratio alone counts."""
+    """Learning and predicting; at sizes where arithmetic dominates, only the ratio is reported."""
     from ovk.online.river import RiverRegressor
 
     X, y = rows
@@ -203,7 +202,7 @@ def _regression(
 
 
 def _classification(kernel: Gaussian, features: Nystrom, window: int, rows: Any, first: int, rounds: int) -> Case:
-    """The classifiers beside each other."""
+    """Comparison of the classifiers."""
     X, labels = rows
     models = {
         "PKAWVClassifier": PKAWVClassifier(kernel, ALPHA, features),
@@ -224,7 +223,7 @@ def _classification(kernel: Gaussian, features: Nystrom, window: int, rows: Any,
 
 
 def _without_settings(settings: Settings, X: Array, y: Array) -> Case:
-    """The learner without settings beside river's forest: every row is predicted, then learned."""
+    """`AutoStream` compared with river's forest: every row is predicted, then learned."""
     from river import forest
 
     first, rows = settings.pick(toy=100, quick=700, default=2500), settings.pick(toy=10, quick=100, default=300)

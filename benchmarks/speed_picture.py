@@ -1,6 +1,8 @@
-"""``python -m benchmarks.speed_picture [results.json]``: times of other libraries and of bare products over ours.
+"""``python -m benchmarks.speed_picture [results.json]``: times relative to ovk.
 
-The file is what ``python -m benchmarks`` has written; the picture goes into the documentation.
+The figure compares other libraries and the bare computation.
+
+The file is the output of ``python -m benchmarks``; the figure is for the documentation.
 """
 
 from __future__ import annotations
@@ -14,18 +16,18 @@ from typing import Any, NamedTuple
 from benchmarks.__main__ import PUBLISHED
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "speed.png"
-#: What a mark stands for: another library, the same job written plainly, or what the machine needs at least.
+#: Meaning of a mark: another library, a plain implementation, or the minimum for the machine.
 KINDS = {"library": ("o", "#0072b2"), "plain code": ("s", "#e69f00"), "limit of the machine": ("|", "#222222")}
 
 
 class Job(NamedTuple):
-    """A row of the picture.
+    """A row of the figure.
 
     Parameters
     ----------
-    title : what is done, with the settings of the case
-    benchmark, case : where it was measured; the last case whose name begins so, which is the largest
-    others : what it is compared with, by the name in the results: (kind, short name)
+    title : description of the job, with the settings of the case
+    benchmark, case : source of the times: the last case with this prefix, which is the largest
+    others : contenders by their name in the results: (kind, short name)
     """
 
     title: str
@@ -71,7 +73,7 @@ JOBS = (
 
 
 def measured(report: dict[str, Any], job: Job) -> tuple[str, dict[str, float]] | None:
-    """The title, and the time of each of the others over ours; None where the benchmark was not run."""
+    """The title, and the time of each contender relative to ovk; None if the benchmark was not run."""
     cases = [case for part in report["benchmarks"] if part["name"] == job.benchmark for case in part["cases"]]
     largest = next((case for case in reversed(cases) if case["name"].startswith(job.case)), None)
     if largest is None:
@@ -81,7 +83,7 @@ def measured(report: dict[str, Any], job: Job) -> tuple[str, dict[str, float]] |
 
 
 def draw(report: dict[str, Any], path: Path) -> None:
-    """Draw the jobs that were measured, a row each."""
+    """Draw a row for each measured job."""
     import matplotlib
 
     matplotlib.use("agg")

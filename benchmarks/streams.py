@@ -1,7 +1,7 @@
-"""Learners without settings on streams: ours beside the defaults of river and scikit-learn, and the last label.
+"""Learners with default settings on streams: ovk, river, scikit-learn, and the last label.
 
-Every learner predicts each row before it sees its label; one configuration for all streams. The last three streams
-were not looked at while the learner was built.
+Every learner predicts each row before it learns its label, with one configuration for all streams. The last three
+streams were not used during development.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SLOW = (FOREST, "river AMF", "river HAT", "river kNN")
 class Stream(NamedTuple):
     """Rows in their order; the outputs are (n, d) numbers or (n,) labels.
 
-    `bound` is the target for the error. Without `lag` our learner may not use the last label as an input, and runs
-    alone: the others never do. Rivals in `SLOW` are left out where `slow` is false.
+    `bound` is the target for the error. Without `lag`, our learner runs alone and may not use the last label as an
+    input; the others never do. Learners in `SLOW` are skipped if `slow` is false.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Stream(NamedTuple):
     def error(self, Z: Array, untested: int = 1) -> float:
         """Share of mistakes; mean over outputs of the mean squared error, over the variance where there are several.
 
-        The first row counts for nobody, as in `ovk.progressive`: nothing can predict it.
+        As in `ovk.progressive`, the first row does not count, since nothing can predict it.
         """
         Y, Z = self.Y[untested:], Z[untested:]
         if self.classes:
@@ -59,7 +59,7 @@ def from_river(generators: list[tuple[Any, int]], *, classes: bool) -> tuple[Arr
 
 
 def numbered(y: Any) -> Array:
-    """Labels as 0, 1, ...: river's logistic regression takes others for true, and guesses 0 and 1."""
+    """Labels as 0, 1, ...: river's logistic regression treats other labels as true and predicts 0 and 1."""
     return np.unique(np.asarray(y), return_inverse=True)[1]
 
 
@@ -81,7 +81,7 @@ def lorenz(n: int) -> tuple[Array, Array]:
 
 
 def household(n: int) -> tuple[Array, Array]:
-    """Seven outputs from their last three values and the time of day; gaps are carried forward."""
+    """Seven outputs from their last three values and the time of day; gaps are filled forward."""
     bunch = load_household(n_rows=n + 3)
     gaps = np.isnan(bunch.target).any(axis=1)
     Y = bunch.target[np.maximum.accumulate(np.where(gaps, 0, np.arange(len(gaps))))]
@@ -110,10 +110,10 @@ def streams(settings: Settings) -> Iterator[Stream]:
         yield Stream("elec2", X[:long], numbered(y)[:long], 0.108)
         yield Stream("elec2, inputs alone", X[:long], numbered(y)[:long], 0.135, lag=False)
         X, y = load_codrna(return_X_y=True)
-        # The file has six blocks of one class each, in which there is nothing to tell apart.
+        # The file has six blocks of one class each, in which there is nothing to distinguish.
         order = np.random.default_rng(0).permutation(len(X))[: long or 30_000]
         yield Stream("cod-rna", X[order], numbered(y)[order], 0.073)
-        # With one model for each of seven outputs, the slow rivals take an hour and a half for 100,000 rows.
+        # With a model for each of seven outputs, the slow learners take 90 minutes for 100,000 rows.
         yield Stream("household", *household(long or 100_000), 0.080, slow=settings.size != "default")
     yield Stream("planes (new)", *from_river([(synth.Planes2D(seed=1), n)], classes=False))
     drifting = synth.RandomRBFDrift(
@@ -137,7 +137,7 @@ def ours(stream: Stream, chunk: int = 1000) -> Array:
 
 
 def no_change(stream: Stream) -> Array:
-    """The label before."""
+    """The previous label."""
     first = stream.Y[:1] if stream.classes else np.zeros_like(stream.Y[:1])
     return np.concatenate([first, stream.Y[:-1]])
 
@@ -177,7 +177,7 @@ def sklearn_linear(stream: Stream) -> Array:
 
 
 def rivals(stream: Stream) -> dict[str, Callable[[], Array]]:
-    """Defaults of others that can be run on the stream."""
+    """Default learners of other libraries that support the stream."""
     from river import forest, linear_model, neighbors, preprocessing, tree
 
     def scaled(model: Any) -> Any:

@@ -1,6 +1,6 @@
-"""``python -m benchmarks.streams_table [results.json]``: the table and the picture of learners without settings.
+"""``python -m benchmarks.streams_table [results.json]``: table and figure of learners with default settings.
 
-The file is what ``python -m benchmarks --only streams`` has written. The table is printed, the picture goes into the
+The file is the output of ``python -m benchmarks --only streams``. The table is printed; the figure is for the
 documentation.
 """
 
@@ -40,7 +40,7 @@ def found_errors(case: dict[str, Any]) -> dict[str, float]:
 
 
 def mean_ranks(errors: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Mean rank of each learner over the streams that all were run on; equal errors share their ranks."""
+    """Mean rank of each learner over the streams with results of all learners; ties share ranks."""
     complete = [each for each in errors.values() if len(each) == len(COLUMNS)]
     table = np.array([[each[name] for name in COLUMNS] for each in complete])
     better = (table[:, None, :] < table[:, :, None]).sum(axis=2)
@@ -49,7 +49,7 @@ def mean_ranks(errors: dict[str, dict[str, float]]) -> dict[str, float]:
 
 
 def _cell(error: float, of_last: float) -> str:
-    """An error, or that the learner diverged.
+    """An error, or "diverged".
 
     >>> _cell(0.1234, 1.0), _cell(8e23, 0.1), _cell(float("inf"), float("nan"))
     ('0.123', 'diverged', 'diverged')
@@ -81,7 +81,7 @@ def table(cases: Sequence[dict[str, Any]]) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the table and draw the picture."""
+    """Print the table and draw the figure."""
     report = json.loads(Path(arguments[0] if arguments else LATEST).read_text())
     (cases,) = (one["cases"] for one in report["benchmarks"] if one["name"] == "streams")
     print(table(cases))

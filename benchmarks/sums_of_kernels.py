@@ -1,4 +1,4 @@
-"""A sum of products k1 T + k2 T + ... for the price of the scalar sum written by hand, (k1 + k2 + ...) T."""
+"""A sum of products k1 T + k2 T + ... at the cost of the scalar sum, (k1 + k2 + ...) T."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TERMS, SCALAR = "sum of products", "product with the scalar sum"
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """Two kernels added, and the even sum of eight, in a stream with a window."""
+    """A sum of two kernels, and a mean of eight, in a stream with a window."""
     n, p, d = settings.pick(toy=300, quick=4000, default=8000), 8, 4
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, d))

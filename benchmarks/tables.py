@@ -1,4 +1,4 @@
-"""Tables with several outputs, in random splits: what regressors are compared on when they are told nothing."""
+"""Tables with several outputs in random splits, for the comparison of default settings."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from reproduce.data import load_canadian_weather, load_jura, load_mtr, load_park
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-#: Rows to learn from and rows to be tested on, at most.
+#: Maximum training and test rows.
 MOST_TRAINING, MOST_TEST = 1000, 1000
-#: Of the 42 patients, those whom a grouped split holds out.
+#: Number of the 42 patients that a grouped split holds out.
 HELD_OUT = 8
-#: Days in one mean of the weather curves.
+#: Days per mean of the weather curves.
 PENTAD = 5
 
 
 class Table(NamedTuple):
-    """A data set: rows of one group are never on both sides of a split."""
+    """A data set; a split never separates rows of one group."""
 
     name: str
     X: Array
@@ -41,9 +41,9 @@ class Part(NamedTuple):
     groups: Indices | None
 
     def arrmse(self, predicted: Array) -> float:
-        """Mean over outputs of the error's root mean square, that of the training mean being 1.
+        """Mean over outputs of the RMSE relative to that of the training mean.
 
-        Outputs that are all the mean in the test part say nothing and are left out.
+        Outputs that equal the training mean in all test rows are skipped.
         """
         spread = np.mean((self.Y_test - self.Y.mean(axis=0)) ** 2, axis=0)
         error = np.mean((self.Y_test - predicted) ** 2, axis=0)
@@ -52,7 +52,7 @@ class Part(NamedTuple):
 
 
 def splits(table: Table, count: int) -> list[Part]:
-    """Two thirds of the rows to learn from, the rest to be tested on, within `MOST_TRAINING` and `MOST_TEST`."""
+    """Two thirds of the rows for training, the rest for testing, at most `MOST_TRAINING` and `MOST_TEST`."""
     return [_split(table, np.random.default_rng(seed)) for seed in range(count)]
 
 
@@ -92,7 +92,7 @@ def _parkinsons(grouped: bool) -> Callable[[], Table]:
 
 
 def _jura() -> Table:
-    """Seven metals from the place, the land use and the rock; sampling and validation places together."""
+    """Seven metals from location, land use and rock; sampling and validation locations together."""
     soil = load_jura()
     places = np.concatenate([soil.data, soil.data_validation])
     kinds = [np.concatenate([soil[key], soil[f"{key}_validation"]]) for key in ("landuse", "rock")]
@@ -121,7 +121,7 @@ TABLES: dict[str, Callable[[], Table]] = {
 
 
 def unseen_tables() -> Iterator[Table]:
-    """Sets of scikit-learn that were looked at when everything was settled."""
+    """Sets of scikit-learn, evaluated after all choices were final."""
     X, y = load_diabetes(return_X_y=True)
     yield Table("diabetes", X, y[:, None])
     yield Table("linnerud", *load_linnerud(return_X_y=True))
@@ -132,7 +132,7 @@ def unseen_tables() -> Iterator[Table]:
 
 
 def made_up() -> Iterator[Table]:
-    """Two small sets that need no files."""
+    """Two small synthetic sets."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (90, 3))
     Y = np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 2] ** 2]) + 0.1 * rng.standard_normal((90, 2))

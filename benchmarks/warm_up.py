@@ -1,4 +1,4 @@
-"""What the first rows of a stream of labels are good for: scales, a metric, and the options of a learner."""
+"""Scales, a metric and the options of a learner from the first rows of a classification stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = npt.NDArray[np.float64]
 Make = Callable[..., Any]
 Grid = dict[str, tuple[Any, ...]]
 
-#: Settings of the regression that shapes the metric, and its landmarks.
+#: Settings of the regression for the metric, and its landmarks.
 SHAPES = ((1.0, 0.1), (1.0, 1.0), (2.0, 0.1), (2.0, 1.0), (4.0, 0.1))
 LANDMARKS = 1000
 
@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
 
     @classmethod
     def learned(cls, X: Array, y: Array) -> Inputs:
-        """From these rows; of a few shapes, the one whose regression on one half errs least on the other."""
+        """Fit to these rows; of several shapes, the one whose regression on one half is best on the other."""
         mean, spread = X.mean(axis=0), X.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         U, half = (X - mean) / spread, len(X) // 2
@@ -54,7 +54,7 @@ class Inputs(NamedTuple):
 
 
 def mistakes(model: Any, X: Array, y: Array) -> Array:
-    """(n,) 1 where the class predicted before the label was seen is wrong; a score of 0 is wrong."""
+    """(n,) 1 where the progressive prediction is wrong; a score of 0 is wrong."""
     labels = {"classes": (-1.0, 1.0)} if isinstance(model, PKAWVClassifier) else {}
     predicted = np.asarray(model.predict_then_learn(X, y, **labels), dtype=np.float64)
     return (predicted * y <= 0).astype(np.float64)
@@ -67,10 +67,10 @@ def tuned(make: Make, grid: Grid, X: Array, y: Array) -> dict[str, Any]:
 
 
 def without_looking_ahead(make: Make, grid: Grid, X: Array, y: Array, stages: tuple[int, ...]) -> Array:
-    """Mistakes where nothing that sets a learner has seen the row it predicts.
+    """Mistakes of a learner whose settings come only from rows before the predicted one.
 
-    Until the first stage the commoner label so far is predicted. At each stage scales, metric and options are set anew
-    on the rows so far, a new learner is taught them, and goes on.
+    Before the first stage it predicts the most frequent label so far. Each stage chooses scales, metric and options
+    from the rows so far, and trains a new learner on them, which continues.
     """
     first = stages[0]
     so_far = np.cumsum(y[:first]) - y[:first]

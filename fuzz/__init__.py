@@ -1,5 +1,5 @@
-"""``make fuzz``: random damage, random interruptions and random inputs for as long as one likes.
+"""``make fuzz``: random damage, interruptions and inputs, for any time.
 
-A job is a generator of tries. It draws everything from the random generator it is given, so that a seed and a number
-say which try failed, and yields None for a try that went as it should, or a sentence.
+A job is a generator of tries. It uses only the given random generator, so that a seed and a number identify a try. It
+yields None for a success, or a sentence about the failure.
 """

@@ -1,4 +1,4 @@
-"""``python -m fuzz``: all jobs in turn, and a table of what was tried and what failed."""
+"""``python -m fuzz``: all jobs in turn, and a table of tries and failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fuzz import dtypes, learning, model_files, requests, tables
 
 Job = Callable[[np.random.Generator], Iterator[str | None]]
 
-#: What is tried, and what must hold.
+#: Jobs, and the property that each checks.
 JOBS: dict[str, tuple[Job, str]] = {
     "damaged model files": (model_files.tries, "`load` refuses them with a named error"),
     "tables of CSV and JSON": (tables.tries, "a documented exit code and one sentence, and a model that loads"),
@@ -29,7 +29,7 @@ BEGIN, END = "<!-- fuzz: written by make fuzz -->", "<!-- end of fuzz -->"
 
 
 def run(job: Job, seed: int, *, seconds: float | None = None, tries: int | None = None) -> tuple[int, list[str]]:
-    """How many tries were made, in that time or up to that number, and what failed."""
+    """Number of tries, limited by time or number, and the failures."""
     end = np.inf if seconds is None else time.monotonic() + seconds
     count, failed = 0, []
     source = job(np.random.default_rng(seed))

@@ -1,4 +1,4 @@
-"""Inputs and outputs of every type and layout: the predictions of the same numbers in 64 bits, or a named error."""
+"""Inputs and outputs of every dtype and layout give the predictions of 64-bit numbers, or a clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learners that are interrupted anywhere, and learners that are read while they learn."""
+"""Interrupted learners, and predictions during learning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from learners import EVERY, begun, rows
 
 
 def interruptions(rng: np.random.Generator) -> Iterator[str | None]:
-    """An error at any inner call leaves a learner as it was; going on, it is as if nothing had happened."""
+    """An error in any inner call leaves a learner unchanged, and learning can continue."""
     known: dict[str, tuple[Any, int, Any, Any]] = {}
     X1, X2 = rows("", 33, 1)[0], rows("", 30, 2)[0]
     while True:
@@ -40,7 +40,7 @@ def interruptions(rng: np.random.Generator) -> Iterator[str | None]:
 
 
 def threads(rng: np.random.Generator) -> Iterator[str | None]:
-    """Three threads read while one learns chunks of random sizes: each prediction is that between two calls."""
+    """Three threads predict while one learns random chunks: each prediction is that between two calls."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:

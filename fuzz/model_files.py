@@ -42,10 +42,10 @@ def tries(rng: np.random.Generator) -> Iterator[str | None]:
 
 
 def mutated(raw: bytes, rng: np.random.Generator) -> bytes:
-    """The bytes with one to four accidents."""
+    """The bytes with one to four mutations."""
     data = bytearray(raw)
     for _ in range(rng.integers(1, 5)):
-        # Half of the accidents in the first bytes, where the structure is.
+        # Half of the mutations in the first bytes, which contain the structure.
         end = len(data) if rng.random() < 0.5 else min(len(data), 4000)
         if end < 2:
             break

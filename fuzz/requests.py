@@ -1,4 +1,4 @@
-"""Requests that nobody should send to a server in this process: no failure of the server, and nothing learned."""
+"""Invalid requests to a server in this process: the server does not fail and learns nothing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ovk.kernels import Gaussian
 from serving_rows import rows, table
 
 with warnings.catch_warnings():
-    # It would rather have a successor of httpx.
+    # Starlette warns that it prefers a successor of httpx.
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
-#: Requests after which the state of the server is compared with what it was.
+#: Requests between two comparisons of the state of the server.
 OFTEN = 20
 
-#: Metrics that change when a model learns, and not when a request is answered or refused.
+#: Metrics that change only when a model learns.
 LEARNED = ("ovk_rows_learned_total", "ovk_sequence", "ovk_queue_requests", "ovk_learner_failures", "ovk_rolling_error")
 
 
@@ -62,7 +62,7 @@ def _sent(client: TestClient, request: StrangeRequest) -> str | None:
 
 
 def _state(client: TestClient) -> set[str]:
-    """What the server tells of what its models have learned."""
+    """The state of the models according to the server."""
     found = {line for line in client.get("/metrics").text.splitlines() if line.startswith(LEARNED)}
     assert {line.partition("{")[0] for line in found} >= {"ovk_rows_learned_total", "ovk_sequence"}
     return found

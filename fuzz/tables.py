@@ -1,4 +1,4 @@
-"""CSV and JSON lines with the same accidents, learned by ``ovk stream`` and ``ovk fit``: an exit code, one sentence."""
+"""CSV and JSON lines with the same faults for ``ovk stream`` and ``ovk fit``: an exit code and one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import ovk
 from fuzz.model_files import mutated
 from ovk.app.cli import main
 
-#: Done, wrong call, unusable data.
+#: Success, usage error, unusable data.
 CODES = {0, 2, 3}
 
 

@@ -1,4 +1,4 @@
-"""Published results, run again: ``python -m reproduce NAME``."""
+"""Reproductions of published results: ``python -m reproduce NAME``."""
 
 from reproduce import (
     california_gps,

@@ -11,7 +11,7 @@ from reproduce.data import DatasetNotFound
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run reproductions and print their tables; 0 when all ran, 1 when data were missing, 2 for a wrong call."""
+    """Run reproductions and print their tables; exit code 0 on success, 1 for missing data, 2 for a usage error."""
     parser = argparse.ArgumentParser(prog="python -m reproduce", description="Re-run published results.")
     parser.add_argument("name", nargs="?", help=f"all, or one of {', '.join(reproduce.names())}; without it, a list")
     parser.add_argument("--data", metavar="DIR", help="folder of the data sets (default: the variable OVK_DATA)")

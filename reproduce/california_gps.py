@@ -1,8 +1,7 @@
-"""California GPS: velocities of the ground at places that are far from any station.
+"""California GPS: ground velocities far from any station.
 
-Stations stand in clusters, most of them within metres of another: folds of single stations would give every answer
-away. Whole blocks of 50 km are held out instead, and inside the training part widths are chosen by leaving out such
-blocks too.
+Stations are clustered, most of them within metres of another, so folds of single stations would be too easy. Entire
+blocks of 50 km are held out instead, and widths are chosen by cross-validation over blocks of the training part.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ DAMPINGS = (1e-8, 1e-5, 1e-3)
 
 
 class Sites(NamedTuple):
-    """Stations that stand together as one: places (km), mean velocities (mm/year), stations, blocks."""
+    """Sites of nearby stations: positions (km), mean velocities (mm/year), stations, blocks."""
 
     X: Array
     V: Array
@@ -43,20 +42,20 @@ class Sites(NamedTuple):
 
 
 def kilometres(longitude_latitude: Array) -> Array:
-    """Places on a plane, for a region that is small against the earth."""
+    """Positions on a plane, for a region that is small relative to the earth."""
     centre = longitude_latitude.mean(axis=0)
     narrower = np.cos(np.deg2rad(centre[1]))
     return np.asarray((longitude_latitude - centre) * [KM_PER_DEGREE * narrower, KM_PER_DEGREE])
 
 
 def blocks(X: Array) -> Indices:
-    """The number of the block that each place lies in."""
+    """Block number of each position."""
     corners = np.floor(X / BLOCK).astype(int)
     return np.asarray(np.unique(corners, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.intp)
 
 
 def merged(X: Array, V: Array, site: Indices, block: Indices) -> Sites:
-    """One row for each site; a site on the border of two blocks belongs to that of its first station."""
+    """One row for each site; its block is that of its first station."""
     _, first, inverse = np.unique(site, return_index=True, return_inverse=True)
     count = np.bincount(inverse).astype(np.float64)
 
@@ -71,7 +70,7 @@ Predictor = Callable[[Array], Array]
 
 
 def ours(kernel: OperatorKernel, tuning_size: int) -> Callable[[Sites], Predictor]:
-    """A field whose weights, widths and noise are chosen by leaving out blocks."""
+    """A field whose weights, widths and noise are chosen by block-wise cross-validation."""
 
     def fit(sites: Sites) -> Predictor:
         model = VectorField(
@@ -84,7 +83,7 @@ def ours(kernel: OperatorKernel, tuning_size: int) -> Callable[[Sites], Predicto
 
 
 def kernel_ridge(profile: Callable[[Array], Array]) -> Callable[[Sites], Predictor]:
-    """scikit-learn's KernelRidge for each component, width and alpha chosen on blocks left out."""
+    """scikit-learn's KernelRidge for each component, width and alpha chosen by block-wise cross-validation."""
 
     def fit(sites: Sites) -> Predictor:
         def gram(A: Array, B: Array, width: float) -> Array:
@@ -125,7 +124,7 @@ def kernel_ridge(profile: Callable[[Array], Array]) -> Callable[[Sites], Predict
 
 
 def verde_spline() -> Callable[[Sites], Predictor] | None:
-    """verde's coupled (elastic) spline after a linear trend, damping chosen on blocks left out; None without verde."""
+    """verde's coupled (elastic) spline after a linear trend, damping by cross-validation; None without verde."""
     try:
         import verde
     except ImportError:
@@ -171,7 +170,7 @@ def matern_3_2(r: Array) -> Array:
 
 
 def contenders(tuning_size: int) -> dict[str, Callable[[Sites], Predictor]]:
-    """All methods by name; verde's only where it is installed."""
+    """All methods by name; verde's only if it is installed."""
     start = 300.0
     apart = Matern(0.5, start) * Identity() + Matern(1.5, start) * Identity()
     field = CurlFree(Matern(1.5, start)) + DivFree(Matern(1.5, start))

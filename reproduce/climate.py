@@ -1,10 +1,10 @@
-"""Networks of climate variables at real stations, clustered, on a map.
+"""Clustered networks of climate variables at real stations, on a map.
 
-The slides show 125 stations of the United States, up to 12 variables, settings chosen at one station by the Bayesian
-information criterion, a network at each of the others, and the networks clustered on the map. Those series are not
-public in that form. Here are 35 Canadian stations with three variables: temperature, precipitation and its logarithm,
-the mean of each day of the year. No truth is known. What can be asked is whether the clusters say anything about
-places, of which the method is told nothing.
+The slides show 125 stations of the United States with up to 12 variables, settings chosen at one station by the
+Bayesian information criterion, a network at each of the others, and clusters of networks on the map. Those series are
+not public in that form. This reproduction uses 35 Canadian stations with three variables: daily means of temperature,
+precipitation and its logarithm. There is no ground truth. The test is whether the clusters agree with locations, which
+the method does not use.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array
 
 VARIABLES = ("temperature", "precipitation", "log precipitation")
-#: Days of a step: what is left of the noise of a daily mean over the years is small in a mean of a week.
+#: Days of a step: weekly means reduce the noise of daily means.
 DAYS, CLUSTERS, PERMUTATIONS = 7, 3, 2000
-#: Degrees to the next station from which on one has its name on the map.
+#: Degrees to the next station from which on a name is shown on the map.
 ROOM = 5.0
 
 
@@ -35,27 +35,27 @@ def weekly(curves: Array) -> Array:
 
 
 def without_season(curve: Array) -> Array:
-    """A yearly curve (weeks, d) less its mean and first two harmonics: the seasons would link everything."""
+    """A yearly curve (weeks, d) without its mean and first two harmonics: seasons would link all variables."""
     t = 2.0 * np.pi * np.arange(len(curve)) / len(curve)
     waves = np.column_stack([np.ones_like(t), *(wave(k * t) for k in (1, 2) for wave in (np.cos, np.sin))])
     return np.asarray(curve - waves @ np.linalg.lstsq(waves, curve, rcond=None)[0])
 
 
 def networks(sites: list[Array]) -> tuple[OKVAR, Array]:
-    """The settings chosen at the first site, and (sites - 1, edges) directed scores of each of the others."""
+    """The settings chosen at the first site, and (sites - 1, edges) directed scores of the others."""
     candidates = [OKVAR(kernel, alpha) for kernel in (Linear(), Gaussian(3.0)) for alpha in (1.0, 10.0, 100.0)]
     model, _ = best_okvar(candidates, sites[0])
     off = ~np.eye(len(VARIABLES), dtype=bool)
     scores = []
     for site in sites[1:]:
-        # The sign of an action tells more than its size: the mean derivative, not the mean of its absolute value.
+        # The sign of an effect is more informative than its size: mean derivative, not mean absolute derivative.
         J = model.fit(site).dynamics_.standard_jacobian().mean(axis=0).T
         scores.append(J[off])
     return model, np.array(scores)
 
 
 def scatter(places: Array, labels: Array) -> float:
-    """Mean squared distance of stations to the middle of their cluster, as a share of that to the middle of all."""
+    """Mean squared distance of stations to the centre of their cluster, relative to the centre of all."""
     inside = sum(((places[labels == k] - places[labels == k].mean(axis=0)) ** 2).sum() for k in np.unique(labels))
     return float(inside / ((places - places.mean(axis=0)) ** 2).sum())
 
@@ -72,7 +72,7 @@ def chart(places: Array, names: Any, labels: Array, scores: Array) -> Any:
         world.plot(-places[own, 1], places[own, 0], marker, color=colour, label=f"cluster {cluster + 1}")
     gaps = np.linalg.norm(places[:, None] - places, axis=2) + np.diag(np.full(len(places), np.inf))
     for name, (north, west), nearest in zip(names, places, gaps.min(axis=1), strict=True):
-        # Where stations crowd, names would cover each other.
+        # Names of nearby stations would overlap.
         if nearest > ROOM:
             world.annotate(str(name), (-west, north), xytext=(4, 4), textcoords="offset points", fontsize=7)
     world.set(title="Which network each station has", xlabel="degrees east", ylabel="degrees north")

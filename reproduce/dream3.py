@@ -1,7 +1,7 @@
-"""DREAM3, networks of ten genes from time series: one recipe, beside rivals, and beside what was published.
+"""DREAM3, networks of ten genes from time series: one recipe, other methods, and published results.
 
-Lim, d'Alche-Buc, Auliac and Michailidis (2014). The recipe sees the series alone and is fixed in `dream3_recipe`,
-with how it was chosen; the gold standards are read for scoring only.
+Lim, d'Alche-Buc, Auliac and Michailidis (2014). The recipe uses only the series; `dream3_recipe` documents
+how it was chosen. The gold standards are only used for scoring.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PUBLISHED = {
     "Team 236": ((62.1, 65.0, 64.6, 43.8, 48.8), (19.7, 37.8, 19.4, 23.6, 23.9)),
     "Team 190": ((57.3, 51.5, 63.1, 57.7, 60.3), (15.2, 18.1, 16.7, 37.1, 37.3)),
 }
-#: The published row that each of ours stands beside.
+#: The published row for each of ours.
 BESIDE = {
     "OKVAR, the recipe": "OKVAR Prox",
     "OKVAR, the slides' own method": "OKVAR Prox",
@@ -59,13 +59,13 @@ def areas(scores: Array, truth: Array) -> EdgeAreas:
 
 
 def permutation_spread(truth: Array, seed: int = 0) -> tuple[EdgeAreas, EdgeAreas]:
-    """Mean and standard deviation of the areas of random scores: the labels in random orders, best score first."""
+    """Mean and standard deviation of the areas of random scores."""
     off = ~np.eye(len(truth), dtype=bool)
     edges = truth[off] != 0
     labels = np.random.default_rng(seed).permuted(np.tile(edges, (PERMUTATIONS, 1)), axis=1)
     n, hits, places = len(edges), int(edges.sum()), np.arange(1, len(edges) + 1)
     aupr = (labels * np.cumsum(labels, axis=1) / places).sum(axis=1) / hits
-    # Pairs of an edge and a non-edge in the wrong order, from the sum of the places of the edges.
+    # The number of wrongly ordered pairs of an edge and a non-edge, from the sum of the ranks of the edges.
     wrong = (labels * places).sum(axis=1) - hits * (hits + 1) / 2
     auroc = 1.0 - wrong / (hits * (n - hits))
     found = 100 * np.column_stack([auroc, aupr])
@@ -92,7 +92,7 @@ def least_aupr(auroc: float, edges: int, pairs: int) -> float:
 
 
 def masked_by_the_truth(series: list[Array], truth: Array) -> Array:
-    """A leak, shown for what it is: derivatives times |B|, with B made of the gold standard itself."""
+    """A demonstration of leakage: derivatives times |B|, where B is made from the gold standard."""
     B = truth + truth.T
     B[np.diag_indices_from(B)] = 1.0 - min(0.0, float(np.linalg.eigvalsh(B)[0]))
     model = OKVAR(Gaussian(6.0) * Dense(B), 1.0).fit(series)
@@ -123,7 +123,7 @@ def dream3(data_home: str | Path | None = None) -> Result:
         **RIVALS,
     }
     loaded = {name: load_dream3(name, data_home=data_home) for name in NETWORKS}
-    # All scores are computed, from series alone, before any truth is looked at.
+    # All scores are computed from the series before the gold standards are read.
     scores = {method: [infer(loaded[name].series) for name in NETWORKS] for method, infer in methods.items()}
     truths = [loaded[name].adjacency.toarray() for name in NETWORKS]
     scores["leak: derivatives times the true network"] = [

@@ -1,15 +1,14 @@
-"""The recipe for ten genes, four series of 21 noisy points: fixed here, chosen on simulated networks alone.
+"""The recipe for ten genes and four series of 21 noisy points, chosen on simulated networks only.
 
-How it was chosen. `make_gene_network` was given the layout of the challenge, and half-lives and noise for which its
-series relax and scatter as those of the challenge do; only the series of the challenge were looked at for that, never
-its networks. On networks simulated so, with 10 to 25 edges (the seeds are in `simulated`), integral forms found far
-more than next states or increments (mean AUROC 66 against 58), a low pass of one to three steps before h found more
-than none (69 against 66) or a longer one, smoothing the series first did not help, putting the regulated genes on a
-common scale did (AUPR 50 against 47), and averaging over small sets of parents by their evidence, tempered, was the
-best single method (72 / 51 on twenty networks), with the rank average of both above either (72.7 / 52.4). Nothing was
-chosen by looking at the gold standards. But the hints that integral forms, low-passed parents, own decay and rank
-averages help had been measured on the five gold standards by others before, and were known when this was written: the
-five networks are no longer blind. Larger or other networks would be.
+`make_gene_network` simulated the layout of the challenge, with half-lives and noise chosen to match the relaxation and
+scatter of the challenge's series; its networks were not used. On simulated networks with 10 to 25 edges (seeds in
+`simulated`), integral forms were far better than next states or increments (mean AUROC 66 against 58); a low-pass
+filter of one to three steps before h was better than none (69 against 66) or a longer one; smoothing the series did not
+help; scaling the regulated genes did (AUPR 50 against 47). The tempered average over small sets of parents by their
+evidence was the best single method (72 / 51 on twenty networks), and the rank average of both was better than either
+(72.7 / 52.4). The gold standards were not used for any choice. However, others had measured on the five gold standards
+that integral forms, low-pass filters, decay and rank averages help, and this was known: the five networks are not a
+blind test. Larger or other networks would be.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from reproduce.data import make_gene_network
 from reproduce.parents import parent_probabilities
 from reproduce.support import Array
 
-#: Steps by which what acts may lag behind what is measured.
+#: Delays, in steps, of the effect after the measurement.
 MEMORIES = (1.0, 2.0, 3.0)
 #: Kernels and their alphas, for the Jacobian of one model of all genes.
 MODELS = ((Linear(), 100.0), (Gaussian(6.0), 3.0))
-#: Of the average over sets of parents.
+#: Settings of the average over sets of parents.
 PARENTS: dict[str, Any] = {"max_parents": 3, "temperature": 8.0, "prior_odds": float(np.exp(-1.0))}
-#: How far the scores of all that acts on a gene are put on the scale of other genes.
+#: Strength of the scaling of scores to a common scale for all regulated genes.
 BALANCE = 0.5
 
 
@@ -62,7 +61,7 @@ def recipe(series: Sequence[Array]) -> Array:
 
 
 def simulated(count: int, seed: int = 500) -> list[Any]:
-    """Networks like those on which the recipe was chosen (seeds 0 to 39 and 500 to 539): 10 to 25 edges."""
+    """Networks for choosing the recipe (seeds 0 to 39 and 500 to 539), with 10 to 25 edges."""
     rng = np.random.default_rng(1000 + seed)
     return [
         make_gene_network(

@@ -1,6 +1,7 @@
-"""Rivals for network inference from time series, each as its authors mean it to be used.
+"""Other methods of network inference from time series, used as their authors recommend.
 
-Each takes series (a list of arrays (n, d), equally spaced) and gives scores (d, d): row i, column j for i acting on j.
+Each takes series (a list of arrays (n, d), equally spaced) and returns scores (d, d): row i, column j for i acting on
+j.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _transitions(series: Sequence[Array]) -> tuple[Array, Array, Array]:
 
 
 def lasso(series: Sequence[Array]) -> Array:
-    """Sparse linear autoregression of order 1, the penalty of each gene chosen by leaving out one series at a time."""
+    """Sparse linear autoregression of order 1, the penalty of each gene chosen by leave-one-series-out."""
     X, Y, groups = _transitions(series)
     scores = np.zeros((X.shape[1], X.shape[1]))
     for target in range(X.shape[1]):
@@ -41,7 +42,7 @@ def lasso(series: Sequence[Array]) -> Array:
 
 
 def random_forest(series: Sequence[Array], *, trees: int = 500, seed: int = 0) -> Array:
-    """Random forests of rates of change, in the manner of dynGENIE3.
+    """Random forests of rates of change, as in dynGENIE3.
 
     dx/dt + decay x is regressed on all genes, sqrt(d) of them tried at each split; the decay is that of an exponential
     between a gene's highest and lowest level, the largest over series. Importances are shares of the variance of each
@@ -71,7 +72,7 @@ def _decay(curves: Sequence[Array], low: float) -> float:
 
 
 def granger(series: Sequence[Array]) -> Array:
-    """Linear Granger causality: -log10 of the p-value (F test) of leaving one gene out of a regression on all."""
+    """Linear Granger causality: -log10 of the p-value (F test) of removing one gene from a regression on all."""
     X, Y, _ = _transitions(series)
     n, d = X.shape
     full = np.column_stack([np.ones(n), X])
@@ -86,7 +87,7 @@ def granger(series: Sequence[Array]) -> Array:
 
 
 def dynamic_bayesian_network(series: Sequence[Array]) -> Array:
-    """First-order conditional dependence, in the manner of G1DBN: dependence that no single other gene explains.
+    """First-order conditional dependence, as in G1DBN: dependence that no single other gene explains.
 
     The score of an edge is -log10 of the largest p-value of its partial regression, given each other gene in turn.
     """

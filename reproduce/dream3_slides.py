@@ -1,9 +1,10 @@
-"""The slides' own method: next states, sparse coefficients, the operator learned, settings by their criterion.
+"""The method of the slides: next states, sparse coefficients, a learned operator, settings by their criterion.
 
     minimise  sum_t |x_t+1 - b - h(x_t)|^2 + alpha |h|^2 + lambda_C sum_l |c_l| + lambda_B sum_ij |B_ij|,   K = k B
 
-in turns over C and B, from B = I. The slides name the Bayesian information criterion for choosing the three weights
-(for their climate data; for these they say nothing), and so it is used here. Scores are means of absolute derivatives.
+alternating over C and B, from B = I. For their climate data, the slides choose the three weights by the Bayesian
+information criterion; for these data they do not state it, so it is used here. Scores are means of absolute
+derivatives.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ovk.objectives import L1L2
 from ovk.operators import Identity
 from reproduce.support import Array
 
-#: Weights to choose from: of the norm, of the coefficients, of the operator.
+#: Candidate weights of the norm, the coefficients and the operator.
 ALPHAS, COEFFICIENTS, OPERATORS = (0.1, 1.0, 10.0), (0.1, 1.0), (0.1, 1.0)
 
 

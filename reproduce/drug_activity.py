@@ -1,7 +1,7 @@
-"""Drug activity: which actions a drug has, from its fingerprint, with the actions learned together or apart.
+"""Drug activity: pharmacological actions of drugs from their fingerprints, learned jointly or separately.
 
-Su et al. (2010) ask this of 2303 molecules and 59 cancer cell lines; here it is asked of 1260 drugs and their
-pharmacological actions: Tanimoto kernel, one task for each action.
+Su et al. (2010) use 2303 molecules and 59 cancer cell lines; this reproduction uses 1260 drugs and their actions, with
+a Tanimoto kernel and one task for each action.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from reproduce.support import Array
 #: Shares of the labels of training drugs that are known.
 SHARES = (1.0, 0.3)
 ALPHA, C = 0.3, 1.0
-#: How much of the operator is the correlation between actions; the rest is the identity.
+#: Weight of the correlation between actions in the operator; the rest is the identity.
 COUPLING = (0.0, 0.25, 0.5, 0.75)
-#: Folds of the training drugs by which the coupling is chosen.
+#: Folds for choosing the coupling.
 INNER = 3
 
 
 def correlation(Y: Array) -> Array:
-    """Correlation of the actions of training drugs, nan where a label is not known, made positive semi-definite."""
+    """Correlation of the actions of training drugs, nan where a label is unknown, made positive semi-definite."""
     seen = ~np.isnan(Y)
     centred = np.where(seen, Y - np.nanmean(Y, axis=0), 0.0)
     scale = np.sqrt(np.maximum((centred**2).sum(axis=0), 1e-12))
-    # With labels missing at random the products are over the drugs where both are known: rescaled to the same count.
+    # Products are sums over drugs with both labels, rescaled to the same count.
     both = seen.astype(float).T @ seen
     full = np.sqrt(np.outer(seen.sum(axis=0), seen.sum(axis=0)))
     raw = (
@@ -47,7 +47,7 @@ def correlation(Y: Array) -> Array:
 
 
 def mean_auc(Y: Array, scores: Array) -> float:
-    """Area under the ROC curve, averaged over the actions that some test drugs are known to have and others not."""
+    """Area under the ROC curve, averaged over the actions with positive and negative test labels."""
     found = []
     for y, score in zip(Y.T, scores.T, strict=True):
         seen = ~np.isnan(y)
@@ -57,7 +57,7 @@ def mean_auc(Y: Array, scores: Array) -> float:
 
 
 def scores(method: str, coupling: float, X: Array, Y: Array, new: Array) -> Array:
-    """How likely each action is for new drugs, learned from labels Y, nan where not known."""
+    """Scores of each action for new drugs, learned from labels Y, nan where unknown."""
     operator = Dense((1 - coupling) * np.eye(Y.shape[1]) + coupling * correlation(Y))
     if method == "ridge":
         return np.asarray(OVKRidge(Tanimoto() * operator, ALPHA, fit_intercept=True).fit(X, Y).predict(new))
@@ -66,7 +66,7 @@ def scores(method: str, coupling: float, X: Array, Y: Array, new: Array) -> Arra
 
 
 def chosen_coupling(method: str, X: Array, Y: Array) -> float:
-    """The coupling with the largest area on training drugs that were left out."""
+    """The coupling with the largest cross-validated area on training drugs."""
     areas = np.zeros(len(COUPLING))
     for train, test in KFold(INNER, shuffle=True, random_state=1).split(X):
         areas += [mean_auc(Y[test], scores(method, each, X[train], Y[train], X[test])) for each in COUPLING]

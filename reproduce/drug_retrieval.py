@@ -1,7 +1,7 @@
-"""Which drug is it? Fingerprints retrieved from pharmacological actions, each drug among candidates of its own.
+"""Drug retrieval: fingerprints from pharmacological actions, with a candidate list for each drug.
 
-The task has the form of metabolite identification: for each query a list of candidates of about the right size is at
-hand, and the one whose fingerprint is nearest to the predicted point of the feature space is named.
+As in metabolite identification, each query has a list of candidates of about the right size, and the candidate whose
+fingerprint is nearest to the predicted point in feature space is returned.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array
 
 ALPHAS = np.logspace(-3, 2, 11)
-#: Candidates have at most this many bits more or fewer than the drug, relatively.
+#: Maximum relative difference in the number of bits between candidates and the drug.
 WINDOW = 0.05
 
 
 def windows(bits: Array, queries: Any) -> list[Any]:
-    """For each query the numbers of the drugs of about its size, itself among them, in random order."""
+    """For each query, the drugs of about its size, including itself, in random order."""
     sizes = bits.sum(axis=1)
     rng = np.random.default_rng(0)
     return [rng.permutation(np.flatnonzero(np.abs(sizes - sizes[q]) <= WINDOW * sizes[q])) for q in queries]
 
 
 def ranks(scores: list[Array], pools: list[Any], queries: Any) -> Array:
-    """Place of the true drug among its candidates; among equally good ones the middle."""
+    """Rank of the true drug among its candidates; ties get the mean rank."""
     places = []
     for score, pool, query in zip(scores, pools, queries, strict=True):
         own = score[np.flatnonzero(pool == query)[0]]

@@ -1,7 +1,7 @@
-"""Few labels and many inputs without: the manifold penalty of `OVKRidge`, with an operator on the classes.
+"""Semi-supervised classification: the manifold penalty of `OVKRidge`, with an operator on the classes.
 
-The lectures have the penalty for link prediction, and name semi-supervised learning with operator-valued kernels (Minh
-and Sindhwani 2011). Here outputs are codes of digits, of which a few pictures of each are labelled.
+The lectures use the penalty for link prediction, and mention semi-supervised learning with operator-valued kernels
+(Minh and Sindhwani 2011). Here the outputs are codes of digits, and a few images of each digit are labelled.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ovk.operators import Identity, MixedEffect
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, Indices, track
 
-#: Labelled pictures of each digit.
+#: Labelled images of each digit.
 LABELLED = (1, 3, 10)
 WIDTH, NEIGHBOURS = 1.0, 7
-#: Fixed on another draw than those of the table.
+#: Chosen on a separate draw.
 ALPHA, ALPHA_GRAPH = 1e-3, 1e-3
 
 
 def split(each: int, n: int, rng: np.random.Generator) -> tuple[Array, Indices, Indices]:
-    """Pictures (n, 64), their digits, and `each` rows of every digit that are labelled."""
+    """Images (n, 64), their digits, and `each` labelled rows of every digit."""
     digits = load_digits()
     rows = rng.permutation(len(digits.data))[:n]
     X, y = digits.data[rows] / 16.0, digits.target[rows]
@@ -37,7 +37,7 @@ def split(each: int, n: int, rng: np.random.Generator) -> tuple[Array, Indices, 
 
 
 def accuracies(X: Array, y: Indices, known: Indices) -> dict[str, float]:
-    """Of the pictures without a label, in per cent."""
+    """Accuracies on the unlabelled images, in percent."""
     rest = np.setdiff1d(np.arange(len(y)), known)
     codes = np.where(y[known][:, None] == np.arange(10), 1.0, -0.1)
     found = {}
@@ -55,7 +55,7 @@ def accuracies(X: Array, y: Indices, known: Indices) -> dict[str, float]:
         "Gaussian": LabelSpreading(gamma=64.0, max_iter=1000),
     }
     for name, spread in spreading.items():
-        # Pictures that no label reaches have a probability of 0 / 0, and the first class.
+        # Images that no label reaches have probabilities 0 / 0 and get the first class.
         with np.errstate(invalid="ignore"):
             labels = spread.fit(X, partly).predict(X[rest])
         found[f"LabelSpreading (scikit-learn), {name}, unlabelled inputs too"] = labels
@@ -67,7 +67,7 @@ def accuracies(X: Array, y: Indices, known: Indices) -> dict[str, float]:
     "few_labels", "Semi-supervised learning with K = k T (Minh and Sindhwani 2011, in d'Alché-Buc's lectures)"
 )
 def few_labels(data_home: str | Path | None = None, repeats: int = 10, n: int = 800) -> Result:
-    """Accuracy on digits of which a few are labelled."""
+    """Accuracy on digits with few labels."""
     found: dict[str, list[float]] = {}
     for each, repeat in track(list(product(LABELLED, range(repeats))), "few labels"):
         for name, value in accuracies(*split(each, n, np.random.default_rng(repeat))).items():

@@ -1,8 +1,8 @@
-"""Few nodes with known links: transductive and semi-supervised link prediction.
+"""Transductive and semi-supervised link prediction from few nodes with known links.
 
-Table 3 of the paper has 5, 10 and 20% of the nodes of a co-authorship network labelled. Transductive: the inputs of the
-nodes to be linked are known while learning. Semi-supervised: half of the other nodes are known by their inputs, and
-links are predicted for the other half, unseen.
+In Table 3 of the paper, 5, 10 and 20% of the nodes of a co-authorship network are labelled. Transductive: the inputs of
+the test nodes are known during training. Semi-supervised: the inputs of half of the other nodes are known, and links
+are predicted for the other half.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reproduce.links import NETWORKS, InputsAndGraph
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array
 
-#: What the paper has for the NIPS co-authorship network, in percent: AUC-ROC at 5, 10 and 20%, and AUC-PR.
+#: Published results for the NIPS co-authorship network, in percent: AUC-ROC at 5, 10 and 20%, and AUC-PR.
 PUBLISHED = {
     "transductive, EM": ((87.3, 92.9, 96.4), (13.8, 22.5, 41.1)),
     "transductive, kernel matrix regression": ((85.7, 92.4, 96.4), (9.7, 20.0, 38.8)),
@@ -31,7 +31,7 @@ WEIGHTS = (0.0, 0.1, 1.0, 10.0)
 
 
 def fitted(K: Array, A: Array, known: Any, others: Any, alpha: float, weight: float) -> LinkPredictor:
-    """A model that knows the links of some nodes and the inputs of others."""
+    """A model fitted to the links of some nodes and the inputs of others."""
     nodes = np.concatenate([known, others])
     model = LinkPredictor(
         Precomputed(K), beta=3.0, alpha=alpha, normalised=True, alpha_graph=weight, n_neighbors=10, cosine=True
@@ -46,7 +46,7 @@ def areas(model: LinkPredictor, problem: LinkProblem) -> dict[str, float]:
 
 
 def choose(K: Array, A: Array, known: Any, others: Any) -> tuple[float, float]:
-    """alpha and the graph's weight, with a quarter of the known nodes held out; of few nodes each quarter in turn."""
+    """alpha and the graph's weight, with a quarter of the known nodes held out, or each in turn for few nodes."""
     truth = A[np.ix_(known, known)]
     best, worth = (1.0, 0.0), -np.inf
     for alpha in (1.0, 10.0):

@@ -1,7 +1,7 @@
-"""Weights of kernels that are no products: curl-free, divergence-free, diagonal and entrywise ones, learned by `MovKL`.
+"""Weights of non-separable kernels (curl-free, divergence-free, diagonal, entrywise), learned by `MovKL`.
 
-The paper defines its problem for any operator-valued kernels and solves it for products k T. Vector fields are where
-the others are needed: how much of a field is a gradient, and at which width, is what the weights have to find.
+The paper defines its problem for all operator-valued kernels and solves it for products k T. Vector fields need other
+kernels: the weights determine the share and the width of the gradient part of a field.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from reproduce.data import available, load_california_gps
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 
-#: Shares of a gradient in the generated fields; the rest has no sources.
+#: Shares of the gradient in the generated fields; the rest is divergence-free.
 SHARES = (1.0, 0.75, 0.5, 0.0)
 WIDTHS = (0.25, 0.5, 1.0)
 ALPHAS = np.logspace(-4, 0, 5)
 
 
 def candidates() -> dict[str, OperatorKernel]:
-    """Eight kernels, none of which can be written as a product k T."""
+    """Eight kernels that are not products k T."""
     return {
         **{f"curl-free, width {w:g}": CurlFree(Gaussian(w)) for w in WIDTHS},
         **{f"divergence-free, width {w:g}": DivFree(Gaussian(w)) for w in WIDTHS},
@@ -56,24 +56,24 @@ def fitted(X: Array, V: Array) -> dict[str, Any]:
 
 
 def predicted(model: Any, X: Array) -> Array:
-    """Of one model, or of one for each component."""
+    """Predictions of one model, or of one model for each component."""
     if isinstance(model, list):
         return np.column_stack([one.predict(X) for one in model])
     return np.asarray(model.predict(X))
 
 
 def gradient_share(model: MovKLCV) -> float:
-    """The share of the weights that curl-free kernels have, of those with and without sources."""
+    """The share of curl-free kernels in the weights of curl-free and divergence-free kernels."""
     curl, div = model.weights_[: len(WIDTHS)].sum(), model.weights_[len(WIDTHS) : 2 * len(WIDTHS)].sum()
     return float(curl / (curl + div))
 
 
 def ground(data_home: str | Path | None, n: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
-    """Velocities of the ground in mm/year: n stations to learn from, all others to predict."""
+    """Ground velocities in mm/year: n training stations, all others for testing."""
     bunch = load_california_gps(data_home=data_home)
     X, first = np.unique(np.asarray(bunch.data).round(2), axis=0, return_index=True)
     V = 1e3 * np.asarray(bunch.target)[first]
-    # A degree of longitude is shorter than one of latitude; 3 degrees are the unit.
+    # Degrees of longitude are shorter than those of latitude; the unit is 3 degrees.
     X = (X - X.mean(axis=0)) * [np.cos(np.deg2rad(37.0)), 1.0] / 3.0
     order = rng.permutation(len(X))
     train, test = order[:n], order[n:]

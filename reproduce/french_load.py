@@ -1,8 +1,8 @@
 """Electric load of the regions of France, predicted day by day: the motivating example of the projected forecaster.
 
 Each day at 20:00 the load of 12 regions is predicted from the loads of the day and the week before, temperatures and
-the calendar, then learned. Nothing looks ahead: inputs and outputs are standardised by the days before, width and ridge
-are chosen by the progressive error on the first 500 days, and all numbers are over the days after them.
+the calendar, then learned. No step uses later days: inputs and outputs are standardised by earlier days, width and
+ridge are chosen by the progressive error on the first 500 days, and all results are for the days after them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ CHOOSING, WARM_UP = 500, 100
 LENGTHS, ALPHAS = (40.0, 80.0), (0.003, 0.01, 0.03)
 COVERAGE = 0.9
 METHODS: tuple[type[Conformal], ...] = (ACI, ConformalPID, StronglyAdaptive)
-#: Days over which the covariance of residuals fades.
+#: Memory of the covariance of residuals, in days.
 MEMORY = 200
-#: The first lockdown of 2020: habits changed from one day to the next.
+#: The first lockdown of 2020, an abrupt change.
 LOCKDOWN = (np.datetime64("2020-03-17"), np.datetime64("2020-05-11"))
 SHOWN = "Ile_de_Fra"
 COLOURS = ("#0072B2", "#000000", "#009E73", "#D55E00")
@@ -43,7 +43,7 @@ def forecaster(length_scale: float, alpha: float) -> PKAWV:
 
 
 def predicted(model: PKAWV, X: Array, Y: Array, intervals: Conformal | None = None) -> ProgressiveResult:
-    """Day by day, each predicted before it is learned."""
+    """Daily predictions, each made before the day is learned."""
     return progressive(
         model, X, Y, scale="running", untested=WARM_UP, baselines=[], intervals=intervals, progress=False
     )
@@ -128,7 +128,7 @@ def _interval_row(name: str, regions: Regions, Y: Array, locked: Array) -> Row:
     if regions.scatter is None:
         part = 100 * np.mean(width[finite] / loads)
     else:
-        # The box with the ellipsoid's volume, since that around it is far larger.
+        # The box with the volume of the ellipsoid; its bounding box is far larger.
         d = Y.shape[1]
         ball = 0.5 * d * np.log(np.pi) - gammaln(0.5 * d + 1)
         log_det = np.linalg.slogdet(regions.scatter[later][finite])[1]
@@ -145,7 +145,7 @@ def _interval_row(name: str, regions: Regions, Y: Array, locked: Array) -> Row:
 def _figures(
     result: ProgressiveResult, Y: Array, time: Array, forecasts: dict[str, Array], bunch: Any
 ) -> dict[str, Any]:
-    """The days around the lockdown with intervals, errors along the years, and coverage."""
+    """The days around the lockdown with intervals, errors over the years, and coverage."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,4 +1,4 @@
-"""scikit-fda's ways from curves to curves, each with its own settings chosen by cross-validation."""
+"""Function-to-function regressors of scikit-fda, with settings chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from reproduce.support import Array
 
 #: From training inputs and outputs and new inputs to predictions, all curves on a grid.
 Fit = Callable[[Array, Array, Array, Grid], Array]
-#: In median distances of the inputs.
+#: Bandwidths in median distances of the inputs.
 BANDWIDTHS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
 NEIGHBOURS = (2, 3, 4, 5, 7, 10)
 BASES = (5, 11, 19)
-#: A local fit needs more curves near than it has coefficients.
+#: A local fit needs more neighbouring curves than coefficients.
 WIDE_BANDWIDTHS, SMALL_BASES = (0.5, 1.0, 2.0, 4.0), (3, 5, 7)
 COMPONENTS = (1, 2, 3, 4, 5, 6, 8)
 FOLDS = 10
 
 
 def on_grid(curves: Array, grid: Grid) -> Any:
-    """As scikit-fda has curves."""
+    """Curves in the representation of scikit-fda."""
     from skfda.representation.grid import FDataGrid
 
     return FDataGrid(curves, grid.checked(), domain_range=_range(grid))
 
 
 def in_basis(curves: Array, grid: Grid, size: int) -> Any:
-    """In a Fourier basis: the curves here are closed."""
+    """Curves in a Fourier basis, since they are periodic."""
     from skfda.representation.basis import FourierBasis
 
     return on_grid(curves, grid).to_basis(FourierBasis(_range(grid), n_basis=size))
@@ -45,7 +45,7 @@ def _range(grid: Grid) -> tuple[float, float]:
     points = grid.checked()
     if grid.period is None:
         return float(points[0]), float(points[-1])
-    # The period that has the points in its middle.
+    # A period with the points in its centre.
     start = 0.5 * float(points[0] + points[-1] - grid.period)
     return start, start + float(grid.period)
 
@@ -105,7 +105,7 @@ def partial_least_squares(components: int, size: int) -> Fit:
 def principal_components(components: int) -> Fit:
     """Functional principal components of the input, and least squares from their scores at each point of the output.
 
-    scikit-fda's own regression for curves by scores does the same in a basis, a thousand times slower.
+    scikit-fda's regression by scores does the same in a basis, a thousand times slower.
     """
 
     def predict(X: Array, Y: Array, new: Array, grid: Grid) -> Array:
@@ -139,7 +139,7 @@ def _error(candidate: Fit, X: Array, Y: Array, grid: Grid) -> float:
         try:
             left_out[test] = _quiet(candidate, X[train], Y[train], X[test], grid)
         except (ValueError, np.linalg.LinAlgError):
-            # More components than curves, or a singular local fit: not a candidate here.
+            # More components than curves, or a singular local fit.
             return np.inf
     return rsse(Y, left_out, grid) if np.isfinite(left_out).all() else np.inf
 
@@ -151,7 +151,7 @@ def _quiet(candidate: Fit, X: Array, Y: Array, new: Array, grid: Grid) -> Array:
 
 
 def scikit_fda() -> dict[str, Fit]:
-    """Its methods by name; none where it cannot be imported."""
+    """The methods by name; none if scikit-fda cannot be imported."""
     try:
         from skfda.ml import regression  # noqa: F401
     except (ImportError, TypeError):

@@ -1,6 +1,6 @@
-"""Which form of `OKVAR` shows a network: next states, increments or integrals, one chosen, or all of them averaged.
+"""Network inference by forms of `OKVAR`: next states, increments, integrals, a selected form, or their average.
 
-The answer depends on what was done to the genes, so networks are simulated with four kinds of experiments.
+The best form depends on the experiment, so networks are simulated with four kinds of experiments.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from reproduce.support import Array, track
 TARGETS = ("next", "increment", "integral")
 Experiment = Literal["relax", "release", "knock-out", "fluctuate"]
 EXPERIMENTS: tuple[Experiment, ...] = ("relax", "release", "knock-out", "fluctuate")
-#: The settings were fixed on seeds below this one.
+#: The settings were chosen on smaller seeds.
 FIRST_SEED = 200
 
 
 def areas(
     series: list[Array], truth: Array, criteria: tuple[str, ...] = ("bic", "series", "forecast")
 ) -> dict[str, float]:
-    """AUROC in per cent of each form, of those that criteria choose, and of the consensus."""
+    """AUROC in percent of each form, of selected forms, and of the consensus."""
     off = ~np.eye(len(truth), dtype=bool)
     forms = [OKVAR(target=target) for target in TARGETS]
 

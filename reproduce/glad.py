@@ -1,7 +1,7 @@
-"""GLAD drifters: currents of the Gulf of Mexico where no drifter was.
+"""GLAD drifters: currents in the Gulf of Mexico at unobserved locations.
 
-Whole drifters are held out, and each method chooses its widths, weights and noise by leaving out drifters of the
-others, too: the rows of one drifter are minutes apart and would tell on each other.
+Entire drifters are held out, and each method chooses its widths, weights and noise by cross-validation over drifters,
+because the rows of one drifter are only minutes apart.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from reproduce.data import load_glad
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, Indices
 
-#: A drifter goes a few kilometres between two rows; a longer way is the next drifter's (km).
+#: A larger distance between two rows means another drifter (km).
 JUMP = 20.0
-WIDTH = 20.0  # km, where the search starts
+WIDTH = 20.0  # km, start of the search
 
 
 def drifters(X: Array) -> Indices:
-    """The number of the drifter that each row belongs to."""
+    """The drifter of each row."""
     steps = np.linalg.norm(np.diff(X, axis=0), axis=1)
     return np.concatenate([[0], np.cumsum(steps > JUMP)])
 
 
 def kernels() -> dict[str, OperatorKernel]:
-    """What is compared: the same profiles with and without coupling."""
+    """The same profiles with and without coupling."""
     return {
         "components apart, Gaussian": Gaussian(WIDTH) * Identity(),
         "Helmholtz, Gaussian": CurlFree(Gaussian(WIDTH)) + DivFree(Gaussian(WIDTH)),
@@ -82,7 +82,7 @@ def glad(data_home: str | Path | None = None, folds: int = 5, tuning_size: int =
 
 
 def _gain(before: Array, after: Array) -> tuple[float, float]:
-    """Decrease of the root mean squared error in percent, from sums of squares by drifter, and its standard error."""
+    """Reduction of the RMSE in percent with its standard error, from sums of squares by drifter."""
     each = np.arange(len(before))
     without = [100 * (1 - np.sqrt(after[each != k].sum() / before[each != k].sum())) for k in each]
     error = np.sqrt((len(each) - 1) * np.var(without))

@@ -1,7 +1,7 @@
-"""Several classes in several tasks: diagnoses in hospitals, each with instruments of its own and few patients.
+"""Multi-class, multi-task classification: diagnoses in hospitals with different instruments and few patients.
 
-The lectures name the example without data. Two stand-ins: generated patients, whose diagnoses form a hierarchy, and the
-handwritten digits of scikit-learn, where every hospital turns the pictures by an angle of its own.
+The lectures mention the example without data. This reproduction uses generated patients, whose diagnoses form a
+hierarchy, and the handwritten digits of scikit-learn, where every hospital rotates the images by a different angle.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, Indices, track
 
 CS = (0.3, 3.0, 30.0)
-#: How much hospitals share: 1 would be one function for all of them.
+#: Degree of sharing between hospitals: 1 means one common function.
 SHARED = (0.3, 0.7, 0.95)
 #: The hierarchy of the generated diagnoses: three groups of two.
 GROUPS = [[0, 1], [2, 3], [4, 5]]
@@ -35,9 +35,9 @@ Patients = tuple[Array, Indices, Indices]
 
 
 def make_patients(hospitals: int, each: int, rng: np.random.Generator, differ: float = 1.0) -> Patients:
-    """Measurements (n, 8), diagnoses 0..5 and hospitals; a diagnosis is a place that is near that of its sibling.
+    """Measurements (n, 8), diagnoses 0..5 and hospitals; the means of sibling diagnoses are close.
 
-    Instruments of hospitals differ by a linear distortion and an offset, of a size that grows with `differ`.
+    Hospitals differ by a linear distortion and an offset, whose size grows with `differ`.
 
     >>> X, y, hospital = make_patients(3, 20, np.random.default_rng(0))
     >>> X.shape, len(np.unique(y)), np.bincount(hospital).tolist()
@@ -52,7 +52,7 @@ def make_patients(hospitals: int, each: int, rng: np.random.Generator, differ: f
 
 
 def turned_digits(hospitals: int, each: int, rng: np.random.Generator) -> Patients:
-    """Pictures (n, 64) of digits, turned by -40 to 40 degrees, one angle a hospital."""
+    """Images (n, 64) of digits, rotated by -40 to 40 degrees, one angle for each hospital."""
     digits = load_digits()
     some = rng.permutation(len(digits.data))[: hospitals * each]
     hospital = np.arange(len(some)) % hospitals
@@ -65,7 +65,7 @@ def turned_digits(hospitals: int, each: int, rng: np.random.Generator) -> Patien
 
 
 def chosen(operators: list[OutputOperator], train: Patients) -> MultiTaskSVC:
-    """The machine whose operator and C have the best accuracy in cross-validation, fitted to all patients."""
+    """The SVM whose operator and C have the best cross-validated accuracy, fitted to all patients."""
     X, y, hospital = train
     splits = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, hospital))
 
@@ -80,13 +80,13 @@ def chosen(operators: list[OutputOperator], train: Patients) -> MultiTaskSVC:
 
 
 def machine(X: Array, y: Indices, width: float) -> Any:
-    """scikit-learn's machine, one class against another, with C chosen in the same way."""
+    """scikit-learn's SVM, one-versus-one, with C chosen in the same way."""
     folds = KFold(FOLDS, shuffle=True, random_state=0)
     return GridSearchCV(SVC(gamma=0.5 / width**2), {"C": [*CS]}, cv=folds).fit(X, y)
 
 
 def compared(train: Patients, test: Patients, classes: OutputOperator | None) -> dict[str, float]:
-    """Accuracies of all ways, in per cent."""
+    """Accuracies of all methods, in percent."""
     X, y, hospital = train
     T, K = int(hospital.max()) + 1, int(y.max()) + 1
     width = float(Gaussian("median").resolve(X).length_scale)
@@ -115,7 +115,7 @@ def compared(train: Patients, test: Patients, classes: OutputOperator | None) ->
 
 
 def each_by_its_own(machines: list[Any], X: Array, hospital: Indices) -> Indices:
-    """Every patient by the machine of his hospital."""
+    """Predictions by a separate SVM for each hospital."""
     labels = np.empty(len(X), dtype=np.intp)
     for t, one in enumerate(machines):
         labels[hospital == t] = one.predict(X[hospital == t])

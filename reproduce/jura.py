@@ -1,7 +1,7 @@
 """Jura heavy metals: cadmium from nickel and zinc.
 
-Cadmium is expensive to measure, nickel and zinc are cheap. It is to be predicted at 100 validation places from its own
-259 samples and from nickel and zinc measured at all 359 places: coupled outputs with a third of one of them missing.
+Cadmium is expensive to measure; nickel and zinc are cheap. Cadmium is predicted at 100 validation locations from its
+259 samples and from nickel and zinc at all 359 locations: coupled outputs, one of them with 28% missing values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ METALS = ("Ni", "Zn", "Cd")
 LENGTHS = (0.05, 0.1, 0.4, 1.6)  # kilometres
 SHARES = (0.25, 0.5, 0.75)
 ALPHAS = (0.02, 0.05, 0.1, 0.2, 0.4)
-#: How far the short-range correlation is pulled towards independent outputs.
+#: Shrinkage of the short-range correlation towards independent outputs.
 SHRINKAGE = (0.0, 0.3)
 
 
@@ -36,7 +36,7 @@ def _measurements(bunch: Any, part: str) -> Array:
 
 
 class Candidate(NamedTuple):
-    """A short-range and a long-range exponential kernel, and how the metals go together at short range."""
+    """A short-range and a long-range exponential kernel, and the short-range correlation of the metals."""
 
     short: float
     long: float
@@ -57,12 +57,12 @@ class Candidate(NamedTuple):
 
 
 def candidates(shrinkage: Sequence[float]) -> list[Candidate]:
-    """All sums to choose from."""
+    """All candidate sums."""
     return [Candidate(*pair, *rest) for pair in combinations(LENGTHS, 2) for rest in product(SHARES, shrinkage)]
 
 
 class Places(NamedTuple):
-    """All 359 places with standardised metals, the last 100 without cadmium, and the way back to cadmium itself."""
+    """All 359 locations with standardised metals, the last 100 without cadmium, and the inverse transformation."""
 
     X: Array
     Y: Array
@@ -71,7 +71,7 @@ class Places(NamedTuple):
 
 
 def places(bunch: Any, *, logarithms: bool) -> Places:
-    """What is known for predicting cadmium at the validation places."""
+    """The data for predicting cadmium at the validation locations."""
     X = np.concatenate([bunch.data, bunch.data_validation])
     Y = np.concatenate([_measurements(bunch, ""), _measurements(bunch, "_validation")])
     n = len(bunch.data)
@@ -88,7 +88,7 @@ def places(bunch: Any, *, logarithms: bool) -> Places:
 
 
 def tuned_cadmium(bunch: Any, *, logarithms: bool, coupled: bool) -> tuple[Array, str]:
-    """The same with one exponential kernel, its length, the operator and the noise levels found by the evidence."""
+    """The same with one exponential kernel, its length, the operator and the noise levels chosen by the evidence."""
     X, Y, n, back = places(bunch, logarithms=logarithms)
     rows, metals = (slice(None), [0, 1, 2]) if coupled else (slice(n), [2])
     start = OVKRidge(Matern(0.5, 0.3), fit_intercept=False)
@@ -107,13 +107,13 @@ def gp_cadmium(bunch: Any, *, logarithms: bool) -> Array:
 
 
 def predict_cadmium(bunch: Any, *, logarithms: bool, coupled: bool) -> tuple[Array, str]:
-    """Cadmium at the validation places, everything chosen by leave-one-entry-out on the samples."""
+    """Cadmium at the validation locations; settings are chosen by leave-one-entry-out on the samples."""
     X, Y, n, back = places(bunch, logarithms=logarithms)
-    # Alone, cadmium has the correlation 1 with itself: the same kernels without the other metals.
+    # Cadmium alone: the same kernels without the other metals.
     rows, metals = (slice(None), [0, 1, 2]) if coupled else (slice(n), [2])
     correlation = np.atleast_2d(np.corrcoef(Y[:n, metals].T))
     choice = candidates(SHRINKAGE if coupled else SHRINKAGE[:1])
-    # The other metals at a left-out place stay known, as they are at the validation places.
+    # The other metals at a held-out location stay known, as at the validation locations.
     model = OVKRidgeCV(
         [candidate.kernel(correlation) for candidate in choice],
         ALPHAS,

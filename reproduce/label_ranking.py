@@ -1,4 +1,4 @@
-"""Label ranking: which metals stand out at a place, against classifier chains on pairs of metals."""
+"""Label ranking of metals at a location, compared with classifier chains on pairs of metals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ranked(values: Array) -> Array:
 
 
 def rankings(values: Array) -> Array:
-    """Ranks of the metals at each place, 0 the largest, after scaling each metal to the same spread."""
+    """Ranks of the metals at each location, 0 for the largest, after scaling each metal to unit spread."""
     scaled = (np.log(values) - np.log(values).mean(axis=0)) / np.log(values).std(axis=0)
     return ranked(-scaled)
 
@@ -45,7 +45,7 @@ def by_iokr(X: Array, R: Array, X_new: Array) -> Array:
 
 
 def wins(X: Array, R: Array, X_new: Array, scale: float, C: float) -> Array:
-    """A chain of classifiers of who beats whom, on features of the places, and how often each is expected to win."""
+    """A classifier chain of pairwise comparisons on features of the locations, and the expected wins of each metal."""
     a, b = np.triu_indices(R.shape[1], 1)
     features = Nystroem(gamma=0.5 / scale**2, n_components=100, random_state=0)
     base = LogisticRegression(C=C, max_iter=2000)
@@ -58,7 +58,7 @@ def wins(X: Array, R: Array, X_new: Array, scale: float, C: float) -> Array:
 
 
 def by_chain(X: Array, R: Array, X_new: Array) -> Array:
-    """The order of expected wins; length scale and C with a quarter of the places held out."""
+    """The order of expected wins; length scale and C with a quarter of the locations held out."""
     held = np.arange(len(X)) % 4 == 0
     scale, C = max(
         product(SCALES, (1.0, 10.0)),
@@ -101,6 +101,6 @@ def label_ranking(data_home: str | Path | None = None, folds: int = 5) -> Result
             f"{folds} folds over places; inputs are coordinates alone. A ranking is that of the logarithms of the "
             "concentrations, each metal scaled to the same spread.",
             "The chain stands on 100 features of a Gaussian kernel; pairwise probabilities are counted as wins. Its "
-            "length scale and C are chosen with a quarter of the places held out.",
+            "length scale and C are chosen with a quarter of the locations held out.",
         ],
     )

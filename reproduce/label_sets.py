@@ -21,12 +21,12 @@ from reproduce.support import Array
 
 ALPHAS = np.logspace(-3, 1, 9)
 THRESHOLDS = np.linspace(0.1, 0.5, 9)
-#: Of which the weights are learned.
+#: Kernels whose weights are learned.
 KERNELS = [Tanimoto(), Gaussian(3.0), Gaussian(6.0)]
 
 
 def measures(truth: Any, found: Any) -> dict[str, float]:
-    """How right label sets are."""
+    """Scores of predicted label sets."""
     return {
         "micro F1": float(f1_score(truth, found, average="micro")),
         "Jaccard": float(jaccard_score(truth, found, average="samples", zero_division=1.0)),
@@ -41,7 +41,7 @@ def best_of(values: Array, truth: Array) -> float:
 
 
 def chain(X: Array, Y: Array, C: float) -> ClassifierChain:
-    """A classifier chain on the labels that occur in both forms."""
+    """A classifier chain on the labels that are not constant."""
     return ClassifierChain(LogisticRegression(C=C, solver="liblinear"), random_state=0).fit(X, Y)
 
 

@@ -1,8 +1,8 @@
-"""Average loss and running time against rows, on two streams of labels: cod-rna and SUSY.
+"""Average loss and running time against rows on two classification streams: cod-rna and SUSY.
 
-The projected forecaster with its features (a KORS dictionary, Taylor, Fourier) beside first-order learning and linear
-ridge regression, all on labels -1 and 1 with the squared loss, in one pass; inputs are standardised by the first 1000
-rows.
+The projected forecaster with its features (a KORS dictionary, Taylor, Fourier) is compared with first-order learning
+and linear ridge regression, all on labels -1 and 1 with the squared loss, in one pass. Inputs are standardised by the
+first 1000 rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Pieces = Iterable[tuple[Array, Array]]
 
 
 class Curve(NamedTuple):
-    """What a learner had done after so many rows."""
+    """Loss and time of a learner against the number of rows."""
 
     rows: Array
     loss: Array  # mean squared error of all predictions so far
@@ -56,7 +56,7 @@ def learners(p: int, budget: int, degree: int) -> dict[str, Any]:
 
 
 def follow(model: Any, pieces: Pieces) -> Curve:
-    """Let a learner predict, then learn, piece after piece."""
+    """Predict, then learn, chunk by chunk."""
     n, loss, wrong, seconds = 0, 0.0, 0.0, 0.0
     points = []
     for X, y in pieces:
@@ -94,7 +94,7 @@ def codrna(data_home: str | Path | None = None, n: int | None = None, budget: in
 
 @reproduction("susy", "Gaillard 2019, SUSY: average loss and running time (figures, no numbers published)")
 def susy(data_home: str | Path | None = None, n: int = 200_000, budget: int = 200) -> Result:
-    """Average loss and running time against rows on SUSY, where the user has the file."""
+    """Average loss and running time against rows on SUSY, if the file exists."""
     path = susy_file(data_home)
     models = learners(18, budget, 2)
     curves = {name: follow(model, susy_pieces(path, n)) for name, model in track(list(models.items()), "susy")}
@@ -107,7 +107,7 @@ def susy(data_home: str | Path | None = None, n: int = 200_000, budget: int = 20
 
 
 def susy_file(data_home: str | Path | None) -> Path:
-    """Where the user has put the file."""
+    """The path of the SUSY file."""
     home = data_folder(data_home)
     for name in ("SUSY.csv.gz", "SUSY.csv"):
         if (home / "susy" / name).is_file():

@@ -1,7 +1,7 @@
-"""Ways to predict the links of new nodes: input-output kernel regression and the methods that it is compared with.
+"""Link prediction for new nodes: input-output kernel regression and other methods.
 
-All see the same: a kernel matrix of all nodes, the links among the known ones, and where trees need them the inputs.
-Each returns scores of all pairs of nodes. What each has to choose is in its `grid`.
+All use a kernel matrix of all nodes, the links among known nodes, and for trees the inputs. Each returns scores of all
+pairs of nodes. The candidate settings of a method are in its `grid`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from reproduce.support import Array
 
 @dataclass(frozen=True)
 class LinkProblem:
-    """Nodes of which some are known.
+    """Nodes of which some have known links.
 
     Attributes
     ----------
     K : (n, n) kernel of the inputs, scaled to 1 on the diagonal
     X : (n, p) inputs
     truth : (n, n) links, 0 or 1
-    known : (l,) nodes whose links may be looked at
+    known : (l,) nodes whose links are known
     """
 
     K: Array
@@ -41,7 +41,7 @@ class LinkProblem:
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     def keep(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` returns, made once: settings of a method share their decompositions."""
+        """The cached result of `make`: settings of a method share decompositions."""
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
@@ -77,12 +77,12 @@ class LinkProblem:
 
     @cached_property
     def centred(self) -> Array:
-        """(n, n) kernel of inputs measured from the mean of the known ones."""
+        """(n, n) kernel of inputs centred at the mean of the known ones."""
         mean = self.K[:, self.known].mean(axis=1)
         return np.asarray(self.K - mean - mean[:, None] + self.K[np.ix_(self.known, self.known)].mean())
 
     def among(self, part: Any) -> LinkProblem:
-        """The problem on some of the nodes alone, with those in `part` (positions in known) known."""
+        """The problem on some of the nodes, with those in `part` (positions in known) known."""
         inner = np.ix_(self.known, self.known)
         return LinkProblem(self.K[inner], self.X[self.known], self.truth[inner], part)
 
@@ -96,7 +96,7 @@ COMPONENTS = [5, 20, 100]
 #: With fewer known nodes than this, every quarter of them is held out in turn.
 FEW = 500
 #: Graph kernels of IOKR, and whether features are centred: time of the diffusion and whether its Laplacian is
-#: normalised, or the links themselves, made a kernel by leaving out negative eigenvalues or by degrees on the diagonal.
+#: normalised, or the links, made positive by dropping negative eigenvalues or by degrees on the diagonal.
 GRAPHS: dict[str, tuple[str | tuple[float, bool], bool]] = {
     "diffusion, beta 2, centred": ((2.0, False), True),
     "normalised diffusion, beta 6, centred": ((6.0, True), True),
@@ -105,7 +105,7 @@ GRAPHS: dict[str, tuple[str | tuple[float, bool], bool]] = {
     "links and degrees": ("signless", False),
 }
 DIFFUSION = [(2.0, False), (6.0, True)]
-#: Eigenvalues below this share of their mean are not let smaller: M_vv must stay regular.
+#: Lower bound of eigenvalues relative to their mean, so that M_vv stays regular.
 LEAST = 1e-6
 
 
@@ -125,7 +125,7 @@ def iokr(problem: LinkProblem, alpha: float, graph: str, cosine: bool, observed:
     there = model.embedding_
     if cosine:
         H, there = unit(H), unit(there)
-    # Pairs of known nodes are not asked for.
+    # Pairs of known nodes are not scored.
     scores, new = np.zeros((len(H), len(H))), H[problem.new]
     scores[problem.new] = new @ H.T
     if observed:
@@ -135,7 +135,7 @@ def iokr(problem: LinkProblem, alpha: float, graph: str, cosine: bool, observed:
 
 
 def naive(problem: LinkProblem) -> Array:
-    """Nodes that are alike are linked."""
+    """Similar nodes are linked."""
     return problem.K
 
 
@@ -164,7 +164,7 @@ def kernel_cca(problem: LinkProblem, ridge: float, components: int, diffusion: t
 
 
 def metric_learning(problem: LinkProblem, ridge: float, components: int) -> Array:
-    """Kernel metric learning (Vert and Yamanishi 2005): features in which linked nodes are near each other.
+    """Kernel metric learning (Vert and Yamanishi 2005): features in which linked nodes are close.
 
     The smallest solutions of (K L K + ridge K) a = mu K K a, centred; pairs are scored by minus their distance.
     """
@@ -187,10 +187,10 @@ def metric_learning(problem: LinkProblem, ridge: float, components: int) -> Arra
 
 
 def local(problem: LinkProblem, ridge: float) -> Array:
-    """A classifier for each known node, of who is linked to it (Bleakley, Biau and Vert 2007), by kernel ridge.
+    """A kernel ridge classifier of links for each known node (Bleakley, Biau and Vert 2007).
 
-    There is none for a new node, so pairs of two new ones are scored by the mean agreement of the known nodes'
-    classifiers on both.
+    New nodes have no classifier, so pairs of two new nodes are scored by the mean agreement of the classifiers of known
+    nodes on both.
     """
     e, Q = problem.inputs(centred=False)
     C = (Q / (e + ridge)) @ (Q.T @ (problem.links - problem.links.mean()))
@@ -231,7 +231,7 @@ def kernel_matrix_regression(problem: LinkProblem, ridge: float, diffusion: tupl
 
 
 def spectral_em(V: Array, start: Array, known: Any, G: Array, steps: int) -> Array:
-    """Eigenvalues mu of the model V diag(mu) V' nearest to the completions of a matrix that is known in part, (n,).
+    """Eigenvalues mu of the model V diag(mu) V' nearest to the completions of a partly known matrix, (n,).
 
     Tsuda, Akaho and Asai (2003): the divergence KL(D, M) = tr(M^-1 D) - log det (M^-1 D) - n is minimised in turn over
     the completions D of G (e-step) and over the models M with eigenvectors V (m-step: mu_j = v_j' D v_j). With A = V
@@ -269,7 +269,7 @@ def em_completion(problem: LinkProblem, diffusion: tuple[float, bool], steps: in
 
 
 def unit(F: Array) -> Array:
-    """Rows scaled to length 1, rows of zeros as they are."""
+    """Rows scaled to length 1; zero rows stay zero."""
     norms = np.linalg.norm(F, axis=1, keepdims=True)
     return np.asarray(np.divide(F, norms, out=np.zeros_like(F), where=norms > 0))
 
@@ -282,14 +282,14 @@ def cosines(F: Array) -> Array:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to score pairs.
+    """A method that scores pairs.
 
     Attributes
     ----------
-    name, scores : what it is called, and the function that scores
-    grid : the settings to choose from
-    quick : what makes it quicker while choosing
-    by_kernel : whether it looks at the kernel of the inputs
+    name, scores : its name, and the scoring function
+    grid : the candidate settings
+    quick : settings that make it faster during selection
+    by_kernel : whether it uses the kernel of the inputs
     """
 
     name: str
@@ -306,12 +306,12 @@ class Method:
     def choose(self, problem: LinkProblem, seed: int = 0) -> dict[str, Any]:
         """The setting with the largest mean AUC-ROC when a quarter of the known nodes is held out.
 
-        Of few nodes a quarter says little: each in turn.
+        For few nodes, each quarter is held out in turn.
         """
         return self.chosen([problem], seed)[1]
 
     def chosen(self, problems: Sequence[LinkProblem], seed: int = 0) -> tuple[int, dict[str, Any]]:
-        """Also which of several problems: the same nodes with different kernels."""
+        """The best setting and problem, among the same nodes with different kernels."""
         every = list(self.settings())
         if len(every) == len(problems) == 1:
             return 0, every[0]

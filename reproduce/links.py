@@ -1,7 +1,7 @@
 """Links of new nodes: protein interactions of an amoeba, citations between papers, and a warning.
 
-The published comparison (table 4) has IOKR-ridge at AUC-ROC 88.8 against 84.3 for the best of five rivals, on a yeast
-network that is not public. It is made here on networks that are, with the same rivals and one more.
+The published comparison (table 4) has IOKR-ridge at AUC-ROC 88.8 against 84.3 for the best of five other methods, on a
+yeast network that is not public. This reproduction uses public networks, with the same methods and one more.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PUBLISHED = {
 KINDS = ("roc new-known", "roc new-new", "pr new-known", "pr new-new")
 
 
-#: Length scale of a Gaussian kernel of papers' directions.
+#: Length scale of a Gaussian kernel of normalised word vectors.
 LENGTH = 0.5
-#: How many papers lend their words to the ones most like them, and with which weight.
+#: Number of similar papers whose words are added, and their weight.
 LENDERS, LENT = 20, 0.2
 
 
 class InputsAndGraph(NamedTuple):
-    """Nodes: kernels with 1 on their diagonals to choose from, inputs for trees, links."""
+    """Nodes: candidate kernels with unit diagonal, inputs for trees, links."""
 
     name: str
     kernels: dict[str, Array]
@@ -47,7 +47,7 @@ class InputsAndGraph(NamedTuple):
 
     @property
     def K(self) -> Array:
-        """The first of the kernels, for those that do not choose."""
+        """The first kernel, for methods without a choice."""
         return next(iter(self.kernels.values()))
 
 
@@ -57,7 +57,7 @@ def dicty(data_home: Any) -> Iterator[InputsAndGraph]:
     A = (bunch.adjacency.toarray() > 0).astype(float)
     expression = np.log1p(bunch.data)
     expression = (expression - expression.mean(axis=0)) / expression.std(axis=0)
-    # Terms weighted by how rare they are, as words are.
+    # Terms are weighted by inverse document frequency, like words.
     terms = rare(bunch.target)
     kernels = [gaussian(expression), cosines(terms)]
     yield InputsAndGraph("dicty, expression", {"Gaussian": kernels[0]}, expression, A)
@@ -67,8 +67,8 @@ def dicty(data_home: Any) -> Iterator[InputsAndGraph]:
 
 
 def cora(data_home: Any) -> Iterator[InputsAndGraph]:
-    """2708 papers: words weighted by how rare they are; a Gaussian kernel of their directions, the cosine, and the
-    cosine of words of which some are borrowed."""
+    """2708 papers with tf-idf words: a Gaussian kernel of unit vectors, the cosine, and the cosine of vectors smoothed
+    over similar papers."""
     bunch = load_cora(data_home=data_home)
     words = rare(bunch.data.toarray())
     C = cosines(words)
@@ -82,7 +82,7 @@ def cora(data_home: Any) -> Iterator[InputsAndGraph]:
 
 
 def kegg(data_home: Any) -> Iterator[InputsAndGraph]:
-    """150 proteins, for 55 of which the kernel says nothing."""
+    """150 proteins, of which 55 have no information in the kernel."""
     bunch = load_yeast_kegg(data_home=data_home)
     K = np.asarray(bunch.kernel, dtype=np.float64)
     e, V = np.linalg.eigh(K)
@@ -100,7 +100,7 @@ def rare(counts: Any) -> Array:
 
 
 def borrowed(U: Array, similar: Array, lenders: int = LENDERS, weight: float = LENT) -> Array:
-    """Unit vectors, and to each a share of the direction of those most like it: few words say little of a paper."""
+    """Unit vectors, each averaged with the most similar ones, because papers have few words."""
     S = similar - np.diag(np.full(len(U), np.inf))
     near = np.argpartition(-S, lenders - 1, axis=1)[:, :lenders]
     return U + weight * unit(np.stack([U[rows].mean(axis=0) for rows in near]))
@@ -121,7 +121,7 @@ class FoldAreas(NamedTuple):
     setting: dict[str, Any]
 
     def described(self) -> str:
-        """What was chosen."""
+        """The chosen kernel and setting."""
         return ", ".join([self.kernel, *(f"{name} {value}" for name, value in self.setting.items())])
 
 
@@ -184,8 +184,8 @@ def links(data_home: str | Path | None = None, networks: Sequence[str] = tuple(N
 
 
 def standing(network: str, areas: Mapping[str, Array], ours: str = "IOKR-ridge") -> str:
-    """How ours stands against the best of the others in AUC-ROC, for both kinds of pairs; a tie is within two standard
-    errors of the differences by fold."""
+    """Comparison with the best other method in AUC-ROC, for both kinds of pairs; a tie is within two standard errors of
+    the differences by fold."""
     parts = []
     for column, kind in enumerate(KINDS[:2]):
         rivals = {name: values[:, column] for name, values in areas.items() if name != ours}

@@ -1,7 +1,7 @@
 """Finger movements from brain signals: Tables 1 and 2 of the MovKL paper, on generated signals.
 
-The paper's recordings may not be passed on; with the competition's files in the folder ``bci`` of the data sets
-(``sub1_comp.mat``) they are used, otherwise `make_bci`, which was fixed before any learner saw it.
+The paper's recordings cannot be redistributed. If the competition's files are in the folder ``bci`` of the data sets
+(``sub1_comp.mat``), they are used, otherwise `make_bci`, which was fixed before any experiment.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOVKL_ALPHAS = np.logspace(-3, 2, 6)
 
 
 def tuned(name: str, X: Array, Y: Array, grid: Any) -> Callable[[], Any]:
-    """An estimator, its parameters chosen by leaving out curves of X, Y; each call gives a fresh one."""
+    """An estimator, with parameters chosen by cross-validation over curves of X, Y; each call gives a new one."""
     if name in NORMS:
         options = {"r": NORMS[name], "grid": grid, "fit_intercept": True, "max_iter": 500}
         kernels = kernel_grid(X, equal_trace=grid if name.endswith(EQUAL) else None)
@@ -65,7 +65,7 @@ def tuned(name: str, X: Array, Y: Array, grid: Any) -> Callable[[], Any]:
 def _curves(data_home: Any, n: int) -> tuple[Any, str]:
     file = data_folder(data_home) / "bci" / "sub1_comp.mat"
     if file.is_file():
-        # The paper chose 5 channels by hand and does not name them: here the first five.
+        # The paper uses 5 hand-picked channels without naming them; here, the first five.
         return load_bci(file, channels=range(5)), "BCI Competition IV data set 4, subject 1, channels 0 to 4"
     return make_bci(n, random_state=0), f"make_bci, {n} segments of 200 bins, 5 channels, unknown lag"
 
@@ -138,7 +138,7 @@ def movkl(data_home: str | Path | None = None, splits: int = 20, n: int = 487) -
 
 
 def smallest(task: str, errors: dict[str, Array]) -> str:
-    """Whether MovKL, l_2 has the smallest RSSE, as in the paper, and by how much it is behind where it has not."""
+    """Whether MovKL, l_2 has the smallest RSSE, as in the paper, and the difference otherwise."""
     best = min(errors, key=lambda name: float(errors[name].mean()))
     if best == BEST:
         return f"Smallest RSSE for the {task}: {best}, as in the paper."

@@ -1,7 +1,7 @@
-"""Multi-target regression: what coupling is worth when all outputs are seen together, and when few of them are.
+"""Multi-target regression: the benefit of coupling with complete and with mostly missing outputs.
 
-Together it is worth little: a new point has no outputs to learn from, and the first test is that choosing or learning
-the operator does no harm. With most outputs missing, what one output did not see the others tell it.
+With complete outputs the benefit is small, because a new point has no outputs to learn from; the first test is that
+choosing or learning the operator does no harm. With most outputs missing, outputs borrow strength from each other.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of the Gaussian kernel, times the me
 ROUGH_WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the Laplacian kernel
 OMEGAS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)
 ALPHAS = tuple(np.logspace(-4, 2, 13).tolist())
-#: With missing outputs every candidate costs an eigendecomposition of the observed values.
+#: Fewer candidates: with missing outputs, each costs an eigendecomposition of the observed values.
 FEW_WIDTHS, FEW_OMEGAS = (0.5, 1.0, 2.0, 4.0), (0.0, 0.5, 0.9)
-#: Rows that hyper-parameters are tuned on, inputs up to which each has a width of its own, values a peer may have.
+#: Maximum rows for tuning, inputs with separate widths, and values for the Gaussian process.
 TUNED_ROWS, OWN_WIDTHS, SMALL, MOST_OBSERVED = 400, 60, 400, 1500
 
-#: Observations that the pull of a stack's weights towards equal ones is worth.
+#: Strength of the shrinkage of stacking weights towards equal ones, in observations.
 PULL = 3.0
 
 APART, COUPLED, LEARNED, TUNED = "per-output KernelRidge", "operator by leave-one-out", "learned operator", "tuned"
@@ -56,7 +56,7 @@ class Fold(NamedTuple):
 
 
 def kernels(X: Array, *, few: bool = False) -> list[Gaussian | Laplacian]:
-    """The kernels that everybody chooses from."""
+    """The candidate kernels of all contenders."""
     middle, rough = median_distance(X), median_distance(X, "cityblock")
     if few:
         return [Gaussian(width * middle) for width in FEW_WIDTHS]
@@ -76,13 +76,13 @@ def ridge(kernel: Gaussian | Laplacian, alpha: float, X: Array, y: Array, new: A
 def left_out(kernel: Separable, alpha: float | Array, X: Array, Y: Array) -> Array:
     """Predictions of each row from the others, (n, d), in closed form; nan where an output was not observed.
 
-    Rows with the same inputs are left out together, unless there are too many values for that.
+    Rows with the same inputs are held out together, unless there are too many values.
     """
     groups = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
     root = np.sqrt(np.broadcast_to(alpha, Y.shape[1]))
     if np.isnan(Y).any() or (groups.max() + 1 < len(X) and Y.size <= MOST_OBSERVED):
         return _left_out_pairs(kernel, root, X, Y, groups)
-    # In the eigenvectors of gram and operator each entry is a ridge regression of its own.
+    # In the eigenvectors of gram and operator, entries decouple.
     t, V = np.linalg.eigh(kernel.operator.dense() / np.outer(root, root))
     g, Q = np.linalg.eigh(kernel.scalar(X))
     inverse = 1.0 / (1.0 + np.outer(np.maximum(g, 0.0), np.maximum(t, 0.0)))
@@ -111,7 +111,7 @@ def complete(fold: Fold, peers: bool) -> dict[str, Array]:
     d = Y.shape[1]
     candidates = kernels(X)
     coupled = OVKRidgeCV(candidates, ALPHAS, omegas=OMEGAS, fit_intercept=False).fit(X, Y)
-    surface = coupled.output_errors_[:, 0]  # omega = 0: outputs apart
+    surface = coupled.output_errors_[:, 0]  # omega = 0: independent outputs
     best = [divmod(int(surface[..., q].argmin()), surface.shape[1]) for q in range(d)]
     found = {
         APART: np.column_stack([ridge(candidates[k], ALPHAS[a], X, Y[:, q], new) for q, (k, a) in enumerate(best)]),
@@ -136,12 +136,12 @@ def complete(fold: Fold, peers: bool) -> dict[str, Array]:
 
 
 def _stacked(guesses: list[Array], Y: Array, predictions: list[Array]) -> Array:
-    """Combinations with weights >= 0 that fit the outputs best by left-out predictions, for each output."""
+    """Stacking: for each output, weights >= 0 that fit the outputs best by leave-one-out predictions."""
     columns = []
     for q in range(Y.shape[1]):
         seen = ~np.isnan(Y[:, q])
         k = len(guesses)
-        # A few observations' worth of pull towards equal weights, for outputs that were hardly seen.
+        # Shrinkage towards equal weights, for outputs with few observations.
         pull = np.sqrt(PULL) * np.eye(k)
         design = np.vstack([np.column_stack([guess[seen, q] for guess in guesses]), pull])
         weights, _ = nnls(design, np.concatenate([Y[seen, q], pull.sum(axis=0) / k]))
@@ -204,7 +204,7 @@ def partial(fold: Fold, peers: bool) -> dict[str, Array]:
 
 
 def hide(Y: Array, share: float, rng: np.random.Generator) -> Array:
-    """Y with about that share of its values left, at least five of each output."""
+    """Y with about that share of observed values, at least five of each output."""
     keep = rng.random(Y.shape) < share
     for q in range(Y.shape[1]):
         keep[rng.permutation(len(Y))[:5], q] = True
@@ -227,13 +227,13 @@ def relative_errors(
         inputs, new = ((X[rows][:, used] - centre) / spread for rows in (train, test))
         run = complete if share >= 1 else partial
         with warnings.catch_warnings():
-            # Tuning stops after a given number of steps, as the peer's does.
+            # Tuning stops after a given number of steps, as in the Gaussian process.
             warnings.simplefilter("ignore", ConvergenceWarning)
             predictions = run(Fold(inputs, (seen - middle) / sd, new, seed), peers)
         for name, prediction in predictions.items():
             total = totals.setdefault(name, np.zeros(Y.shape[1]))
             total += ((Y[test] - prediction * sd - middle) ** 2).sum(axis=0)
-        # Relative to the mean of all training outputs, so that fewer of them do not make it easier.
+        # Relative to the mean of all training outputs, so that missing outputs do not change the baseline.
         mean += ((Y[test] - Y[train].mean(axis=0)) ** 2).sum(axis=0)
         tick()
     return {name: float(np.sqrt(total / mean).mean()) for name, total in totals.items()}
@@ -286,7 +286,7 @@ def mtr(
 
 
 def _summary(table: list[dict[str, float]], label: str) -> list[Row]:
-    """Average ranks of the contenders that ran everywhere, and what coupling changed."""
+    """Average ranks of the contenders that ran everywhere, and the effect of coupling."""
     if not table:
         return []
     everywhere = [key for key in table[0] if key != GP and all(key in errors for errors in table)]

@@ -1,4 +1,4 @@
-"""GPyTorch's multitask Gaussian process, a peer for tables; needs the extra ``bench``."""
+"""GPyTorch's multitask Gaussian process, for comparison on tables; requires the extra ``bench``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ovk.kernels import median_distance
 from reproduce.support import Array, Indices
 
-#: Steps of Adam and their length, as in GPyTorch's own examples of multitask regression, twice as many.
+#: Steps of Adam and their size, as in GPyTorch's multitask examples, but twice as many.
 STEPS, RATE = 100, 0.1
 
 
@@ -25,8 +25,8 @@ def multitask_gp(
 ) -> Array:
     """Predictions, (m,), of a Matern kernel times an index kernel (low rank plus diagonal).
 
-    The data are in long form, so outputs may be missing. Every task has a noise level of its own. Hyper-parameters by
-    Adam on the evidence.
+    The data are in long form, so outputs may be missing. Every task has its own noise level. Hyper-parameters
+    maximise the evidence by Adam.
     """
     import gpytorch
     import torch
@@ -51,12 +51,12 @@ def multitask_gp(
     torch.manual_seed(0)
     likelihood = gpytorch.likelihoods.HadamardGaussianLikelihood(num_tasks=d, task_feature_index=-1)
     model = Model(likelihood).double()
-    # Its own start, 0.7, is far too short for many standardised inputs.
+    # The default start, 0.7, is far too short for many standardised inputs.
     model.covar_module.lengthscale = median_distance(X)
     evidence = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
     optimiser = torch.optim.Adam(model.parameters(), lr=RATE)
     with warnings.catch_warnings():
-        # PyTorch says of itself that a check of sparse matrices is off.
+        # PyTorch warns that a check of sparse matrices is disabled.
         warnings.simplefilter("ignore", UserWarning)
         model.train()
         for _ in range(STEPS):

@@ -1,9 +1,9 @@
 """Two neural operators in their usual small forms, with torch: a Fourier neural operator and a DeepONet.
 
-FNO (Li et al., 2021): v <- gelu(W v + F^-1(R F v)), a few layers, with R acting on the lowest waves alone.
+FNO (Li et al., 2021): v <- gelu(W v + F^-1(R F v)), a few layers, with R acting on the lowest frequencies only.
 DeepONet (Lu et al., 2021): y(t) = sum_k b_k(x) t_k(t), b a network of the input's values, t a network of the point.
 
-Both are trained by Adam with a cosine schedule on the relative error, for as long as they are given.
+Both are trained by Adam with a cosine schedule on the relative error, for a given time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHANNELS, LAYERS, WAVES = 24, 4, 12
 NEURONS, TERMS = 128, 64
 BATCH, RATE = 20, 2e-3
 
-#: From inputs, outputs, new inputs, their grid and seconds of the processor to predictions.
+#: From inputs, outputs, new inputs, their grid and processor seconds to predictions.
 Rival = Callable[[Array, Array, Array, Grid, float], Array]
 
 
@@ -54,12 +54,12 @@ def _places(grid: Grid) -> Array:
 
 
 def _trained(build: Any, X: Array, Y: Array, new: Array, grid: Grid, seconds: float) -> Array:
-    """Predictions of a network that has learned standardised functions for so many seconds of the processor."""
+    """Predictions of a network trained on standardised functions for a given processor time."""
     import torch
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    # One number for all points, so that functions stay functions; inputs point by point, as is usual.
+    # Outputs have one scale for all points, so that functions stay functions; inputs have one per point, as usual.
     centre, scale = X.mean(axis=0), float(X.std()) or 1.0
     middle, size = Y.mean(axis=0), float(Y.std()) or 1.0
 

@@ -1,8 +1,7 @@
 """NORMA in full: a learned margin, an adaptive tube and novelty detection, with a constant that is not penalised.
 
-What the paper promises of nu is that it is the share of rows on the wrong side of what is learned: of the margin, of
-the tube, of the threshold. Each is run in one pass over real rows, beside the same learner without it and beside
-methods of scikit-learn.
+According to the paper, nu is the share of rows on the wrong side of the margin, the tube or the threshold. Each is run
+in one pass over real rows, and compared with the same learner without it and with methods of scikit-learn.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ NUS = (0.05, 0.1, 0.2)
 #: Sizes of the first step for labels; the t-th is smaller by sqrt(t).
 STEPS = (0.3, 3.0)
 PROMISE = "published: what nu promises"
-#: Rows that are predicted, then learned, at a time: thresholds are looked up between them.
+#: Rows predicted, then learned, at a time; thresholds are recorded in between.
 CHUNK = 50
-#: Of the Gaussian kernel on digits.
+#: Width of the Gaussian kernel on digits.
 WIDTH = 0.7
-#: Points that are kept, of rows that come one after the other.
+#: Maximum number of points that are kept.
 KEPT = 2000
 
 
 def followed(model: OLOK, X: Array, y: Array) -> tuple[Array, Array]:
-    """Predictions of all rows before they were learned, and the threshold before each of them."""
+    """Progressive predictions of all rows, and the threshold before each of them."""
     F, thresholds = np.empty(len(y)), np.full(len(y), np.nan)
     for start in range(0, len(y), CHUNK):
         rows = slice(start, start + CHUNK)
@@ -49,7 +48,7 @@ def followed(model: OLOK, X: Array, y: Array) -> tuple[Array, Array]:
 
 
 def one_pass(model: Any, X: Array, y: Array) -> Array:
-    """Predictions of a learner of scikit-learn for all rows but the first, each piece before it is learned."""
+    """Predictions of a learner of scikit-learn for all rows but the first, each chunk before it is learned."""
     classes = {"classes": np.unique(y)} if isinstance(model, SGDClassifier) else {}
     model.partial_fit(X[:CHUNK], y[:CHUNK], **classes)
     found = []
@@ -71,7 +70,7 @@ def margins(data_home: str | Path | None, n: int) -> list[Row]:
     order = np.random.default_rng(0).permutation(len(y))[:n]
     X, y = standardised(np.asarray(X)[order]), np.asarray(y)[order].astype(np.float64)
     late, rows = slice(n // 2, None), []
-    # A margin below which fewer rows fall than a good rule gets wrong can only be negative: nu has to be larger.
+    # nu must exceed the error rate; otherwise the margin is negative.
     losses = {"hinge": "hinge", **{f"nu = {nu:g}": NuHinge(nu) for nu in (0.1, 0.2, 0.4)}}
     for (name, loss), eta, bias in product(losses.items(), STEPS, (True, False)):
         model = OLOK(Gaussian(3.0), 1e-4, eta, loss, KEPT, fit_intercept=bias)
@@ -119,7 +118,7 @@ def tubes(data_home: str | Path | None) -> list[Row]:
 
 
 def novelties(repeats: int) -> list[Row]:
-    """Digits: one of them is kept from the learner, and is to be told from new pictures of the others."""
+    """Digits: one of them is held out and must be distinguished from new images of the others."""
     digits = load_digits()
     X, y = digits.data / 16.0, digits.target
     found: dict[str, list[float]] = {}
@@ -153,7 +152,7 @@ def novelties(repeats: int) -> list[Row]:
 
 
 def flagged(model: NoveltyDetector, X: Array) -> float:
-    """The share of the second half of the rows that was taken for new before it was learned."""
+    """The share of the second half of the rows that was flagged as novel before it was learned."""
     new, half = 0, len(X) // 2
     model.partial_fit(X[:half])
     for row in X[half:, None]:
@@ -164,7 +163,7 @@ def flagged(model: NoveltyDetector, X: Array) -> float:
 
 @reproduction("norma", "Kivinen, Smola and Williamson 2004, NORMA (figures; the promise of nu)")
 def norma(data_home: str | Path | None = None, n: int = 10_000, repeats: int = 1) -> Result:
-    """Margins, tubes and thresholds that are learned, in one pass."""
+    """Learned margins, tubes and thresholds in one pass."""
     return Result(
         title="NORMA in full: margins, tubes and thresholds that are learned",
         measure="shares in per cent: mistakes and errors small, AUC large is good, other shares near nu",

@@ -1,9 +1,9 @@
 """Table 1 and figure 1 of the OLOK paper (Audiffren and Kadri 2015), in its settings and in settings that learn.
 
-What the paper leaves open, and how it is read here: outputs and inputs are standardised on the first tenth of the rows
-(the paper does not say; its errors of 1e-5 suggest another scale); the second output of Wine is taken to be alcohol;
-"eta = 0.1, eta_t = 1/sqrt(t), lambda = 3" breaks eta_t lambda < 1 for t < 9 as printed, so it is run as 0.1/sqrt(t) and
-as 1/sqrt(t) from t = 10. The Click data are not public: made data of its shape stand in.
+Choices where the paper is silent: outputs and inputs are standardised on the first tenth of the rows (the paper's
+errors of 1e-5 suggest another scale); the second output of Wine is alcohol; "eta = 0.1, eta_t = 1/sqrt(t), lambda = 3"
+breaks eta_t lambda < 1 for t < 9 as printed, so it is run as 0.1/sqrt(t) and as 1/sqrt(t) from t = 10. The Click data
+are not public; synthetic data of the same shape replace them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def coupled(mu: float, d: int) -> Separable:
 
 
 class Setting(NamedTuple):
-    """A learner of the table; `drawn` says whether it is in the figure."""
+    """A learner of the table; `drawn` is whether it is in the figure."""
 
     name: str
     published: str
@@ -50,7 +50,7 @@ class Setting(NamedTuple):
     drawn: bool = True
 
 
-#: The paper's epsilon, which it does not state: its t_0 exceeds most of these data sets unless epsilon is near 0.4.
+#: The paper does not state its epsilon; t_0 exceeds most of these data sets unless epsilon is near 0.4.
 EPSILONS = (0.1, 0.2, 0.3, 0.4, 0.45)
 WINDOWS = (100, 500, 2000)
 
@@ -92,7 +92,7 @@ def learning(alpha: float, eta: float) -> list[Setting]:
 
 
 def progressive_error(model: Any, X: Array, Y: Array) -> tuple[float, float, Array]:
-    """Mean squared error of predictions made before their labels were seen, seconds, and the error of each row."""
+    """Progressive mean squared error, seconds, and the error of each row."""
     start = time.perf_counter()
     errors = ((model.predict_then_learn(X, Y) - Y) ** 2).mean(axis=1)
     return float(errors.mean()), time.perf_counter() - start, errors
@@ -204,7 +204,7 @@ def olok(
 
 
 def _figures(curves: dict[str, dict[str, Array]], batch: dict[str, float]) -> dict[str, Any]:
-    """Error so far against the number of examples, as figure 1."""
+    """Cumulative error against the number of examples, as in figure 1."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

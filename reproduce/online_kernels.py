@@ -1,7 +1,7 @@
-"""Many kernels on a stream: the forecaster against the best fixed combination of its learners, and against the batch.
+"""Many kernels on a stream: the forecaster against the best fixed combination of its learners and a batch fit.
 
-The OLOK paper names many kernels on a stream as future work. Rows are predicted, then learned; the best learner and the
-best combination in the convex hull of the learners' predictions are known afterwards only.
+The OLOK paper mentions many kernels on a stream as future work. Rows are predicted, then learned; the best learner and
+the best convex combination are known only in hindsight.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 
 LEARNER = OLOK(alpha=1e-3, schedule="auto", warm_up=0)
-#: A width at which a Gaussian kernel does not see an input.
+#: A width at which a Gaussian kernel ignores an input.
 BLIND = 1e4
 
 
 class Stream(NamedTuple):
-    """Rows of length at most `bound`, kernels, and whether their even sum has a learner too."""
+    """Rows of length at most `bound`, kernels, and whether their mean also has a learner."""
 
     X: Array
     Y: Array
@@ -73,14 +73,14 @@ def best_combination(Z: Array, Y: Array) -> Array:
     array([0.5, 0.5])
     """
     A, y = Z.reshape(len(Z), -1).T, Y.ravel()
-    # The sum is held to 1 by a row that outweighs all others.
+    # A row with a large weight enforces the sum 1.
     heavy = 1e4 * float(np.sqrt((A**2).sum()))
     q, _ = nnls(np.vstack([A, np.full((1, len(Z)), heavy)]), np.append(y, heavy))
     return np.asarray(q / q.sum())
 
 
 def errors(stream: Stream) -> tuple[dict[str, float], float]:
-    """Mean squared errors of everybody, and what the bound against combinations allows beyond the best of them."""
+    """Mean squared errors of all, and the bound on the regret against the best combination."""
     X, Y, kernels, bound, even = stream
     n, half = len(X), len(X) // 2
     competitors = [*kernels, *[WeightedSum(kernels, np.full(len(kernels), 1.0 / len(kernels)))] * even]
@@ -103,7 +103,7 @@ def errors(stream: Stream) -> tuple[dict[str, float], float]:
         found[f"OnlineMovKL, against {against}"] = error(F)
         found[f"second half: OnlineMovKL, against {against}"] = error(F, late)
     found["second half: the best combination, known afterwards"] = error(combined, late)
-    # At most 400 rows: the batch is a check of what combining kernels inside one function is worth.
+    # At most 400 rows: the batch fit shows the benefit of a combination within one function.
     some = np.random.default_rng(0).permutation(half)[:400]
     batch = MovKLCV(kernels, np.logspace(-2, 1, 4), folds=5).fit(X[some], Y[some])
     found["second half: MovKL, learned from 400 rows of the first"] = float(

@@ -1,9 +1,9 @@
-"""Operator learning: Navier-Stokes and advection beside published errors, Burgers and Darcy beside small neural ones.
+"""Operator learning: Navier-Stokes and advection against published errors, Burgers and Darcy against small networks.
 
 Published numbers are those of de Hoop, Huang, Qian and Stuart (2022), and of the kernel method of Batlle, Darcy,
-Hosseini and Owhadi (2024), for the first two problems, whose laws the generators follow. The laws of the other two
-differ between papers, so there methods are compared on the same draw alone: with torch installed a small FNO and a
-DeepONet learn from the same pairs, each for `TIMES_OURS` as long as we take, choosing included.
+Hosseini and Owhadi (2024), for the first two problems, whose distributions the generators follow. The
+distributions of the other two differ between papers, so methods are only compared on the same draw: if torch is
+installed, a small FNO and a DeepONet learn from the same pairs, each for `TIMES_OURS` times our time including tuning.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ PUBLISHED: dict[str, dict[str, dict[int, float]]] = {
 }
 #: Standard deviations of noise in outputs to learn from, relative to their root mean square.
 NOISE = (0.0, 0.01, 0.05)
-#: How much longer than ours the rivals may train.
+#: Training time of the networks relative to ours.
 TIMES_OURS = 10.0
-#: Problems whose laws differ between papers.
+#: Problems whose distributions differ between papers.
 PROBLEMS: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
     ("Burgers", make_burgers, {}),
     ("Darcy, two materials", make_darcy, {}),
@@ -65,7 +65,7 @@ REMARKS = [
 
 
 class Learned(NamedTuple):
-    """How well one fit predicts, in percent, and what it cost, in seconds of the processor."""
+    """Error of a fit in percent, and its cost in processor seconds."""
 
     error: float
     left_out: float
@@ -90,7 +90,7 @@ def learned(pairs: Pairs, n: int, noise: float = 0.0, **options: Any) -> tuple[L
 
 
 def linear_error(pairs: Pairs, n: int, noise: float = 0.0) -> float:
-    """Linear ridge regression between the coordinates of the first n pairs, the ridge chosen by leaving one out."""
+    """Linear ridge regression between the coordinates of the first n pairs, the ridge chosen by leave-one-out."""
     Y = with_noise(pairs.Y[:n], noise)
     inputs, outputs = PrincipalComponents.of(pairs.X[:n], pairs.grid), PrincipalComponents.of(Y, pairs.grid)
     Z, new = (inputs.coordinates(X) / inputs.unit for X in (pairs.X[:n], pairs.X_test))
@@ -99,7 +99,7 @@ def linear_error(pairs: Pairs, n: int, noise: float = 0.0) -> float:
 
 
 def curve(name: str, pairs: Pairs, sizes: Sequence[int], folder: Path | None) -> list[Part]:
-    """Errors against the number of pairs, ours and linear regression, beside what was published."""
+    """Errors against the number of pairs, of ours and linear regression, with published errors."""
 
     def part(n: int) -> Part:
         ours, model = learned(pairs, n)
@@ -110,7 +110,7 @@ def curve(name: str, pairs: Pairs, sizes: Sequence[int], folder: Path | None) ->
 
 
 def rows_of(name: str, n: int, ours: Learned, linear: float, model: Any) -> list[Row]:
-    """What one number of pairs gave, beside what was published."""
+    """Rows of the table for one number of pairs, with published errors."""
     known = PUBLISHED.get(name, {})
     setting = (
         f"{ours.fitting:.0f} s of fitting, {1e3 * ours.predicting:.2f} ms a prediction; left out {ours.left_out:.3g}%; "
@@ -128,7 +128,7 @@ def rows_of(name: str, n: int, ours: Learned, linear: float, model: Any) -> list
 
 
 def slope(name: str, errors: dict[int, float]) -> list[Row]:
-    """How fast the error falls."""
+    """Rate of decrease of the error."""
     if len(errors) < 2:
         return []
     rate = np.polyfit(np.log(list(errors)), np.log(list(errors.values())), 1)[0]
@@ -173,15 +173,15 @@ def operators(
 
     Parameters
     ----------
-    sizes, shifts : numbers of flows and of advected fields to learn from
-    test : pairs to predict
+    sizes, shifts : numbers of training flows and advected fields
+    test : number of test pairs
     size, steps : of the flows; with 10 steps their relative error is about 2e-6
-    folder : where flows, and what was learned from each number of pairs, are kept: an interrupted run goes on there
+    folder : cache of flows and results, from which an interrupted run continues
     others : pairs of Burgers' and Darcy's equation
     """
     where = None if folder is None else Path(folder)
     flow = flows(max(sizes), test, where, size=size, steps=steps)
-    # A test of advection costs nothing, and its errors differ much from one field to the next.
+    # Testing advection is cheap, and its errors vary much between fields.
     fields = drawn(make_advection, max(shifts), 10 * test)
     rows: list[Row] = []
     example: list[float] = []

@@ -1,4 +1,4 @@
-"""Pairs of functions for operator learning, solved or drawn once, and what was learned from them, kept in files."""
+"""Pairs of functions for operator learning and results, cached in files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ovk.datasets import make_navier_stokes
 from reproduce.registry import Row
 from reproduce.support import Array
 
-#: Flows that are solved and kept in one file.
+#: Flows per file.
 CHUNK = 1250
 
 
 class Pairs(NamedTuple):
-    """Functions to learn from and to predict."""
+    """Training and test functions."""
 
     X: Array
     Y: Array
@@ -29,7 +29,7 @@ class Pairs(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Rows of the table that one number of pairs gave, and what was predicted for the first function of the test."""
+    """Rows of the table for one number of pairs, and the prediction for the first test function."""
 
     rows: list[Row]
     example: list[float]
@@ -46,7 +46,7 @@ def with_noise(Y: Array, level: float) -> Array:
 
 
 def flows(n: int, test: int, folder: Path | None, **options: Any) -> Pairs:
-    """Forcings and vorticities; solved once, and read from `folder` after that."""
+    """Forcings and vorticities; solved once, then read from `folder`."""
     first = make_navier_stokes(test, random_state=0, **options)
 
     def chunk(number: int) -> tuple[Array, Array]:
@@ -72,7 +72,7 @@ def drawn(make: Callable[..., Any], n: int, test: int, **options: Any) -> Pairs:
 
 
 def kept(folder: Path | None, label: str, learn: Callable[[], Part]) -> Part:
-    """One part of the table; read from `folder` if an earlier run has left it there."""
+    """One part of the table, read from `folder` if an earlier run stored it."""
     if folder is None:
         return learn()
     path = folder / f"{label}.json"

@@ -1,4 +1,4 @@
-"""Pictures of learned operators: errors against the number of pairs, and fields beside their predictions."""
+"""Figures of learned operators: errors against the number of pairs, and fields with their predictions."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ class KernelTree:
 
     Attributes
     ----------
-    feature : input that a node looks at, -1 for a leaf
-    threshold : inputs up to it go left
+    feature : input that a node splits, -1 for a leaf
+    threshold : smaller or equal inputs go left
     left, right : children
     members : sparse (nodes, n), the row of a leaf has 1 / size at the training rows in it
     """
@@ -45,8 +45,8 @@ class KernelTree:
 def grow(X: Array, G: Array, features: int, least: int, rng: np.random.RandomState) -> KernelTree:
     """A tree on inputs X (n, p) whose outputs have the Gram matrix G (n, n).
 
-    A node looks at `features` random inputs that vary in it, cuts each at a random place, and keeps the cut that leaves
-    the smallest variance in the feature space, which is the one with the largest
+    A node draws `features` random non-constant inputs, splits each at a random threshold, and keeps the split with the
+    smallest variance in the feature space, which is the one with the largest
 
         1_L' G 1_L / n_L + 1_R' G 1_R / n_R.
     """
@@ -100,7 +100,7 @@ def _best_cut(
 
 
 def _varying(X: Array, some: Indices, features: int, rng: np.random.RandomState) -> tuple[Indices, Array, Array]:
-    """Random columns that vary among some rows, with their ranges; looked for a few at a time: there may be many."""
+    """Random columns that vary among some rows, with their ranges; drawn a few at a time, because there may be many."""
     order = rng.permutation(X.shape[1])
     found: list[tuple[Indices, Array, Array]] = []
     for start in range(0, len(order), 4 * features):
@@ -118,15 +118,15 @@ def _varying(X: Array, some: Indices, features: int, rng: np.random.RandomState)
 class OutputKernelTrees:
     """Regression into the feature space of an output kernel by an ensemble of extremely randomised trees (OK3).
 
-    Inputs are columns of numbers; outputs enter through their kernel matrix alone. The prediction is the average over
+    Inputs are columns of numbers; outputs enter only through their kernel matrix. The prediction is the average over
     trees of the mean feature in the leaf, so it is given by the weights of the training outputs.
 
     Parameters
     ----------
     n_estimators : int
-        Trees.
+        Number of trees.
     max_features : int, float in (0, 1] or "sqrt"
-        Inputs that a node looks at: their number, their part, or the square root of their number.
+        Inputs per node: number, fraction, or the square root of their number.
     min_samples_leaf : int
     random_state : int, RandomState or None
 

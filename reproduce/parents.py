@@ -1,6 +1,6 @@
-"""Which variables act on each other one, averaged over all small sets of them by their evidence.
+"""Probabilities of parents of each variable, averaged over all small sets of parents by their evidence.
 
-Each variable gets a kernel that sees its parents alone: a diagonal operator-valued kernel, so the variables decouple.
+Each variable has a kernel of its parents only: a diagonal operator-valued kernel, so the variables decouple.
 For one of them with the parents S, and noise of unknown variance,
 
     y = W h(x_S) + E theta - decay o + noise,    h ~ GP(0, variance k / alpha)
@@ -11,7 +11,7 @@ has, with constants and decay projected out (P, of rank nu), the evidence
 
 up to a constant. With a linear kernel A is I and a matrix of the rank of S, so that every set costs |S|^3, whatever
 the length of the series; with others it costs the cube of that length.
-The probability of an edge is the share of the evidence of the sets that hold it.
+The probability of an edge is the share of the evidence of the sets that contain it.
 """
 
 from __future__ import annotations
@@ -45,17 +45,16 @@ def parent_probabilities(
     Parameters
     ----------
     model : `OKVAR` with a scalar kernel, or one times an operator (which is not used)
-        Its kernel is given the parents' columns alone; target, decay, memory, smoothing and alpha are its own.
+        Its kernel is applied to the columns of the parents; target, decay, memory, smoothing and alpha are used as set.
     X, series, times : as in `OKVAR.fit`
     max_parents : int
         Largest number of parents of a variable.
     temperature : float >= 1
-        The logarithm of the evidence is divided by this. Above 1 it takes account of what the evidence does not know:
-        that the model is not the truth.
+        Divisor of the log evidence. Values above 1 allow for a misspecified model.
     prior_odds : float > 0
-        Odds of an edge before the data are seen.
+        Prior odds of an edge.
     max_candidates : int
-        Of more variables than this, those with the largest evidence as a single parent are combined.
+        Maximum number of variables that are combined: those with the largest evidence as a single parent.
 
     Examples
     --------
@@ -99,16 +98,16 @@ def _scalar(kernel: Any) -> ScalarKernel:
     return separable.scalar
 
 
-#: Bytes of grams that are kept for other targets.
+#: Maximum bytes of cached grams.
 KEPT = 2**25
 
 
 class ParentEvidence:
-    """The evidence of sets of parents of a variable, and what it says about each candidate.
+    """The evidence of sets of parents of a variable, and the probability of each candidate.
 
     Attributes
     ----------
-    regression : of `OKVAR.regression`, what is regressed on what
+    regression : result of `OKVAR.regression`
     columns : (n, d) V = W Z / sqrt(alpha), with which a linear kernel is A = I + P V_S V_S' P; None for other kernels
     """
 
@@ -118,7 +117,7 @@ class ParentEvidence:
         self._grams: dict[tuple[int, ...], Array] = {}
 
     def _gram(self, parents: tuple[int, ...]) -> Array:
-        """W K_S W' / alpha. Sets are met again for other targets, so as many are kept as `KEPT` allows."""
+        """W K_S W' / alpha. Other targets use the same sets, so up to `KEPT` bytes are cached."""
         found = self._grams.get(parents)
         if found is None:
             Z = self.regression.Z[:, parents]
@@ -164,7 +163,7 @@ class ParentEvidence:
                 A = self._gram(parents)
                 QA = Q.T @ A
                 side = Q @ (QA - 0.5 * (QA @ Q) @ Q.T)
-                # P A P with P = I - Q Q'; what P takes away has the eigenvalue 1 in I + P A P, and no determinant.
+                # P A P with P = I - Q Q'; the range of Q has the eigenvalue 1 in I + P A P.
                 A = A - side - side.T
                 A[np.diag_indices_from(A)] += 1.0
                 L, z = _whitened(A, y)

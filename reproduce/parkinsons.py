@@ -1,7 +1,8 @@
-"""Parkinson telemonitoring: the same rows, two questions.
+"""Parkinson telemonitoring: random and group-wise splits of the same rows.
 
-The 5,875 recordings come from 42 people. Shuffled, a test recording has neighbours of the same person in the training
-part; grouped by person, it has none, and nothing beats the mean by much. Both are reported wherever the data are used.
+The 5,875 recordings come from 42 people. In random splits, a test recording has training neighbours of the same person;
+in splits by person it has none, and no method is much better than the mean. Both are reported wherever the data are
+used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Labelled graphs as the set of their labelled paths (Ralaivola et al. 2005).
 
-The linear path kernel of two molecules counts the paths of up to m bonds that both have; with `Tanimoto` on top it is
-the share of paths in common. A path is written as the labels of its atoms and bonds in turn, in whichever of its two
-directions comes first.
+The linear path kernel of two molecules counts the common paths of up to m bonds; with `Tanimoto` on top it is
+the share of common paths. A path is the sequence of labels of its atoms and bonds, in the lexicographically smaller of
+its two directions.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ GraphPath = tuple[str, ...]
 
 
 def path_features(graph: Any, max_bonds: int = 6) -> frozenset[GraphPath]:
-    """The labelled paths of a graph: every way along up to `max_bonds` bonds that visits no atom twice.
+    """The labelled paths of a graph: all simple paths of up to `max_bonds` bonds.
 
     Parameters
     ----------
     graph : networkx graph with the attribute "label" of nodes (and of edges, where bonds differ), or a pair (labels of
         the nodes 0..n-1, edges (i, j) or (i, j, label))
     max_bonds : int >= 0
-        0 gives the atoms alone.
+        0 gives only the atoms.
 
     Examples
     --------
@@ -48,10 +48,10 @@ def path_features(graph: Any, max_bonds: int = 6) -> frozenset[GraphPath]:
 
 
 class PathFingerprints(TransformerMixin, BaseEstimator):
-    """Graphs as rows of a sparse matrix, a column for each labelled path that training graphs have.
+    """Graphs as rows of a sparse matrix, with a column for each labelled path of the training graphs.
 
-    Paths that only new graphs have share one last column, with the square root of their number: so the inner products
-    and norms between new and training graphs, and hence `Tanimoto`, are exact.
+    The last column is the square root of the number of paths that occur only in new graphs, so that inner products,
+    norms and `Tanimoto` between new and training graphs are exact.
 
     Parameters
     ----------

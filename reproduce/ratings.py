@@ -1,7 +1,7 @@
 """Collaborative filtering: ratings as outputs, one for each user, items as inputs, the operator on users learned.
 
-The MovKL paper names it as future work. Ratings are generated: users come in groups with a taste, a smooth function of
-what items are like, and every user has a taste of his own beside that of his group. Each rates a few items.
+The MovKL paper mentions it as future work. Ratings are generated: a rating is a smooth function of the item's features,
+with a part for the user's group and a part for the user. Each user rates a few items.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 
 ALPHAS = np.logspace(-2, 1, 7)
-#: Of the factorisation, chosen on a fifth of the ratings.
+#: Candidates for the factorisation, chosen on a fifth of the ratings.
 RANKS, PENALTIES = (1, 2, 3, 5), (0.1, 0.3, 1.0, 3.0)
 
 
 def make_ratings(items: int, users: int, groups: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """What items are like, (items, 4), and what every user would say of each, (items, users).
+    """Features of items (items, 4), and ratings of all users (items, users).
 
     >>> X, Y = make_ratings(20, 6, 2, np.random.default_rng(0))
     >>> X.shape, Y.shape
@@ -47,7 +47,7 @@ def factorise(Y: Array, rank: int, penalty: float, rounds: int = 40) -> Array:
     seen = ~np.isnan(Y)
     mean = float(Y[seen].mean())
     m, d = Y.shape
-    # A column of ones on either side learns the other side's offset.
+    # A column of ones on either side represents the offsets of the other side.
     U = np.column_stack([np.ones(m), np.zeros(m), 0.1 * rng.standard_normal((m, rank))])
     V = np.column_stack([np.zeros(d), np.ones(d), 0.1 * rng.standard_normal((d, rank))])
     R = np.where(seen, Y - mean, 0.0)
@@ -78,7 +78,7 @@ def factorised(Y: Array, rng: np.random.Generator) -> Array:
 def ratings(
     data_home: str | Path | None = None, repeats: int = 3, items: int = 100, users: int = 24, rated: int = 12
 ) -> Result:
-    """Errors for unknown ratings, of items that others have rated and of items that nobody has."""
+    """Errors for unknown ratings, of items with and without other ratings."""
     names = ["users apart", "users coupled evenly", "operator on users learned", "matrix factorisation"]
     found: dict[tuple[str, str], list[float]] = {}
     for repeat in track(range(repeats), "ratings"):

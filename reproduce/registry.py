@@ -1,4 +1,4 @@
-"""Reproductions of published results: what was published, what we get, on which data, in which setting."""
+"""Reproductions of published results: published and reproduced numbers, data and settings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Row:
 
     Attributes
     ----------
-    name : what was measured
-    ours : the number we get, None where another's stands alone
-    published : the number that was published, None where there is none
-    setting : under which conditions ours holds
+    name : the measured quantity
+    ours : the reproduced number, None if there is only a published one
+    published : the published number, None if there is none
+    setting : conditions of the reproduction
     """
 
     name: str
@@ -34,12 +34,12 @@ class Result:
 
     Attributes
     ----------
-    title : what it is
-    measure : what the numbers are, and whether small or large is good
+    title : its title
+    measure : the quantity, and whether small or large is good
     data : the data used
     rows : the table
-    remarks : how it was done, and the honest differences
-    seconds : how long it took
+    remarks : method, and differences from the publication
+    seconds : running time
     figures : matplotlib figures by name
     """
 
@@ -59,7 +59,7 @@ class Result:
         raise KeyError(name)
 
     def to_markdown(self) -> str:
-        """The table for people.
+        """The table as Markdown.
 
         >>> print(Result("A table", "error, small is good", "made up", [Row("ours", 0.25, 0.3)]).to_markdown())
         ## A table
@@ -80,7 +80,7 @@ class Result:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """The table for machines."""
+        """The table as JSON."""
         content = {key: value for key, value in asdict(self).items() if key != "figures"}
         return json.dumps(content, indent=2)
 

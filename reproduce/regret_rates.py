@@ -1,4 +1,4 @@
-"""Regret against the size of the dictionary: the three rate figures of the talk, theory beside measured.
+"""Regret against the size of the dictionary: the three rate figures of the talk, theoretical and measured.
 
 Theory (see `ovk.online.suggest`): with d_eff(alpha) <= (n / alpha)^gamma and a dictionary of m = n^x points, the
 regret grows like n^y,
@@ -25,7 +25,7 @@ from ovk.online import PKAWV, effective_dimension, suggest_from_capacity
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 
-#: Length scale of the kernel on [0, 1], amplitude of the noise.
+#: Length scale of the kernel on [0, 1], and amplitude of the noise.
 LENGTH, NOISE = 0.3, 0.5
 #: log m / log n.
 SIZES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -45,7 +45,7 @@ class RateCase(NamedTuple):
 
     @property
     def needed(self) -> float:
-        """log m / log n from which on the rate is the best."""
+        """The smallest log m / log n with the optimal rate."""
         return 2 * self.gamma / (1 + self.gamma if self.known_beforehand else 1 - self.gamma**2)
 
     def rate(self, x: Array) -> Array:
@@ -72,7 +72,7 @@ class SmoothStream(NamedTuple):
 
 
 def stream(kernel: Matern, n: int, rng: np.random.Generator) -> SmoothStream:
-    """A function of norm 1 in the kernel's space, seen with noise of two values."""
+    """A function of norm 1 in the kernel's space, observed with two-valued noise."""
     X = rng.uniform(size=(n, 1))
     centres = rng.uniform(size=(20, 1))
     c = rng.standard_normal(20)
@@ -128,7 +128,7 @@ def regret_rates(
             for n in ns:
                 m = max(1, round(n**x))
                 runs = [measured_regret(case, kernel, one, m, seed) for seed, one in enumerate(streams[n])]
-                # Below 0 it would be better than every function of norm 1, and have no logarithm.
+                # A negative regret, better than every function of norm 1, has no logarithm.
                 regrets.append(max(float(np.mean([run[0] for run in runs])), 1e-3))
                 sizes.append(float(np.mean([run[1] for run in runs])))
             slope = float(np.polyfit(np.log(ns), np.log(regrets), 1)[0])
@@ -162,7 +162,7 @@ def regret_rates(
 def dimension(case: RateCase, n: int) -> tuple[Array, Array, float, float]:
     """alpha, d_eff, its slope, and gamma."""
     X = np.random.default_rng(0).uniform(size=(n, 1))
-    # Between where the kernel is one constant and where n points are few.
+    # Between the ranges where the kernel is nearly constant and where n points are too few.
     alphas = np.logspace(-1.0, 1.5, 11)
     d_eff = effective_dimension(Matern(case.nu, LENGTH), X, alphas)
     return n / alphas, d_eff, float(np.polyfit(np.log(n / alphas), np.log(d_eff), 1)[0]), case.gamma

@@ -1,4 +1,4 @@
-"""What several reproductions share besides the library: types, progress on a terminal, the data folder, checks."""
+"""Shared by several reproductions: types, progress on a terminal, the data folder, checks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 PathLike = str | os.PathLike[str]
 RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
-#: What a loader returns: a Bunch or the pair (data, target). scikit-learn has no types: any attribute passes.
+#: The result of a loader: a Bunch or a pair (data, target). scikit-learn is untyped, so any attribute passes.
 Loaded: TypeAlias = Any
 
 Item = TypeVar("Item")
 
 
 def ticker(label: str, total: int) -> Callable[[], None]:
-    """A function to call after each of `total` pieces of work: it shows how many are done, on a terminal.
+    """A function to call after each of `total` steps, which shows the progress on a terminal.
 
     >>> tick = ticker("folds", 2)
     >>> tick()
@@ -41,7 +41,7 @@ def ticker(label: str, total: int) -> Callable[[], None]:
 
 
 def track(items: Sequence[Item], label: str) -> Iterator[Item]:
-    """Go through `items`, showing how many are done on a terminal.
+    """Iterate over `items`, showing the progress on a terminal.
 
     >>> list(track([1, 2, 3], "counting"))
     [1, 2, 3]

@@ -1,7 +1,7 @@
-"""Curves to curves: Canadian weather and gait, every curve predicted from all others, nothing tuned on it.
+"""Function-to-function regression: Canadian weather and gait, with nested leave-one-out.
 
-For each curve that is left out, kernel, operator and alpha are chosen by leave-one-out on the others (nested), and the
-curve is predicted by what they choose.
+For each held-out curve, kernel, operator and alpha are chosen by leave-one-out on the others, and the curve is
+predicted with them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from reproduce.support import Array, ticker
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 LENGTHS = (0.05, 0.1, 0.2)
 ALPHAS = 10.0 ** np.arange(-5, 0)
-#: MovKL takes all widths from one of these on, whichever leaves the smallest error, and kernels of unit variance.
+#: MovKL uses all widths from one of these on, whichever has the smallest error, and kernels of unit variance.
 NARROWEST = (1.0, 2.0, 4.0)
 MOVKL_ALPHAS = 10.0 ** np.arange(-3, 0.1, 0.5)
 FDA_BEST = "scikit-fda, the best"
-#: Measured before on the weather, raw log10 precipitation, year = [0, 1], nested tuning.
+#: Earlier results on the weather: raw log10 precipitation, year = [0, 1], nested tuning.
 MEASURED = {"mean curve": 5.94, "KernelRidge, one output a grid point": 2.61, FDA_BEST: 3.19}
 
 Predictor = Callable[[Array, Array, Array, Grid], Array]
@@ -71,8 +71,8 @@ def unit_variance(kernels: list[Separable], X: Array) -> list[Separable]:
 
         1/n sum_i k(x_i, x_i) - 1/n^2 sum_ij k(x_i, x_j) = 1.
 
-    A function that varies as much then costs as much with each of them. Otherwise a wide Gaussian, whose values are all
-    near 1, gets no weight beside a narrow one, which follows the training curves most cheaply.
+    A function with the same variation then has the same cost under each kernel. Otherwise a wide Gaussian, whose values
+    are all near 1, gets no weight compared with a narrow one, which interpolates the training curves most cheaply.
     """
     X = spread_rows(X)
     result = []
@@ -87,12 +87,12 @@ def unit_variance(kernels: list[Separable], X: Array) -> list[Separable]:
 def movkl(r: float) -> Predictor:
     """`MovKLCV` over alphas and the narrowest kernel of the set; operators of equal trace, scalars of unit variance.
 
-    Weights are learned from the training curves, which a narrow kernel follows most cheaply: that there is none too
-    narrow must be seen on curves that were left out.
+    Weights are learned from the training curves, which a narrow kernel interpolates most cheaply, so the narrowest
+    width is chosen on held-out curves.
     """
 
     def predict(X: Array, Y: Array, new: Array, grid: Grid) -> Array:
-        # All these operators have the trace `period`: their weights can be compared as they are.
+        # All these operators have the trace `period`, so their weights are comparable.
         kernels = [[Separable(k, T) for T in operators(float(grid.period))] for k in scalar_kernels(X, grid)]  # type: ignore[arg-type]
         models = []
         for first in NARROWEST:

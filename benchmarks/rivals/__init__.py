@@ -1,4 +1,4 @@
-"""Online kernel learners of the literature, written from their papers to stand beside ours; labels are -1 and 1."""
+"""Online kernel learners from the literature, implemented from their papers for comparison; labels are -1 and 1."""
 
 from benchmarks.rivals.fogd import FOGD
 from benchmarks.rivals.kons import ConKONS, ProsNKONS

@@ -27,7 +27,7 @@ DEPENDENT = 1e-8
 
 
 class ProsNKONS:
-    """With every new point of the dictionary the Newton step begins anew, which the proof needs.
+    """Every new point of the dictionary restarts the Newton step, as the proof requires.
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ class ProsNKONS:
         self.kernel, self.budget = kernel, budget
         self.mu, self.beta, self.eps, self.alpha, self.C = mu, beta, eps, alpha, C
         self.rng = np.random.default_rng(seed)
-        self.kept = 0  # by KORS, whether or not they add a feature
+        self.kept = 0  # kept by KORS, whether or not they add a feature
         self.m = 0
         # Lower triangles of S K S + mu I and of k(D, D) on the points that add a feature.
         self.K = np.zeros((budget, budget))
         self.L = np.zeros((budget, budget))
         self.scale = np.zeros(budget)
-        self.features = np.zeros(budget, dtype=np.int64)  # which kept points they are
+        self.features = np.zeros(budget, dtype=np.int64)  # their indices among the kept points
         self._begin()
 
     def _begin(self) -> None:
@@ -133,7 +133,7 @@ class ProsNKONS:
 
 
 class ConKONS(ProsNKONS):
-    """The authors' variant without new beginnings: a new feature joins with weight 0 and alpha on A's diagonal."""
+    """The authors' variant without restarts: a new feature starts with weight 0 and alpha on A's diagonal."""
 
     restart = False
 

@@ -12,8 +12,8 @@ Array = npt.NDArray[np.float64]
 
 
 class NOGD:
-    """Kernel gradient descent on the hinge loss until there are `budget` support points; from then on linear descent on
-    the `rank` leading Nystrom features of these, beginning with the function that was reached.
+    """Kernel gradient descent on the hinge loss up to `budget` support points, then linear gradient descent on their
+    `rank` leading Nystrom features, starting from the function reached so far.
 
     With k(D, D) = V diag(e) V', phi(x) = diag(e)^-1/2 V' k(D, x) on the leading eigenvectors, and
     f = sum_i a_i k(x_i, .) becomes w = sum_i a_i phi(x_i) = diag(e)^1/2 V' a.
@@ -54,7 +54,7 @@ class NOGD:
     def _embed(self) -> None:
         self.dictionary = np.array(self.points)
         e, V = np.linalg.eigh(self.kernel(self.dictionary))
-        # Directions of rounding would be blown up by e^-1/2.
+        # e^-1/2 would amplify rounding errors.
         keep = np.flatnonzero(e > 1e-10 * e[-1])[-self.rank :]
         self.project = V[:, keep] / np.sqrt(e[keep])
         self.w = np.sqrt(e[keep]) * (V[:, keep].T @ np.array(self.a))

@@ -1,4 +1,4 @@
-"""What users of river and scikit-learn would write, made to predict each row before it is learned; labels -1 and 1."""
+"""Typical pipelines of river and scikit-learn, which predict each row before learning it; labels are -1 and 1."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def river_features(gamma: float, n: int, step: float, seed: int = 0) -> River:
 class SklearnSGD:
     """scikit-learn's SGDClassifier on its kernel approximations, fitted on the first rows; row by row.
 
-    Features of the rows of a call are made at once: they do not depend on labels.
+    The features of all rows of a call are computed at once, since they do not depend on labels.
     """
 
     def __init__(self, approximation: Any, warm_up: int, alpha: float, seed: int = 0) -> None:

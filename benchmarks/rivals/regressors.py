@@ -1,4 +1,4 @@
-"""What a user would have taken instead, for several outputs at once: regressors of scikit-learn, and GPyTorch's."""
+"""Usual alternatives for several outputs: regressors of scikit-learn and GPyTorch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-#: Rows, and rows times outputs, up to which the Gaussian processes, with their cubic steps, are run.
+#: Maximum rows, and rows times outputs, for Gaussian processes, whose cost is cubic.
 GP_ROWS, GP_VALUES = 400, 400
 PROCESS, MULTITASK = "GaussianProcessRegressor", "GPyTorch, multitask"
 
@@ -40,7 +40,7 @@ def boosting(X: Any, Y: Any, groups: Any) -> Any:
 
 
 def kernel_ridge(X: Any, Y: Any, groups: Any) -> Any:
-    """A Gaussian kernel of standardised inputs; width and alpha by five folds, which keep groups whole."""
+    """A Gaussian kernel of standardised inputs; width and alpha by group-wise five-fold cross-validation."""
     folds = KFold(5, shuffle=True, random_state=0) if groups is None else GroupKFold(5)
     width = X.shape[1]
     grid = {
@@ -55,7 +55,7 @@ def kernel_ridge(X: Any, Y: Any, groups: Any) -> Any:
 
 
 def gaussian_process(X: Any, Y: Any, groups: Any) -> Any:
-    """A Gaussian kernel and noise by the evidence, shared by the outputs."""
+    """A Gaussian kernel and noise chosen by the evidence, shared by the outputs."""
     kernel = ConstantKernel() * RBF(np.sqrt(X.shape[1])) + WhiteKernel()
     model = make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True))
     with warnings.catch_warnings():
@@ -66,7 +66,7 @@ def gaussian_process(X: Any, Y: Any, groups: Any) -> Any:
 class MultitaskProcess:
     """GPyTorch's multitask regression, a Matern 5/2 and an index kernel of rank 1, of standardised rows and outputs.
 
-    Its function takes the rows to be predicted when it learns, so `predict` does both.
+    GPyTorch's model takes the test rows when it is trained, so `predict` does both.
     """
 
     def __init__(self, X: Any, Y: Any) -> None:
@@ -91,7 +91,7 @@ def multitask_process(X: Any, Y: Any, groups: Any) -> Any:
 
 
 def feasible(name: str, X: Any, Y: Any) -> bool:
-    """Whether a rival takes seconds, not minutes, on so many rows and outputs."""
+    """Whether a regressor takes seconds rather than minutes for this size."""
     if name == MULTITASK:
         return bool(np.size(Y) <= GP_VALUES)
     return name != PROCESS or len(X) <= GP_ROWS
@@ -101,7 +101,7 @@ def _flat(Y: Any) -> Any:
     return Y[:, 0] if Y.shape[1] == 1 else Y
 
 
-#: Rivals by the name under which they are reported.
+#: Regressors by reported name.
 REGRESSORS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "RandomForestRegressor": forest,
     "ExtraTreesRegressor": extra_trees,

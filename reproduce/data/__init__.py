@@ -1,7 +1,7 @@
-"""The data of the reproductions: loaders of public data sets from a folder on disk, and generators of one paper each.
+"""Data of the reproductions: loaders of public data sets from a local folder, and generators of single papers.
 
-Nothing is downloaded. The loaders look for files in the folder given as `data_home` or named by the variable
-``OVK_DATA``, check their sha256, and say where to get what is missing.
+Nothing is downloaded. The loaders look for files in the folder `data_home` or ``OVK_DATA``, check their sha256, and
+report where to get missing files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m reproduce.data``: which data sets are there, and where to get the others."""
+"""``python -m reproduce.data``: available data sets, and where to get the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of all data sets, read from ``catalogue.toml``, the single home of what is known about each."""
+"""The table of all data sets, read from ``catalogue.toml``."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def names_in(collection: str) -> tuple[str, ...]:
 
 
 def member(collection: str, name: str) -> Dataset:
-    """A set of a collection; an error names those that there are.
+    """A set of a collection; the error for an unknown name lists the sets.
 
     >>> member("dream3", "E3")
     Traceback (most recent call last):

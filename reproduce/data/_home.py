@@ -1,4 +1,4 @@
-"""Finding the files of a data set in the folder that the user names, and checking them."""
+"""Finding and checking the files of a data set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VARIABLE = "OVK_DATA"
 
 
 class DatasetNotFound(FileNotFoundError):
-    """A file of a data set is not in the folder named, or no folder is named.
+    """A file of a data set is missing, or no folder is given.
 
     >>> from reproduce.data import load_jura
     >>> try:
@@ -25,7 +25,7 @@ class DatasetNotFound(FileNotFoundError):
 
 
 class DatasetCorrupt(ValueError):
-    """A file of a data set is there, but its sha256 is not the one written in the catalogue.
+    """A file of a data set does not have the sha256 in the catalogue.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -40,7 +40,7 @@ class DatasetCorrupt(ValueError):
 
 
 def available(data_home: PathLike | None = None) -> dict[str, bool]:
-    """For every data set, whether its files are found; their content is not checked.
+    """For every data set, whether its files exist; their content is not checked.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def available(data_home: PathLike | None = None) -> dict[str, bool]:
 
 
 def read_files(entry: Dataset, data_home: PathLike | None) -> list[bytes]:
-    """The bytes of every file of `entry`, each with the sha256 that is expected.
+    """The bytes of every file of `entry`, after checking their sha256.
 
-    The bytes that are checked are the bytes that are parsed: nothing can change between the two.
+    The checked bytes are parsed, so a file cannot change in between.
     """
     home = _home(data_home)
     if home is None:

@@ -45,21 +45,21 @@ def read_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
 def read_relation(content: bytes) -> tuple[list[str], list[str], Array]:
     """A matrix of scikit-fusion: a line of row names, a line of column names, then the values; blank means 0.
 
-    Names may hold a comma followed by a space; the comma between two names is followed by none.
+    Names may contain a comma followed by a space; separators are not followed by a space.
 
     >>> read_relation(b"r1,r2\\nc1,one, two,c3\\n1,,\\n,,2\\n")
     (['r1', 'r2'], ['c1', 'one, two', 'c3'], array([[1., 0., 0.], [0., 0., 2.]]))
     """
     rows, columns, body = content.split(b"\n", 2)
     between = re.compile(r",(?! )")
-    # Twice: in a run of blanks, one pass fills every other one.
+    # Twice: one pass fills every other blank of a sequence.
     body = body.replace(b",,", b",0,").replace(b",,", b",0,").replace(b"\n,", b"\n0,").replace(b",\n", b",0\n")
     values = read_numbers(b"0" + body if body.startswith(b",") else body)
     return between.split(rows.decode("ascii")), between.split(columns.decode("ascii")), values
 
 
 def columns(names: Sequence[str], table: Array, wanted: Sequence[str]) -> Array:
-    """The columns of `table` that are called `wanted`, in that order.
+    """The columns of `table` with the names `wanted`, in that order.
 
     >>> columns(["a", "b"], np.array([[1.0, 2.0]]), ["b"])
     array([[2.]])

@@ -1,4 +1,4 @@
-"""What loaders and generators share: the Bunch that they return, and random generators."""
+"""Shared by loaders and generators: the returned Bunch, and random generators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bundle(
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """A Generator: the one given, or one seeded by the integer, by draws of the RandomState or by nothing.
+    """A Generator: the one given, or one seeded by the integer, by the RandomState or at random.
 
     >>> int(as_generator(0).integers(10)) == int(as_generator(0).integers(10))
     True
@@ -57,7 +57,7 @@ def function_pairs(
 ) -> Loaded:
     """The Bunch of input and output functions (n, d) on one grid; noise on the outputs is relative to their size.
 
-    Columns are named after what the functions are and by their points, those of fields by numbers along each axis.
+    Column names consist of the name of the function and its points, or of indices along the axes of a field.
     """
     if noise:
         target = target + noise * np.sqrt(np.mean(target**2)) * rng.standard_normal(target.shape)

@@ -1,4 +1,4 @@
-"""Transport along a circle: from what is there to what will have arrived."""
+"""Advection on a circle: from the initial field to the transported one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ovk.curves import Grid
 from reproduce.data._shared import as_generator, function_pairs
 from reproduce.support import Array, Loaded, RandomState, check_int, positive
 
-#: Terms of the Karhunen-Loeve expansion, those without a wave left out.
+#: Terms of the Karhunen-Loeve expansion, without the constant.
 _TERMS = 100
 
 
@@ -22,16 +22,16 @@ def make_advection(
     random_state: RandomState = None,
     return_X_y: bool = False,
 ) -> Loaded:
-    r"""Draw fields of -1 and 1 on the circle, and carry them along at a constant speed.
+    r"""Draw fields of -1 and 1 on the circle, and transport them at a constant speed.
 
     .. math:: \partial_t u + c \, \partial_x u = 0 \quad \text{on } [0, 1], \text{ periodic}, \quad
               u(x, 0) = -1 + 2 \cdot 1\{v(x) \ge 0\}
 
     v is a Gaussian process with covariance :math:`(-\Delta + 9)^{-2}`, from 100 terms of its expansion: waves
     :math:`\sqrt 2 \cos(2 \pi l x), \sqrt 2 \sin(2 \pi l x)` with variances :math:`((2 \pi l)^2 + 9)^{-2}`, l up to 50.
-    As published the points, both ends among them, are 1 / (`size` - 1) apart, so that with 200 of them half a turn ends
-    halfway between two. The output takes its values where the input has none, and where a field jumps between two
-    points nothing tells which of their values is meant: most of the 11% by which the best methods err.
+    As published, the points, including both ends, are 1 / (`size` - 1) apart, so that with 200 of them half a turn ends
+    halfway between two. The output is sampled between the points of the input, so a jump between two points is
+    ambiguous: this causes most of the 11% error of the best methods.
 
     Parameters
     ----------

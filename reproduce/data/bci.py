@@ -1,4 +1,4 @@
-"""Finger movements from the surface of the brain: BCI Competition IV data set 4, and signals like it."""
+"""Finger movements from electrocorticography: BCI Competition IV data set 4, and synthetic signals."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def prepare_bci(
     Returns
     -------
     Bunch
-        `data` (n, channels * segment), one channel behind the other; `target` (n, segment) flexion, standardised;
+        `data` (n, channels * segment), channel after channel; `target` (n, segment) flexion, standardised;
         `labels` (n, segment) 1 where the finger moves, else 0; `grid` the segment as [0, 1]; `channels`
 
     Examples
@@ -134,19 +134,19 @@ def make_bci(
     noise: float = 1.0,
     random_state: RandomState = None,
 ) -> Bunch:
-    """Signals like those of the brain's surface during finger movements, and the movements, prepared as the real ones.
+    """Synthetic electrocorticography during finger movements, prepared like the real data.
 
-    A hidden drive switches on and off at random. The finger follows it smoothly, through an integral operator: flexion
-    is the drive under the kernel exp(-|t - s| / 40 ms), twice. The signals are a background with a spectrum like 1/f,
-    and on top of it a rhythm between 60 and 100 Hz whose amplitude follows the drive, some time *before* the finger
-    does, differently strong on each channel. What `prepare_bci` makes of them is returned.
+    A hidden drive switches on and off at random. The flexion of the finger is the drive smoothed twice by the kernel
+    exp(-|t - s| / 40 ms). The signals are a background with a spectrum like 1/f, plus a rhythm between 60 and 100 Hz
+    whose amplitude follows the drive *earlier* than the finger, with a different gain on each channel. Returns the
+    result of `prepare_bci`.
 
     Parameters
     ----------
     n_segments : segments of `segment` time bins, of `bin_width` samples at 1000 Hz each
     n_channels : electrodes
-    lag : seconds between signal and movement; drawn between 0.05 and 0.2 by default, unknown to the learner
-    noise : of the background, in units of the rhythm
+    lag : seconds between signal and movement; drawn between 0.05 and 0.2 by default
+    noise : amplitude of the background relative to the rhythm
     random_state : int, Generator or None
 
     Returns
@@ -186,7 +186,7 @@ def make_bci(
 
 
 def _switching(time: int, rng: np.random.Generator) -> Array:
-    """A drive that is on for 0.2 to 0.6 seconds with a strength of its own, and off for 0.3 to 1 second."""
+    """A drive that is on for 0.2 to 0.6 seconds with a random strength, and off for 0.3 to 1 second."""
     drive = np.zeros(time)
     at = 0
     while at < time:
@@ -219,12 +219,12 @@ def load_bci(
     path : the subject's file, ``sub1_comp.mat``: `train_data`, `test_data` (time, electrodes) and `train_dg` (time, 5)
     finger : 0 thumb, 1 index, ..., 4 little
     labels : the file of the test labels, ``sub1_testlabels.mat`` with `test_dg`, optional
-        With it the test recording is prepared too, as `data_test`, `target_test` and `labels_test`.
+        With it, the test recording is prepared too, as `data_test`, `target_test` and `labels_test`.
     options : as in `prepare_bci`
 
     Notes
     -----
-    The competition offers the files to those who register (bbci.de/competition/iv); they are not checked by a checksum.
+    The files require registration (bbci.de/competition/iv); they have no checksum here.
 
     Examples
     --------

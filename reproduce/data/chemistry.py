@@ -1,4 +1,4 @@
-"""Drugs: their structure and what they do."""
+"""Drugs: structure and pharmacological actions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load_pharma(*, data_home: PathLike | None = None, return_X_y: bool = False) 
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -28,14 +28,14 @@ def load_pharma(*, data_home: PathLike | None = None, return_X_y: bool = False) 
     Bunch
         `data` (1260, 920) of 0 and 1, the fingerprints; `target` (1260, 130) of 0 and 1, the actions, between
         1 and 16 for each drug; `tanimoto` (1260, 1260) the Tanimoto similarity of the fingerprints, a
-        positive semidefinite kernel; `constraints` (1260, 1260) the matrix that the publisher calls tanimoto;
+        positive semidefinite kernel; `constraints` (1260, 1260) the matrix published as tanimoto;
         `compounds` (1260,) PubChem identifiers; `feature_names`, `target_names`, `DESCR`.
 
     Notes
     -----
     The published matrix is not a kernel but a constraint for matrix factorisation: 0 on the diagonal and
     about -1e-4 times the similarity elsewhere, rounded to two digits, with one drug and parts of others
-    left blank. The similarity is computed anew from the fingerprints.
+    left blank. The similarity is computed from the fingerprints.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def load_pharma(*, data_home: PathLike | None = None, return_X_y: bool = False) 
 
 
 def _tanimoto(bits: Array) -> Array:
-    """Bits that two rows share over bits that either has; no row is without bits."""
+    """Number of common bits divided by the number of bits in either row; every row has bits."""
     shared = bits @ bits.T
     count = np.diag(shared)
     similarity: Array = shared / (count[:, None] + count - shared)

@@ -1,4 +1,4 @@
-"""Flow through a porous block: from its permeability to the pressure."""
+"""Darcy flow: from permeability to pressure."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def make_darcy(
 
     With v a Gaussian field of covariance :math:`(-\Delta + 9)^{-2}` (of zero slope at the boundary), the permeability
     is a = `high` where v >= 0 and `low` elsewhere; or :math:`a = \exp(v / \mathrm{std}(v))` if `smooth`. Finite
-    differences of second order, fluxes with the harmonic mean of a between neighbouring points. Numbers that papers
-    report for this equation are of data drawn otherwise: compare methods on the same draw.
+    differences of second order, with the harmonic mean of a between neighbouring points. Published results for this
+    equation use other distributions: compare methods only on the same draw.
 
     Parameters
     ----------
     n_samples : int
     size : int, at least 5
-        Points of the grid in each direction, those on the boundary among them.
+        Points of the grid in each direction, including the boundary.
     low, high : float > 0
         Permeabilities of the two materials.
     smooth : bool
-        A permeability that changes smoothly, in the place of two materials.
+        Whether the permeability is smooth instead of two materials.
     noise, random_state, return_X_y : as in `ovk.datasets.make_burgers`
 
     Returns
@@ -74,7 +74,7 @@ def make_darcy(
 
 def _cosines(coefficients: Array) -> Array:
     """sum_kl c_kl b_k(x) b_l(y), b_0 = 1 and b_k(x) = sqrt(2) cos(pi k x), on a regular grid with both ends."""
-    # The transform counts waves twice that are neither the first nor the last.
+    # The transform counts all waves but the first and last twice.
     weight = np.full(len(coefficients), np.sqrt(0.5))
     weight[0], weight[-1] = 1.0, np.sqrt(2.0)
     return np.asarray(dctn(coefficients * np.outer(weight, weight), type=1))

@@ -1,4 +1,4 @@
-"""Gene regulation in silico: trajectories of ten genes and the network that made them."""
+"""Simulated gene regulation: trajectories of ten genes and their network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def load_dream3(name: str, *, data_home: PathLike | None = None, return_X_y: boo
     name : {"E1", "E2", "Y1", "Y2", "Y3"}
         The network, taken from E. coli (E) or yeast (Y).
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -62,7 +62,7 @@ def gene_series_bundle(
     return_X_y: bool,
     **fields: Any,
 ) -> Loaded:
-    """The Bunch of several time series of genes, (times, genes) each, and of the signed network behind them."""
+    """The Bunch of several time series of genes, (times, genes) each, and of their signed network."""
     return bundle(
         description,
         np.concatenate([one[:-1] for one in series]),
@@ -80,7 +80,7 @@ def gene_series_bundle(
 
 
 def _series(content: bytes) -> tuple[list[str], Array, list[Array]]:
-    """Genes, times and series of a text where a blank line stands before each series."""
+    """Genes, times and series of a text with a blank line before each series."""
     header, *blocks = content.decode("ascii").strip().split("\n\n")
     genes = [gene.strip('"') for gene in header.split()[1:]]
     tables = [read_numbers(block.encode(), "\t") for block in blocks]

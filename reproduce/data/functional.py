@@ -17,7 +17,7 @@ def load_canadian_weather(*, data_home: PathLike | None = None, return_X_y: bool
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -25,14 +25,14 @@ def load_canadian_weather(*, data_home: PathLike | None = None, return_X_y: bool
     -------
     Bunch
         `data` (35, 365) mean temperature of each day in °C; `target` (35, 365) log10 of the mean
-        precipitation in mm, where 0 mm became 0.05 mm; `precipitation` (35, 365) in mm; `grid` (365,) the day
+        precipitation in mm, with 0 mm replaced by 0.05 mm; `precipitation` (35, 365) in mm; `grid` (365,) the day
         of the year, from 1; `place`, `province`, `region` (35,); `coordinates` (35, 2); `feature_names`,
         `target_names`, `DESCR`.
 
     Notes
     -----
-    The coordinates, north and west, are as published and are not to be trusted: most, but not all, are
-    written as degrees.minutes, and Charlottetown carries the position and province of a place in Ontario.
+    The coordinates, north and west, are as published and unreliable: most, but not all, are written as
+    degrees.minutes, and Charlottetown has the position and province of a place in Ontario.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def load_gait(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 

@@ -1,4 +1,4 @@
-"""Gene regulation made up: a network, the dynamics of mRNA and protein that it causes, and noisy series of mRNA."""
+"""Synthetic gene regulation: a network, its dynamics of mRNA and protein, and noisy series of mRNA."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from reproduce.data._shared import as_generator
 from reproduce.data.dream3 import gene_series_bundle
 from reproduce.support import Array, Loaded, RandomState, check_int, positive
 
-#: Regulators of one gene: with k of them there are 2^k ways to be bound.
+#: Maximum regulators of a gene: k of them have 2^k binding states.
 MOST_REGULATORS = 10
 
 
 def runge_kutta(velocity: Callable[[Array], Array], state: Array, span: float, steps: int) -> Array:
-    """The state after the time `span`, by so many classical steps of Runge and Kutta.
+    """The state after the time `span`, by classical Runge-Kutta steps.
 
     >>> round(float(runge_kutta(lambda x: x, np.array(1.0), 1.0, 10)), 5)  # e
     2.71828
@@ -37,15 +37,15 @@ def runge_kutta(velocity: Callable[[Array], Array], state: Array, span: float, s
 
 @dataclass(frozen=True, eq=False)
 class GeneNetwork:
-    r"""Dynamics of mRNA m and protein p, in units in which the largest possible level is 1.
+    r"""Dynamics of mRNA m and protein p, in units of the largest possible level.
 
     .. math::
         \dot m_i = \lambda_i (f_i(p) - m_i), \qquad \dot p_i = r_i (m_i - p_i)
 
-    A regulator j sits at gene i with the probability of Hill's equation,
+    A regulator j is bound to gene i with the probability of Hill's equation,
     :math:`s_{ij} = p_j^{n_{ij}} / (k_{ij}^{n_{ij}} + p_j^{n_{ij}})`, independently of the others, and
     :math:`f_i = \sum_S a_i(S) \prod_{j \in S} s_{ij} \prod_{j \notin S} (1 - s_{ij})` averages over the sets S of
-    regulators that may sit there. The activation a_i(S) is the basal one plus the effects of S, clipped to [0, 1]: so
+    bound regulators. The activation a_i(S) is the basal one plus the effects of S, clipped to [0, 1], so that
     regulators interact.
 
     Attributes
@@ -54,7 +54,7 @@ class GeneNetwork:
         Row i, column j: the effect of gene i on gene j, positive for activation, 0 for no edge.
     basal : array (n,)
     dissociation, cooperativity : arrays (n, n)
-        k and n of Hill's equation, in the places of `effects`.
+        k and n of Hill's equation, for the entries of `effects`.
     decay, turnover : arrays (n,)
         The rates lambda and r.
 
@@ -89,7 +89,7 @@ class GeneNetwork:
     def _activation(self, p: Array, regulators: npt.NDArray[np.intp], gene: int) -> Array:
         power = p ** self.cooperativity[regulators, gene]
         bound = power / (power + self.dissociation[regulators, gene] ** self.cooperativity[regulators, gene])
-        # All sets of regulators at once, one more regulator after another: its probability and its activation.
+        # Probability and activation of all sets of regulators at once, adding one regulator at a time.
         chance, level = np.ones((len(p), 1)), np.array([self.basal[gene]])
         for k, regulator in enumerate(regulators):
             s = bound[:, k : k + 1]
@@ -109,7 +109,7 @@ class GeneNetwork:
         rng: np.random.Generator | None = None,
         max_step: float = 0.2,
     ) -> Array:
-        """Levels of mRNA at the times, (series, times, n), from initial levels (series, n), by Runge and Kutta.
+        """Levels of mRNA at the times, (series, times, n), from initial levels (series, n), by Runge-Kutta steps.
 
         Between two times, ``push`` of the first of them, (series, n) or a number, is added to the activations, which
         stay within [0, 1]; `rng` draws noise of the standard deviation `shock` times the root of its span, added to the
@@ -127,9 +127,9 @@ class GeneNetwork:
         return np.stack(levels, axis=1)
 
     def steady(self, mrna: Array) -> Array:
-        """Where levels (series, n) come to rest: those after forty of the longest time constants."""
+        """Steady levels (series, n), after forty of the longest time constants."""
         end = 40.0 / float(min(self.decay.min(), self.turnover.min()))
-        # Steps that are longer come to rest at the same levels.
+        # Longer steps reach the same steady levels.
         rest: Array = self.simulate(mrna, mrna, np.array([0.0, end]), max_step=0.5)[:, -1]
         return rest
 
@@ -157,8 +157,8 @@ def make_gene_network(
 ) -> Loaded:
     """Draw a network of genes and simulate time series of their mRNA, in the layout of the DREAM3 challenge.
 
-    By default every series starts from random levels of mRNA and relaxes. Levels lie in [0, 1]; noise is added and
-    what leaves the interval is clipped. With the same `random_state`, the network does not depend on the series.
+    By default every series starts from random levels of mRNA and relaxes. Levels lie in [0, 1]; values
+    with noise are clipped to it. With the same `random_state`, the network does not depend on the series.
 
     Parameters
     ----------
@@ -176,12 +176,12 @@ def make_gene_network(
     half_life, protein_half_life : (shortest, longest)
         Half-lives of mRNA and of protein, drawn uniformly; those of protein are like those of mRNA by default.
     initial_proteins : {"same", "independent"}
-        Proteins start at the level of their mRNA, or at random levels of their own, when the experiment is "relax".
+        Whether proteins start at the level of their mRNA or at independent random levels, for "relax".
     experiment : {"relax", "release", "knock-out", "fluctuate"}
-        What is done to the genes. "relax": random levels, left alone. "release": from rest, about a third of the genes,
-        others in each series, are pushed up or down for the first half of the time and then released. "knock-out":
-        from rest, one gene in each series, in turn, is silenced at the start. "fluctuate": from rest, noise drives
-        the dynamics all the time.
+        Perturbation of the genes. "relax": random initial levels. "release": starting from the steady state, about a
+        third of the genes, different in each series, are activated or repressed during the first half of the time.
+        "knock-out": from the steady state, one gene in each series is silenced. "fluctuate": from the steady state,
+        noise drives the dynamics.
     random_state : int, Generator, RandomState or None
     return_X_y : bool
         Return (data, target) instead of the Bunch.
@@ -227,7 +227,7 @@ SHOCK = 0.02
 
 
 def _from_rest(network: GeneNetwork, mrna: Array, times: Array, experiment: str, rng: np.random.Generator) -> Array:
-    """The levels of an experiment that begins at rest, (series, times, n)."""
+    """The levels of an experiment that starts from the steady state, (series, times, n)."""
     rest, (count, n) = network.steady(mrna), mrna.shape
     if experiment == "fluctuate":
         return network.simulate(rest, rest, times, shock=SHOCK, rng=rng)
@@ -241,7 +241,7 @@ def _from_rest(network: GeneNetwork, mrna: Array, times: Array, experiment: str,
 
 
 def _random_signs(rng: np.random.Generator, n: int, n_edges: int | None) -> Array:
-    """A random network: regulators drawn by a heavy-tailed liking, regulated genes evenly."""
+    """A random network: regulators have heavy-tailed, regulated genes uniform probabilities."""
     room = n * min(n - 1, MOST_REGULATORS)
     wanted = min(round(5 * n / 3), room) if n_edges is None else check_int(n_edges, "n_edges", least=0)
     if wanted > room:
@@ -289,7 +289,7 @@ def _draw(
 ) -> GeneNetwork:
     n = len(signs)
     effects = signs * rng.uniform(0.4, 1.0, size=(n, n))
-    # A gene that is mostly repressed has to be on without its regulators, one that is mostly activated off.
+    # Without regulators, a mostly repressed gene must be on, and a mostly activated one off.
     pull = effects.sum(axis=0)
     basal = np.where(pull < 0, rng.uniform(0.6, 1.0, size=n), rng.uniform(0.0, 0.3, size=n))
     basal = np.where((signs == 0).all(axis=0), rng.uniform(0.2, 0.9, size=n), basal)

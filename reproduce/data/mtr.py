@@ -39,7 +39,7 @@ def load_mtr(name: str, *, data_home: PathLike | None = None, return_X_y: bool =
     name : str
         One of the names above.
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 

@@ -28,7 +28,7 @@ def make_multitask(
 
     The first `rank` weights of every task are drawn from
     :math:`N(0, \mathrm{Diag}(1, 0.64, 0.49, 0.36, 0.25))`, the others are zero: only the first `rank` features matter,
-    and all tasks see the same inputs.
+    and all tasks have the same inputs.
     For a `rank` other than 5 the standard deviations 1, 0.8, 0.7, 0.6, 0.5 are interpolated.
 
     Parameters

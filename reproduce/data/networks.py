@@ -31,7 +31,7 @@ def load_cora(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -40,7 +40,7 @@ def load_cora(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     Bunch
         `data` (2708, 1433) sparse, 1 where a paper uses a word; `target` (2708,) the class, 0 to 6;
         `adjacency` (2708, 2708) sparse and symmetric, 1 for each of the 5278 citations; `feature_names`,
-        `target_names` (of the classes), `DESCR`. The publisher does not name the words.
+        `target_names` (of the classes), `DESCR`. The names of the words are not published.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def load_dicty(*, data_home: PathLike | None = None, return_X_y: bool = False) -
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -106,7 +106,7 @@ def load_yeast_kegg(*, data_home: PathLike | None = None, return_X_y: bool = Fal
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -120,7 +120,7 @@ def load_yeast_kegg(*, data_home: PathLike | None = None, return_X_y: bool = Fal
 
     Notes
     -----
-    The kernel knows nothing of 55 proteins: their rows are 0 but for the diagonal.
+    The kernel has no information about 55 proteins: their rows are 0 except on the diagonal.
 
     Examples
     --------

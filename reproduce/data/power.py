@@ -20,26 +20,26 @@ _DAYS = ("lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"
 
 
 def load_household(*, data_home: PathLike | None = None, n_rows: int | None = None, return_X_y: bool = False) -> Loaded:
-    """Electric power of one household near Paris, a row a minute from 2006-12-16 17:24 to 2010-11-26 21:02.
+    """Electric power of one household near Paris, every minute from 2006-12-16 17:24 to 2010-11-26 21:02.
 
     All 2,075,259 rows take about 5 seconds and 300 MB; `n_rows` decompresses and parses only what it needs.
 
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     n_rows : int, optional
-        Read only so many rows, the first ones; all if absent.
+        Number of rows to read from the beginning; default all.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
     Returns
     -------
     Bunch
-        `target` (n, 7): the measured powers, voltage, intensity and energies, nan in the 25,979 minutes
-        without any measurement; `time` (n,) of datetime64[m], which does not follow the changes of the clock
-        in spring and autumn; `data` (n, 4): the same instant as elapsed_days, minute_of_day, day_of_week
-        (Monday is 0) and day_of_year (from 1); `feature_names`, `target_names`, `DESCR`.
+        `target` (n, 7): the measured powers, voltage, intensity and energies, nan in the 25,979 minutes without any
+        measurement; `time` (n,) of datetime64[m], without daylight saving time; `data` (n, 4): the same instant as
+        elapsed_days, minute_of_day, day_of_week (Monday is 0) and day_of_year (from 1); `feature_names`,
+        `target_names`, `DESCR`.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _numbers(lines: bytes) -> Array:
 def load_french_load(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
     """Electric load of the 12 regions of metropolitan France at 20:00, from 2013-01-07 to 2021-04-29.
 
-    Only 2409 days of the 3035 are there: the publisher left out August, Christmas and the days around bank
+    Only 2409 of the 3035 days are included: the publisher omitted August, Christmas and the days around bank
     holidays. The inputs are, for every region and for the nation, the load one day (.48) and one week (.336)
     before and the temperature (T_), smoothed (_s95, _s99) and with the extremes of the smoothed one (_min,
     _max); and the calendar, with the day of the week as seven indicators. As published, the inputs BH,
@@ -94,7 +94,7 @@ def load_french_load(*, data_home: PathLike | None = None, return_X_y: bool = Fa
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -102,7 +102,7 @@ def load_french_load(*, data_home: PathLike | None = None, return_X_y: bool = Fa
     -------
     Bunch
         `data` (2409, 132), `target` (2409, 12) in MW, `time` (2409,) of datetime64[s] in local time,
-        `national_load` (2409,) which is the sum of the targets and hence no input, `national_forecast`
+        `national_load` (2409,) which is the sum of the targets and therefore not an input, `national_forecast`
         (2409, 2) the forecasts of the grid operator one day ahead and within the day, `feature_names`,
         `target_names`, `DESCR`.
 

@@ -1,4 +1,4 @@
-"""Measurements at places: ground velocities, ocean currents and heavy metals in soil."""
+"""Spatial measurements: ground velocities, ocean currents and heavy metals in soil."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from reproduce.support import Loaded, PathLike
 def load_california_gps(
     *, data_home: PathLike | None = None, vertical: bool = False, return_X_y: bool = False
 ) -> Loaded:
-    """Velocities of the ground in California and around, from GPS, relative to the North American plate.
+    """GPS velocities of the ground in and around California, relative to the North American plate.
 
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     vertical : bool
         Add the height to `data` and the vertical component to `target` and `target_std`.
     return_X_y : bool
@@ -69,7 +69,7 @@ def load_glad(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -77,8 +77,8 @@ def load_glad(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     -------
     Bunch
         `data` (1183, 2) in km; `target` (1183, 2) in m/s; `data_test` (1600, 2) the points of a regular grid,
-        where nothing was measured; `grid_x`, `grid_y` (40, 40) the same points as a grid; `feature_names`,
-        `target_names`, `DESCR`. The rows of one drifter follow one another.
+        without measurements; `grid_x`, `grid_y` (40, 40) the same points as a grid; `feature_names`,
+        `target_names`, `DESCR`. The rows of a drifter are consecutive.
 
     Examples
     --------
@@ -108,16 +108,16 @@ def load_jura(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
-        Return (data, target) of the 259 sampling places instead of the Bunch.
+        Return (data, target) of the 259 sampling locations instead of the Bunch.
 
     Returns
     -------
     Bunch
         `data` (259, 2) local coordinates in km; `target` (259, 7) Cd, Co, Cr, Cu, Ni, Pb, Zn in mg/kg;
         `landuse` and `rock` (259,) of str; `coordinates` (259, 2) longitude and latitude; the same for the
-        100 validation places as `data_validation`, `target_validation`, `landuse_validation`,
+        100 validation locations as `data_validation`, `target_validation`, `landuse_validation`,
         `rock_validation` and `coordinates_validation`; `feature_names`, `target_names`, `DESCR`.
 
     Examples

@@ -25,7 +25,7 @@ def load_wine(
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     targets : sequence of str
         The columns to predict; the others are the inputs. The publisher names only "quality"; publications
         with two outputs seem to add one of the measurements, for instance ``("quality", "alcohol")``.
@@ -59,12 +59,12 @@ def load_wine(
 def load_parkinsons(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
     """Voice recordings of 42 patients, with the motor and total UPDRS scores of their Parkinson's disease.
 
-    Rows of one patient are far from independent: split by `groups`.
+    Rows of one patient are not independent: split by `groups`.
 
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -97,7 +97,7 @@ def load_codrna(*, data_home: PathLike | None = None, return_X_y: bool = False) 
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -125,12 +125,12 @@ def load_codrna(*, data_home: PathLike | None = None, return_X_y: bool = False) 
 def load_elec2(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
     """Electricity market of New South Wales: is the price above its mean of the last day (1) or not (0).
 
-    A stream with drift, in the order of time; all inputs are scaled to [0, 1] by the publisher.
+    A stream with drift in chronological order; the publisher scaled all inputs to [0, 1].
 
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        Folder of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 

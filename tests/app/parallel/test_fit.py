@@ -1,4 +1,4 @@
-"""Learning from parts: what one machine would have learned, with the same bits whoever read which part."""
+"""Fits to parts equal those of one machine, bit-identical regardless of the workers."""
 
 import os
 import signal
@@ -93,7 +93,7 @@ def test_alphas_are_chosen_by_left_out_errors(client):
     alphas = [1e-4, 1e-1, 1e2]
     pieces = cut(weighted, 3)
     model = fit(OVKRidge(KERNEL, landmarks=15), pieces, client, alphas=alphas)
-    # The slow twin, on a part of the rows: a fit without each of them.
+    # The slow reference on some of the rows: a fit without each of them.
     X, Y, w = weighted(0, N)
     some = np.arange(0, N, 60)
     for alpha, error in zip(alphas, model.loo_errors_, strict=True):
@@ -142,7 +142,7 @@ def test_classifiers_of_parts():
 
 
 def mortal_rows(start, stop, folder, fatal=()):
-    """Rows in two chunks; the first who reads a fatal part is killed between them."""
+    """Rows in two chunks; the first reader of a fatal part is killed between them."""
     X, Y = rows(start, stop)
     half = len(X) // 2
     yield X[:half], Y[:half]
@@ -158,7 +158,7 @@ def mortal_rows(start, stop, folder, fatal=()):
 
 @pytest.mark.long
 def test_workers_that_are_killed_change_no_bit(client, tmp_path):
-    """In the middle of the pass of sums, twice: the sample is taken from the first chunk."""
+    """Workers die twice during the pass of sums; the sample only reads the first chunk."""
     estimator = OVKRidge(KERNEL, 0.1, landmarks=np.array(table()[0][:20]))
     parts = cut(mortal_rows, 7, folder=str(tmp_path))
     fatal = [parts[2].args[0], parts[5].args[0]]
@@ -178,7 +178,7 @@ def test_a_cluster_of_this_machine_listens_to_this_machine_alone(client):
 
 
 def flaky_rows(start, stop, folder):
-    """Rows that cannot be read at the first attempt."""
+    """Rows whose first reading fails."""
     mark = Path(folder) / str(start)
     if not mark.exists():
         mark.touch()
@@ -193,7 +193,7 @@ def test_a_part_that_fails_once_is_tried_again(client, tmp_path):
 
 
 def test_workers_that_do_not_leave_are_killed(monkeypatch):
-    """What they were asked for is done: that their end takes long is no reason to lose it."""
+    """The work is done, so a slow shutdown must not lose it."""
     distributed = pytest.importorskip("distributed")
     killed = []
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append((pid, number)))
@@ -224,7 +224,7 @@ def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
         with pytest.raises(PartitionError, match=r"part 2 \(broken\) failed: no such disk"):
             fit(estimator, [*cut(rows, 2), broken], where)
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 50 + "x,3\n" + "1,2\n" * 9)
-    with pytest.raises(PartitionError, match=r"part \d \(t.csv, bytes .*column 'a' .* holds 'x'"):
+    with pytest.raises(PartitionError, match=r"part \d \(t.csv, bytes .*column 'a' .* has 'x'"):
         fit(estimator, split_files(tmp_path / "t.csv", size=60), targets="b")
     with pytest.raises(PartitionError, match=r"part 1 has .* of shape \(n,\), but part 0 has .* of shape \(n, 2\)"):
         fit(OVKRidge(Gaussian(1.0), landmarks=table()[0][:5]), [cut(rows, 2)[0], lambda: (np.ones((3, 2)), np.ones(3))])

@@ -1,4 +1,4 @@
-"""Workers that are killed again and again, or all at once: a fit ends, and nothing that is finished is read again."""
+"""Workers that die repeatedly or all at once: the fit ends, and a continued fit does not read finished parts again."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ ESTIMATOR = OVKRidge(Gaussian(1.0), 0.1, landmarks=np.linspace(-2, 2, 12).reshap
 
 
 def watched(number, folder, held=(), deadly=()):
-    """Rows in two chunks. The sample takes the first; who learns leaves a file, then waits or dies if told to."""
+    """Rows in two chunks. The sample reads the first; a learner writes a file, then waits or dies on request."""
     rng = np.random.default_rng(number)
     X = rng.uniform(-2, 2, (40, 2))
     Y = np.column_stack([np.sin(X[:, 0]), X[:, 0] * X[:, 1]])
@@ -43,7 +43,7 @@ def watched(number, folder, held=(), deadly=()):
 
 
 def took_permit(folder):
-    """Whether there was a permit to go on, which lets one part through."""
+    """Take a permit to continue with one part, if there is one."""
     try:
         (folder / "permit").unlink()
     except FileNotFoundError:
@@ -63,13 +63,13 @@ def expected(tmp_path):
 
 
 def reads(folder, but=()):
-    """How often each part was read by who learned it, but for some processes."""
+    """How often each part was read for learning, except by some processes."""
     found = [tuple(map(int, path.name.split()[:2])) for path in Path(folder).glob("* * *")]
     return Counter(number for number, pid in found if pid not in but)
 
 
 def kill(client, but=()):
-    """SIGKILL for all workers at once; their numbers."""
+    """Kill all workers at once; returns their process ids."""
     pids = {nanny.pid for nanny in client.cluster.workers.values()} - {None, *but}
     for pid in pids:
         with suppress(ProcessLookupError):
@@ -78,13 +78,13 @@ def kill(client, but=()):
 
 
 def all_back(client, dead):
-    """Whether every worker has been started again. One that is killed before would not be."""
+    """Whether every worker has been restarted; a worker killed earlier than that would not be."""
     nannies = client.cluster.workers.values()
     return not {None, *dead} & {n.pid for n in nannies} and {n.worker_address for n in nannies} == set(client.ncores())
 
 
 def wait_while(fitting, condition, what):
-    """Wait for a condition; the fit must not end before."""
+    """Wait for a condition while the fit is running."""
     wait_until(lambda: fitting.done() or condition(), what)
     if fitting.done():
         pytest.fail(f"the fit ended before {what}: {fitting.exception()!r}")
@@ -92,7 +92,7 @@ def wait_while(fitting, condition, what):
 
 @pytest.fixture
 def own_client():
-    """Two workers that are copies of a process which has imported everything: they are soon back."""
+    """Two workers forked from a process with all imports, so that they restart quickly."""
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         get_mp_context().set_forkserver_preload(["distributed", "ovk.app.parallel"])
         with local_cluster(2) as client:
@@ -114,7 +114,7 @@ def background():
 
 @pytest.fixture
 def arrived(monkeypatch):
-    """A result for each that came from a cluster."""
+    """Counts the results that arrive from a cluster."""
     real, found = DaskEngine._result, []
 
     def result(*arguments):
@@ -128,7 +128,7 @@ def arrived(monkeypatch):
 def test_workers_that_never_return_end_the_fit_and_what_is_finished_is_kept(
     own_client, folder, tmp_path, background, arrived
 ):
-    """Killed again as soon as they are restarted, when the sample and the sums of one part have come."""
+    """Workers are killed after each restart, once the sample and the sums of one part have arrived."""
     (folder / "permit").touch()
     fitting = background.submit(fit, ESTIMATOR, parts_in(folder, held=range(PARTS)), own_client, worker_timeout=0.5)
     killed = set()
@@ -158,7 +158,7 @@ def check_read_again(before, after, error):
 
 
 def test_a_part_whose_readers_die_again_and_again_ends_the_fit(own_client, folder, tmp_path):
-    # How many workers may die over a part: fewer than usual, which takes less time.
+    # Allow fewer dead workers per part than usual, to save time.
     own_client.cluster.scheduler.allowed_failures = 1
     with pytest.raises(WorkersLost, match=r"workers died repeatedly on part \d \(partial\)") as raised:
         fit(ESTIMATOR, parts_in(folder, deadly=(4,)), own_client)
@@ -172,13 +172,13 @@ def test_a_part_whose_readers_die_again_and_again_ends_the_fit(own_client, folde
 
 
 def in_the_midst(client, folder, arrived, dead, finished):
-    """Whether all workers are back, and work on a further part when some are finished."""
+    """Whether all workers are back and work on a part while others are finished."""
     at_work = len(arrived) == PARTS + finished and reads(folder, but=dead).total() > finished
     return at_work and all_back(client, dead)
 
 
 def test_simultaneous_kills_in_a_row_change_no_bit(own_client, folder, tmp_path, background, arrived):
-    """All workers at once, twice, each time in the midst of a part and with more parts finished than before."""
+    """All workers are killed at once, twice, each time within a part and with more parts finished."""
     fitting = background.submit(fit, ESTIMATOR, parts_in(folder, held=range(PARTS)), own_client)
     dead = set()
     try:
@@ -193,8 +193,8 @@ def test_simultaneous_kills_in_a_row_change_no_bit(own_client, folder, tmp_path,
     assert len(dead) == 4
 
 
-def test_the_pass_of_left_out_errors_continues_as_well(folder, tmp_path):
-    """Processes without a cluster; a pass that is finished is not run again."""
+def test_the_leave_one_out_pass_continues_as_well(folder, tmp_path):
+    """Without a cluster; a finished pass does not run again."""
     alphas = [0.01, 1.0]
     whole = fit(ESTIMATOR, parts_in(tmp_path), alphas=alphas)
     with pytest.raises(WorkersLost, match="a process died, perhaps for lack of memory, while testing") as raised:
@@ -208,7 +208,7 @@ def test_the_pass_of_left_out_errors_continues_as_well(folder, tmp_path):
 
 
 def second_time(number, folder):
-    """Rows; who reads part 3 for the second time to its end dies."""
+    """Rows; the second complete reading of part 3 kills its process."""
     again = number == 3 and reads(folder)[number] > 0
     return watched(number, folder, deadly=(3,) if again else ())
 

@@ -1,4 +1,4 @@
-"""Models to serve, and clients to ask with."""
+"""Models to serve, and clients."""
 
 import warnings
 
@@ -16,7 +16,7 @@ from processes import PATIENCE
 from serving_rows import rows, table
 
 with warnings.catch_warnings():
-    # It would rather have a successor of httpx.
+    # Starlette warns that it prefers a successor of httpx.
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
@@ -57,7 +57,7 @@ class Clients:
         return client
 
     def close(self, client):
-        """End the application as SIGTERM would."""
+        """Stop the application as SIGTERM would."""
         self.opened.remove(client)
         client.__exit__(None, None, None)
 
@@ -73,7 +73,7 @@ def client_of(models):
 
 @pytest.fixture(scope="session")
 def server(models, tmp_path_factory):
-    """The real process, with two models and a shadow; at the end it is asked to end, and does so in order."""
+    """A server process with two models and a shadow, which must stop in good order at the end."""
     data = tmp_path_factory.mktemp("data")
     arguments = [models / "point.ovk", models / "table.ovk", "--data", data, "--shadow", f"point={models / 'wide.ovk'}"]
     with ServerProcess([*arguments, "--timeout", PATIENCE]) as running:

@@ -1,4 +1,4 @@
-"""No spelling of an address gets more than the scopes of its token allow."""
+"""No variant of a URL allows more than the scopes of the token."""
 
 import asyncio
 import http.client
@@ -17,7 +17,7 @@ from serving_rows import rows
 
 X, Y = (table.tolist() for table in rows(1))
 TENSOR = {"name": "X", "shape": [1, 3], "datatype": "FP64", "data": X}
-#: Method, address, scope and body of every route; infer asks to wait for a label, which takes the scope learn as well.
+#: Method, URL, scope and body of every route; infer waits for a label, which also requires the scope learn.
 ROUTES = [
     ("POST", "/v2/models/point/infer", "predict", {"inputs": [TENSOR], "parameters": {"await_label": True}}),
     ("POST", "/v2/models/point/learn", "learn", {"rows": X, "targets": Y}),
@@ -37,11 +37,11 @@ ROUTES = [
     ("GET", "/metrics", "predict", None),
     ("GET", "/", None, None),
 ]
-#: What each handler needs, told apart from the table of the application.
+#: The scope of each handler, independent of the table in the application.
 NEEDED = {"learn": "learn", "promote": "admin", "live": None, "ready": None, "version": None, "page": None}
 
 TOKENS = {name: f"{name}-token-of-sixteen" for name in ("predict", "learn", "learn,predict", "admin")}
-#: The scopes of whoever asks.
+#: The scopes of each client.
 ASKING = {
     "nobody": set(),
     "stranger": set(),
@@ -71,7 +71,7 @@ SEPARATORS = [
 
 
 def spellings(address, extra):
-    """The address with something more behind it, inside its last word, before that, and in place of a slash."""
+    """Variants of a URL: characters after it, inside its last segment, before that, and instead of a slash."""
     start, _, word = address.rpartition("/")
     middle = len(word) // 2
     found = [address + extra, f"{start}/{word[:middle]}{extra}{word[middle:]}", f"{start}{extra}/{word}"]
@@ -79,7 +79,7 @@ def spellings(address, extra):
 
 
 def ask(app, method, address, asking, body):
-    """Status of the reply, and the name of the handler that ran, as a server calls an application."""
+    """Status of the response and name of the handler, for a call as a server makes it."""
     headers = [(b"host", b"models.example"), (b"content-type", b"application/json")]
     if asking != "nobody":
         headers.append((b"authorization", f"Bearer {TOKENS.get(asking, 'a-token-nobody-knows')}".encode()))
@@ -100,7 +100,7 @@ def ask(app, method, address, asking, body):
     status = 0
 
     async def receive():
-        # The client leaves when its request is read, which ends the stream of events.
+        # The client disconnects after its request, which ends the event stream.
         return next(messages, {"type": "http.disconnect"})
 
     async def send(message):
@@ -125,7 +125,7 @@ def app(models, tmp_path):
 
 @pytest.fixture
 def submitted(monkeypatch):
-    """The entries that were to be learned."""
+    """The submitted entries."""
     real, entries = LearnQueue.submit, []
 
     async def submit(self, entry):
@@ -160,7 +160,7 @@ def test_plain_addresses_need_their_scope(app, asking):
 @pytest.mark.parametrize("filtered", [True, False])
 @pytest.mark.parametrize("asking", ASKING)
 def test_no_spelling_of_an_address_gets_more_than_the_token_allows(app, submitted, monkeypatch, asking, filtered):
-    """The check in the handler is enough, also where nothing refuses control characters."""
+    """The check in the handler suffices even if control characters are accepted."""
     if not filtered:
         monkeypatch.setattr("ovk.app.serve.access.CONTROL", re.compile("(?!)"))
     allowed = ASKING[asking]
@@ -195,7 +195,7 @@ def test_methods_do_not_get_round_the_scope(app, submitted):
 
 
 def test_a_newline_behind_learn_is_refused_by_the_server_process(models, tmp_path):
-    """What was possible once: the router took the address for learn, and the check for something that predicts."""
+    """Regression: the router matched learn, while the access check took the URL for a prediction."""
     (tmp_path / "tokens").write_text(f"predict {TOKENS['predict']}\n")
     arguments = [models / "point.ovk", "--data", tmp_path / "data", "--tokens", tmp_path / "tokens"]
     with ServerProcess(arguments, snapshot_of=True) as server:

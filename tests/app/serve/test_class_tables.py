@@ -1,4 +1,4 @@
-"""Sessions of classes in service."""
+"""Served classification sessions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The history of requests, beside a plain list of all of them, and the ledger that begins with it."""
+"""The request history against a plain list, and the ledger restored from it."""
 
 import asyncio
 
@@ -71,7 +71,7 @@ def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch, loop):
 
 
 def test_a_label_that_failed_leaves_those_that_were_stored(loop):
-    """What is known of a prediction then is what was known before the failed request."""
+    """A failed request leaves the state of its prediction unchanged."""
     expired = []
     live = Ledger(Limits(label_bytes=1000), ["y0", "y1"], History(), expired.append)
     rows = RequestRows.of_matrix(np.ones((1, 3)))

@@ -1,4 +1,4 @@
-"""The commands of the how-to page "In service", one after the other, as a reader would type them."""
+"""Runs the commands of the how-to page "Deploy a model" in order."""
 
 import json
 import re
@@ -27,9 +27,9 @@ def test_the_commands_of_the_page_run(tmp_path):
         (shims / name).write_text(f'#!/bin/sh\n{words} "$@"\n')
         (shims / name).chmod(0o755)
     script = "\n".join(f"echo '== {k}'\n{block}" for k, block in enumerate(blocks)).replace("8080", str(free_port()))
-    # A reader's machine starts a server within a minute; this one may have other things to do.
+    # A busy test machine may need more than the minute on the page.
     script = script.replace("--retry 60", f"--retry {PATIENCE:.0f}")
-    # Whatever fails, no server is left behind.
+    # Leave no server running after a failure.
     script = f"set -eu\nexport PATH={shims}:$PATH\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
     found = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
@@ -52,7 +52,7 @@ def test_the_commands_of_the_page_run(tmp_path):
 
 
 def test_the_commands_of_the_container_start_check_and_stop_the_server(models, tmp_path):
-    """What stands in the Dockerfile as lists, with this machine's places instead of the container's."""
+    """The commands in the Dockerfile, with local paths instead of those of the container."""
     [file] = re.findall(r"```dockerfile\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     check, serve = (
         json.loads(line)

@@ -1,4 +1,4 @@
-"""Labels that come after their prediction, of all outputs or one output after the other: each row is learned once."""
+"""Delayed labels, of all outputs or one by one: each row is learned once."""
 
 import asyncio
 import errno
@@ -23,13 +23,13 @@ INFER, LEARN = "/v2/models/point/infer", "/v2/models/point/learn"
 
 
 def wait(client, identifier, X, **options):
-    """Ask for a prediction of rows whose labels come later."""
+    """Request a prediction that waits for labels."""
     body = {"id": identifier, "rows": X.tolist(), "parameters": {"await_label": True}}
     return client.post(INFER, json=body, **options)
 
 
 def ask(client, identifier, X):
-    """Have rows predicted, whose labels come later."""
+    """Predict rows that wait for labels."""
     reply = wait(client, identifier, X)
     assert reply.status_code == 200, reply.text
 
@@ -74,7 +74,7 @@ def test_outputs_that_are_labelled_one_after_the_other_are_learned_together(clie
     assert changed.status_code == 409
     assert "infer_id 'late' was labelled with other values before (record 1)" in changed.json()["error"]
     assert rows_learned(client) == 0
-    # Rows of which a part is labelled are not replaced by others; the same ones are predicted again.
+    # Partly labelled rows cannot be replaced by others, but the same rows can be predicted again.
     assert wait(client, "late", X + 1).status_code == 409
     ask(client, "late", X)
     assert label(client, "late", y1=Y[:, 1]).json()["sequence"] == 2
@@ -152,7 +152,7 @@ def test_a_kill_between_two_labels_loses_neither(models, tmp_path):
         assert label(client, "late", y0=Y[:, 0]).status_code == 202
         server.kill()
     with started() as server, client_for(server) as client:
-        # In the log now, in the checkpoint next time.
+        # In the log now, in the checkpoint after the restart.
         assert label(client, "unlabelled", y0=Y[:, 0]).status_code == 404
         assert label(client, "late", y0=Y[:, 0]).json()["sequence"] == 1
         assert server.terminate() == 0
@@ -242,7 +242,7 @@ def test_rows_that_wait_are_not_replaced(client_of, models, tmp_path):
     assert "use a unique id for each prediction" in refused.json()["error"]
     again = wait(client, "z", X)
     assert (again.status_code, again.json()) == (200, first.json())
-    # Who does not wait changes nothing, whatever the id.
+    # A prediction that does not wait changes nothing, whatever its id.
     assert client.post(INFER, json={"id": "z", "rows": X[:1].tolist()}).status_code == 200
     assert label(client, "z", y0=Y[:, 0], y1=Y[:, 1]).status_code == 202
     client_of.close(client)
@@ -250,7 +250,7 @@ def test_rows_that_wait_are_not_replaced(client_of, models, tmp_path):
 
 
 def test_only_a_token_that_may_learn_makes_predictions_wait(client_of, tmp_path):
-    """What waits is learned with the label that somebody else sends."""
+    """Rows that wait are learned with the label of any client."""
     secrets = {scopes: scopes[0] * 20 for scopes in ("predict", "learn,predict", "admin")}
     (tmp_path / "tokens").write_text("".join(f"{scopes} {secret}\n" for scopes, secret in secrets.items()))
     client = client_of("point", data=tmp_path / "data", tokens=tmp_path / "tokens")
@@ -268,7 +268,7 @@ def test_only_a_token_that_may_learn_makes_predictions_wait(client_of, tmp_path)
 
 @pytest.mark.parametrize("own", [None, "mine"])
 def test_the_id_of_a_prediction_that_was_labelled_is_not_used_again(client_of, tmp_path, own):
-    """A label is known by the id of its prediction: that of other rows would be taken for the first one, repeated."""
+    """Labels are identified by prediction id, so labels of other rows would look like a repetition."""
     X, Y = rows(2, seed=62)
     body = {"infer_id": "w1", "targets": Y[:1].tolist(), **({"id": own} if own else {})}
     client = client_of("point", data=tmp_path)
@@ -288,7 +288,7 @@ def test_the_id_of_a_prediction_that_was_labelled_is_not_used_again(client_of, t
 
 
 def test_rows_whose_label_is_on_its_way_are_not_replaced_either(service, monkeypatch):
-    """Also where there was no room for them meanwhile."""
+    """Even if they were dropped for lack of memory."""
     X, Y = rows(2, seed=64)
     real, free = Log.append, threading.Event()
 

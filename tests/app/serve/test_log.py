@@ -1,4 +1,4 @@
-"""The log: what a crash leaves is cut off, what no crash leaves is refused, and a full disk loses nothing."""
+"""The log removes what a crash leaves, refuses other damage, and loses nothing on a full disk."""
 
 import errno
 import os
@@ -36,7 +36,7 @@ def test_what_was_appended_is_read_in_order(tmp_path):
 
 
 def test_a_log_that_is_cut_anywhere_ends_with_the_last_whole_group(tmp_path):
-    """At many lengths of the file: the groups before the cut are there, the rest is gone, and one can go on."""
+    """For many lengths: groups before the cut are kept, the rest is removed, and appending works."""
     written(tmp_path)
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
@@ -97,7 +97,7 @@ def test_missing_and_foreign_segments_are_refused(tmp_path):
     with pytest.raises(LogDamaged, match="restore the segments"):
         replay(tmp_path)
     assert len(replay(tmp_path, after=2)[0]) == 3
-    # Also where a single record is missing.
+    # Even if a single record is missing.
     for learned in (6, 9):
         with pytest.raises(LogDamaged, match="ends with record 5"):
             replay(tmp_path, after=learned)
@@ -114,7 +114,7 @@ def test_segments_go_when_a_checkpoint_has_them(tmp_path):
 
 
 def test_a_disk_that_is_full_leaves_the_log_as_it_was(tmp_path, monkeypatch):
-    """Half of the frame was written when there was no more room."""
+    """The disk is full after half of the frame."""
     log = written(tmp_path)
     list(log.replay(after=0))
     log.append([b"six"])
@@ -152,4 +152,4 @@ def test_a_disk_that_cannot_even_take_back_ends_the_log_until_the_next_start(tmp
     with pytest.raises(OSError, match="restart"):
         log.append([b"eight"])
     log.close()
-    assert len(replay(tmp_path)[0]) in (6, 7)  # the record may have reached the disk; nobody was told that it did
+    assert len(replay(tmp_path)[0]) in (6, 7)  # the record may be on disk, but it was not acknowledged

@@ -1,4 +1,4 @@
-"""What the log syncs, in which order: a record is acknowledged only when it and the names that lead to it are safe."""
+"""The order of syncs: a record is acknowledged only after it and its directory entries are on disk."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ from ovk.app.serve.service import ModelService
 
 @pytest.fixture
 def events(monkeypatch, tmp_path):
-    """Names of what was synced, and ``cut`` and ``gone`` for files that became shorter or were removed."""
+    """Names of synced files, and ``cut`` and ``gone`` for truncated and removed ones."""
     found = []
 
     def noted(name, word=None):
@@ -61,7 +61,7 @@ def segment(first):
 def test_every_record_is_synced_before_it_has_a_number(events, tmp_path):
     log = Log(tmp_path)
     assert log.append([b"one", b"two"]) == range(1, 3)
-    # The beginning of the segment, its name, the record.
+    # The header of the segment, its name, the record.
     assert taken(events) == [segment(1), tmp_path.name, segment(1)]
     assert log.append([b"three"]) == range(3, 4)
     assert taken(events) == [segment(1)]
@@ -94,7 +94,7 @@ def test_a_log_without_records_goes_on_behind_the_checkpoint(tmp_path):
 def test_what_is_cut_off_a_torn_log_stays_cut_off(lost, events, tmp_path):
     log = Log(tmp_path)
     log.append([b"one"])
-    # Content that looks like the beginning of a frame is none.
+    # Content that looks like a frame header is not one.
     log.append([b"two" + FRAME + b"and more" + FRAME])
     log.close()
     path = tmp_path / segment(1)

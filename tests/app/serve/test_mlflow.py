@@ -1,4 +1,4 @@
-"""Models of ovk in MLflow, without a pickle."""
+"""MLflow models without pickle."""
 
 import os
 import warnings

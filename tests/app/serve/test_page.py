@@ -1,4 +1,4 @@
-"""The page of a service in a browser: its numbers are those of the metrics, and they move while rows are learned."""
+"""The status page in a browser: it shows the metrics and updates while rows are learned."""
 
 import re
 
@@ -22,7 +22,7 @@ def one_browser(tmp_path_factory):
 
 @pytest.fixture
 def browser(one_browser):
-    """A browser that shows nothing and has heard no complaints."""
+    """A headless browser without errors."""
     one_browser.open("about:blank", 800)
     one_browser.complaints.clear()
     one_browser.requested.clear()
@@ -39,13 +39,13 @@ def learn(server, start, count, size=20):
 
 
 def tile(name):
-    """The number in a tile, -1 as long as there is none."""
+    """The number in a tile, -1 if there is none yet."""
     text = f"document.querySelector('#tiles dd[data-name=\"{name}\"]')?.textContent"
     return f"Number(({text} ?? '-1').replaceAll(',', ''))"
 
 
 def rows_learned(server):
-    """Rows that the model has learned, when none wait any more."""
+    """Rows that the model has learned, after the queue is empty."""
     found = {}
 
     def learned_all():
@@ -101,7 +101,7 @@ def test_a_page_of_few_rows_says_when_more_is_shown(models, browser, tmp_path):
         learn(one, 1, 2, size=1)
         browser.wait("$('h-now').textContent === 'RMSE of the last 3 rows'")
         assert browser.ask("$('warnings').textContent") == "Warnings require 200 rows; 3 so far."
-        # The circle of a prediction is seen through the diamond of its outcome.
+        # The circle of a prediction is visible inside the diamond of its outcome.
         assert browser.ask("getComputedStyle(document.querySelector('#intervals path.seen')).fill") == "none"
         assert one.terminate() == 0
 
@@ -111,16 +111,16 @@ def test_on_a_phone_with_a_keyboard_and_without_eyes(server, browser):
     browser.open(server.url, 390)
     browser.wait(f"{tile('rows learned')} === {rows_learned(server)}")
     assert browser.ask("document.documentElement.scrollWidth <= 390")
-    # A table that is too wide scrolls by itself.
+    # A wide table scrolls independently.
     long = "document.querySelector('#who th:last-child').textContent = 'outlet_temperature'.repeat(5)"
     assert browser.ask(f"{long}; document.documentElement.scrollWidth <= 390")
     assert browser.ask("document.documentElement.lang") == "en"
-    # Every figure has words, every field a label, every table head cells.
+    # Every figure has a text alternative, every field a label, every table header cells.
     assert browser.ask("[...document.querySelectorAll('svg[role=img]')].every(s => s.getAttribute('aria-labelledby'))")
     assert browser.ask("[...document.querySelectorAll('select, input')].every(f => f.labels.length > 0)")
     assert browser.ask("[...document.querySelectorAll('table')].every(t => t.querySelector('th'))")
     assert "point" in browser.ask("document.getElementById('chart-text').textContent")
-    # The tabulator reaches the link that skips, then the two choices.
+    # The tab key reaches the skip link, then the two selects.
     reached = []
     for _ in range(3):
         browser.press("Tab", 9)
@@ -132,7 +132,7 @@ def test_on_a_phone_with_a_keyboard_and_without_eyes(server, browser):
         "choice.dispatchEvent(new Event('change'))"
     )
     assert browser.ask("document.getElementById('chart-text').textContent") != before
-    # Text stands out from its ground: 4.5 to 1 at least.
+    # The contrast of text is at least 4.5 to 1.
     contrast = """(() => {
       const part = v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
       const light = c => { const [r, g, b] = c.match(/[0-9.]+/g).map(v => part(v / 255));
@@ -184,7 +184,7 @@ def test_a_complaint_would_be_noticed(server, browser):
     browser.ask(
         "document.body.insertAdjacentHTML('beforeend', '<img src=\"http://127.0.0.1:9/x.png\" style=\"color: red\">')"
     )
-    # Every question brings the complaints along that came before its answer.
+    # Every answer includes the browser errors so far.
     wait_until(
         lambda: browser.ask("1") and any("Content Security Policy" in complaint for complaint in browser.complaints),
         "complaint",

@@ -1,4 +1,4 @@
-"""The real server process, asked by real clients, killed, starved of disk, and ended."""
+"""The server process with real clients: killed, out of disk space, and stopped."""
 
 import json
 import logging
@@ -118,14 +118,14 @@ def test_tokens_that_others_can_read_are_a_line_of_the_log(models, tmp_path):
         assert server.terminate() == 0
         assert not server.other
         [warning] = [line for line in server.lines if line["level"] == "warning"]
-    assert warning["event"] == "others can read the file of tokens"
+    assert warning["event"] == "other users can read the file of tokens"
     assert (warning["file"], warning["remedy"]) == (str(tokens), f"chmod 600 {tokens}")
 
 
 def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_path, capsys, monkeypatch):
     from ovk.app.cli import main
 
-    monkeypatch.setattr("ovk.app.serve.run.log_as_json", lambda: None)  # it would change the loggers of all tests
+    monkeypatch.setattr("ovk.app.serve.run.log_as_json", lambda: None)  # it would change the loggers of other tests
 
     app = create_app([models / "point.ovk"], data=tmp_path).state.server
     app.open()
@@ -148,7 +148,7 @@ def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_p
 
 @pytest.mark.long
 def test_sigterm_ends_a_start_in_good_order(models, tmp_path):
-    """While the log of an earlier process is replayed, which may take long."""
+    """A replay of the log can take long."""
     code = """
 import os, signal, sys
 from ovk.app.cli import main
@@ -175,7 +175,7 @@ def test_sigterm_ends_a_start_in_good_order_while_packages_are_imported():
     for command, ends in {"serve": 0, "stream": -signal.SIGTERM}.items():
         found = subprocess.run([sys.executable, "-c", code.format(command)], capture_output=True, timeout=PATIENCE)
         assert found.returncode == ends
-        assert found.stderr == (b"" if ends else b"ovk: terminated before the service had begun\n")
+        assert found.stderr == (b"" if ends else b"ovk: terminated before the service started\n")
 
 
 def test_a_checkpoint_that_cannot_be_written_at_the_end_is_told_by_the_exit_code(models, tmp_path):
@@ -226,7 +226,7 @@ def test_kills_lose_nothing_and_learn_nothing_twice(tmp_path):
 
 
 def test_strange_requests_change_nothing(tmp_path):
-    """A thousand of them; ``python -m benchmarks.service_trials --only fuzz`` sends five thousand."""
+    """A thousand requests; ``python -m benchmarks.service_trials --only fuzz`` sends five thousand."""
     found = fuzz_trial(tmp_path, 1000, snapshot_of=True)
     assert found["server_errors"] == 0
     assert set(found["statuses"]) <= {0, 200, 400, 401, 404, 405, 413, 415}

@@ -1,4 +1,4 @@
-"""What the addresses answer, in this process: tensors, frames, learning, labels that come late, promotion."""
+"""Responses of all routes, in this process: tensors, frames, learning, delayed labels, promotion."""
 
 import json
 import time
@@ -114,7 +114,7 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
     twin = session.predictor().predict(batch, 0.8)
     np.testing.assert_array_equal(found["mean"], twin.F)
     np.testing.assert_allclose(found["upper"] - found["mean"], np.broadcast_to(twin.widths, twin.F.shape))
-    # A missing number is null, a word that was never seen has no level.
+    # A missing number is null; an unknown word has no level.
     inputs = [tensor("word", ["green"], "BYTES"), {"name": "x", "shape": [1], "datatype": "FP64", "data": [None]}]
     assert np.isfinite(outputs(client.post("/v2/models/table/infer", json={"inputs": inputs}))["mean"]).all()
 
@@ -131,7 +131,7 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
             "column 'word' is missing; the request has 'x', 'WORD'; rename 'WORD' to 'word'?",
         ),
         ({"n": 1.0, "x": 1.0}, "column 'word' is missing; the request has 'n', 'x'"),
-        ({"word": "red", "x": "abc"}, "'abc' in row 1, column 'x', is not a number"),
+        ({"word": "red", "x": "abc"}, "row 1: 'abc' in column 'x' cannot be read"),
     ],
 )
 def test_a_cell_or_a_column_that_is_wrong_is_named(client_of, row, message):
@@ -141,7 +141,7 @@ def test_a_cell_or_a_column_that_is_wrong_is_named(client_of, row, message):
     assert reply.json() == {"error_code": "BAD_REQUEST", "message": message}
 
 
-# The model gets a matrix whose columns the service has found by name, of which scikit-learn knows nothing.
+# The service orders the columns by name and passes a matrix, so scikit-learn sees no names.
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
 @pytest.mark.parametrize("width", [1, 2])
 def test_an_estimator_that_knows_its_columns_by_name_does_not_take_others(client_of, models, width):
@@ -199,7 +199,7 @@ def test_replies_name_their_columns_and_rows_are_taken_as_in_learning(client_of)
     client = client_of("table", "labels")
     inputs = [tensor("word", ["red"], "BYTES"), tensor("x", [0.5])]
     found = client.post("/v2/models/table/infer", json={"inputs": inputs, "parameters": {"level": 0.9}}).json()
-    # Parameters of the protocol are texts, numbers and truth values: no lists.
+    # Parameters of the protocol are strings, numbers and booleans, not lists.
     assert [one["parameters"] for one in found["outputs"]] == [{"columns": "a,b"}] * 3
     rows = {"rows": [{"word": "red", "x": 0.5}], "parameters": {"level": 0.9}}
     assert client.post("/v2/models/table/infer", json=rows).json() == found
@@ -242,7 +242,7 @@ def test_mlflows_four_forms(client_of, models):
     for form in forms:
         reply = client.post("/invocations", json=form)
         assert reply.json() == {"predictions": wanted}, form
-    # Columns are found by their names.
+    # Columns are matched by name.
     turned = {"dataframe_split": {"columns": names[::-1], "data": X[:, ::-1].tolist()}, "params": {"level": 0.9}}
     assert client.post("/invocations", json=turned).json()["predictions"][0]["y0"] == wanted[0]["y0"]
     assert client.post("/invocations", json={}).json()["error_code"] == "BAD_REQUEST"
@@ -250,7 +250,7 @@ def test_mlflows_four_forms(client_of, models):
 
 @pytest.mark.parametrize("name", ["point", "table", "labels"])
 def test_what_is_learned_is_what_the_log_holds(client_of, models, tmp_path, name):
-    """The checkpoint at the end equals, byte for byte, one that learned the log from its files."""
+    """The final checkpoint is byte-identical to a replay of the log."""
     client = client_of(name, data=tmp_path, keep_log=True, limits={"checkpoint_rows": 40})
     if name == "table":
         lines = table(100, seed=5)
@@ -272,7 +272,7 @@ def test_what_is_learned_is_what_the_log_holds(client_of, models, tmp_path, name
     again = learn_log(Checkpoint.start({name: ovk.load(models / f"{name}.ovk")}, found.origin), Log(tmp_path / name))
     ovk.save(again, tmp_path / "again.ovk")
     assert (tmp_path / "again.ovk").read_bytes() == (tmp_path / name / "checkpoint.ovk").read_bytes()
-    if name == "point":  # and the learner itself is the one that would have learned these rows without any service
+    if name == "point":  # and the learner is the same as without a service
         twin = ovk.load(models / "point.ovk")
         for start in range(0, 100, 10):
             twin.predict_then_learn(X[start : start + 10], Y[start : start + 10])
@@ -290,12 +290,12 @@ def _progressive(models, X, Y):
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["point", "table", "ridge"])
 def test_the_coverage_that_is_shown_is_that_of_the_intervals_that_were_served(client_of, models, tmp_path, name):
-    """Rows that are asked for and learned one after the other: every one of them is scored as it was answered."""
+    """Rows are predicted and learned one by one; each is scored with the interval that was served."""
     shadows = {"ridge": [models / "point.ovk"]} if name == "ridge" else None
     client, inside = client_of(name, data=tmp_path, shadows=shadows), []
     lines, (X, Y) = table(60, seed=15), rows(60, seed=15)
     for k in range(60):
-        row, target = X[k].tolist(), Y[k] * (1 + k / 20)  # errors that grow
+        row, target = X[k].tolist(), Y[k] * (1 + k / 20)  # growing errors
         if name == "table":
             word, x, *target = lines[k]
             row, target = {"word": word, "x": x}, np.array(target) * (1 + k / 500)
@@ -317,7 +317,7 @@ def test_a_repeated_id_gets_the_first_reply_and_is_learned_once(client_of, tmp_p
     first = client.post("/v2/models/point/learn", json=body)
     again = client.post("/v2/models/point/learn", json=body)
     assert first.json() == again.json() == {"id": "once", "sequence": 1, "rows": 10}
-    # Other contents under the same id are not learned, and nobody is told that they were.
+    # Other contents under the same id are refused.
     for change in ({"rows": X[:3].tolist(), "targets": Y[:3].tolist()}, {"targets": (Y + 1e-9).tolist()}):
         other = client.post("/v2/models/point/learn", json={**body, **change})
         assert other.status_code == 409
@@ -360,13 +360,13 @@ def test_a_shadow_learns_the_same_rows_and_is_promoted(client_of, models, tmp_pa
     metrics = client.get("/metrics").text
     assert 'ovk_active{learner="wide",model="point"} 1.0' in metrics
     assert 'learner="ridge",model="point",output="y0"' in metrics
-    # The promotion is in the log: a new start knows of it.
+    # The promotion is in the log, so a restart restores it.
     client_of.close(client)
     assert ovk.load(tmp_path / "point" / "checkpoint.ovk").active.name == "wide"
 
 
 def test_a_reader_sees_whole_blocks(client_of, models, tmp_path):
-    """Each prediction says after which record it was made, and equals that of a learner which is there."""
+    """Each prediction equals that of a learner after the record that the response names."""
     client = client_of("point", data=tmp_path)
     X, Y = rows(200, seed=9)
     probe, twin = X[:1], ovk.load(models / "point.ovk")

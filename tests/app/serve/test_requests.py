@@ -1,4 +1,4 @@
-"""What requests may hold, and what is said of those that hold something else."""
+"""Valid and invalid requests, and the messages for invalid ones."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ ROW = rows(1)[0].tolist()
 
 
 def learn(client, X, Y):
-    """Learn rows, and wait until that is done."""
+    """Learn rows and wait for it."""
     reply = client.post("/v2/models/point/learn", json={"rows": X.tolist(), "targets": Y.tolist()})
     line = f'ovk_sequence{{model="point"}} {float(reply.json()["sequence"])}'
     wait_until(lambda: line in client.get("/metrics").text, "the rows")

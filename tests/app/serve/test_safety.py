@@ -1,4 +1,4 @@
-"""Who may ask, how much, and what comes back to those who may not."""
+"""Tokens, limits, and responses to refused requests."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def test_tokens_have_scopes(client_of, tokens, tmp_path):
         "error_code": "PERMISSION_DENIED",
         "message": "this token does not allow predicting",
     }
-    # Who may not see the models is not told which there are.
+    # The names of the models are hidden from clients without access.
     missing = "/v2/models/nobody/learn"
     assert client.post(missing, json=body, headers=bearer("learn")).json() == {"error": "there is no model 'nobody'"}
     assert "models are point" in client.post(missing, json=body, headers=bearer("admin")).json()["error"]
@@ -82,16 +82,16 @@ def test_without_tokens_only_this_machine_is_served(client_of):
     X, _ = rows(1)
     assert infer(client_of("point"), X).status_code == 200
     assert infer(client_of("point", address="192.168.1.7"), X).status_code == 403
-    # A page elsewhere, which a browser on this machine shows.
+    # A foreign page in a browser on this machine.
     assert infer(client_of("point"), X, headers={"Origin": "http://evil.example"}).status_code == 403
     assert infer(client_of("point"), X, headers={"Origin": "http://localhost"}).status_code == 200
-    # A page elsewhere whose name was made to lead to this machine.
+    # A foreign page whose domain resolves to this machine (DNS rebinding).
     assert infer(client_of("point", base="http://rebound.example"), X).status_code == 403
 
 
 @pytest.mark.parametrize("name", ["127.rebound.example", "127.0.0.1.rebound.example", "localhost.rebound.example"])
 def test_a_name_that_begins_like_this_machine_is_not_this_machine(client_of, name):
-    """Anybody can own such a name, and let it lead here."""
+    """Anybody can register such a name and point it here."""
     assert not is_loopback(name)
     assert not is_local_name(f"{name}:8080".encode())
     X, _ = rows(1)
@@ -128,7 +128,7 @@ def test_limits(client_of, tmp_path):
 
 @pytest.fixture
 def stuck(monkeypatch):
-    """A disk that takes nothing until it is told to."""
+    """A disk that blocks until it is released."""
     real, free = Log.append, threading.Event()
 
     def slow(self, records):

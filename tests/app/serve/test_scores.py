@@ -1,4 +1,4 @@
-"""Errors of learners in service, beside those that are computed from all rows at once."""
+"""Rolling scores against scores computed from all rows at once."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_errors_and_coverage_are_those_of_the_last_rows():
     np.testing.assert_allclose(scores.coverage(), np.nanmean(inside, axis=0))
     means = np.array([[np.nanmean(whole.Y[:t, q]) for q in (0, 1)] for t in range(500, 1500)])
     np.testing.assert_allclose(scores.errors()["running mean"], np.sqrt(np.nanmean((means - Y) ** 2, axis=0)))
-    np.testing.assert_array_equal(scores.last(), np.stack(whole, axis=1)[-SHOWN_ROWS:])
+    np.testing.assert_array_equal(scores.recent[-SHOWN_ROWS:, -3:], np.stack(whole, axis=1)[-SHOWN_ROWS:])
 
 
 def test_rows_one_by_one_and_at_once_give_the_same():
@@ -52,9 +52,9 @@ def test_rows_one_by_one_and_at_once_give_the_same():
     at_once = after([[whole]])
     for name in at_once.names:
         np.testing.assert_allclose(singly.up_to_date().errors()[name], at_once.errors()[name])
-    np.testing.assert_array_equal(singly.up_to_date().last(), at_once.last())
+    np.testing.assert_array_equal(singly.up_to_date().recent[:, -3:], at_once.recent[:, -3:])
     np.testing.assert_array_equal(singly.reached, range(CURVE_STEP, 701, CURVE_STEP))
-    # Who looked in between has changed nothing.
+    # Reading the scores in between changes nothing.
     assert states[690].up_to_date().up_to_date().rows == 690
     np.testing.assert_allclose(states[690].up_to_date().errors()["one"], after([pieces(whole, [690])]).errors()["one"])
 
@@ -75,7 +75,7 @@ def test_nothing_is_known_before_the_first_row():
     ],
 )
 def test_coverage_that_is_far_from_its_level_is_a_warning(half, words):
-    """Outcomes spread evenly over (0, 1) in both outputs, of which b has fewer than there are warnings for."""
+    """Outcomes are uniform on (0, 1); output b has too few of them for a warning."""
     Y = np.tile((np.arange(200) * 77 % 200 + 0.5) / 200, (2, 1)).T
     Y[150:, 1] = np.nan
     F = np.zeros(Y.shape)
@@ -97,7 +97,7 @@ def test_labels_are_right_or_wrong():
     )
     scores = scores.up_to_date()
     assert scores.errors()["one"] == pytest.approx([1 / 3])
-    # Both baselines say 0 to the first row; the majority then is 0 or, after one of each, the first of them.
+    # Both baselines predict 0 first; a tie of the majority is resolved in favour of the first label.
     assert scores.errors()["no change"] == pytest.approx([2 / 3])
     assert scores.errors()["majority"] == pytest.approx([2 / 3])
     later = scores.updated([Outcome(np.array([[3.0]]), np.full((1, 1), np.nan), np.array([[3.0]]))], 0).up_to_date()

@@ -1,4 +1,4 @@
-"""One model in service, without HTTP: its queue, its end, and a start after a crash."""
+"""One served model without HTTP: queue, shutdown, and restart after a crash."""
 
 import asyncio
 import errno
@@ -24,7 +24,7 @@ def entry(name, X, Y):
 
 @pytest.fixture
 def service_of(models, tmp_path):
-    """Makes and opens services of one folder, one after the other."""
+    """Opens services of one folder, one after the other."""
     opened = []
 
     def make():
@@ -39,7 +39,7 @@ def service_of(models, tmp_path):
 
 
 def submitted(service, entries, *, then_stop=False):
-    """What these entries, which wait at once, are answered."""
+    """The replies to entries that are submitted at once."""
 
     async def run():
         waiting = [asyncio.ensure_future(service.queue.submit(one)) for one in entries]
@@ -88,12 +88,12 @@ def test_a_torn_record_is_cut_off_at_the_next_start(service_of, caplog, lost):
     again = service_of()
     assert (again.state.sequence, again.state.rows) == (1, 10)
     assert "incomplete record removed" in caplog.text
-    # The second one was never answered, as far as the disk knows: its client repeats it, and it gets the same number.
+    # The second one was not acknowledged: its client repeats it, and it gets the same number.
     assert submitted(again, [entry("1", X[10:], Y[10:])])[0] == (2, 10)
 
 
 def killed(service, X, Y):
-    """Learn rows, and end without a checkpoint; then the file of the last one is made 73 seconds old."""
+    """Learn rows, stop without a checkpoint, and make the last checkpoint 73 seconds old."""
     service._checkpoint = lambda: None
     submitted(service, [entry("a", X, Y)])
     service.close()
@@ -105,7 +105,7 @@ def killed(service, X, Y):
 def test_a_process_that_is_killed_again_and_again_writes_checkpoints(service_of):
     place = killed(service_of(), *rows(20, seed=43))
     again = service_of()
-    # It was older than a minute, so the replayed record is in a new one before the first request.
+    # It is older than a minute, so the replayed record is saved before the first request.
     assert (ovk.load(place).sequence, again.saved_sequence) == (1, 1)
     assert time.time() - again.saved_at < 73
 
@@ -115,7 +115,7 @@ def test_the_age_of_a_checkpoint_is_that_of_its_file(service_of, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     killed(service_of(), *rows(20, seed=44))
-    # Neither a new process nor a checkpoint that cannot be written makes the file any newer.
+    # Neither a restart nor a failed checkpoint makes the file newer.
     monkeypatch.setattr("ovk.app.serve.service.save", full)
     again = service_of()
     assert (again.state.sequence, again.saved_sequence) == (1, 0)

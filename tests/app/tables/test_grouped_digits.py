@@ -1,4 +1,4 @@
-"""Numbers with thousands separators beside numbers that need none."""
+"""Numbers with and without thousands separators in one column."""
 
 import pytest
 
@@ -10,9 +10,9 @@ from ovk.base import Number, guess_column
     [
         (["999", "1,234", "12,345", "7"], ".", True),
         (["1,5", "2", "3,25"], ",", False),
-        # Zero stands before a decimal comma, not before a group.
+        # A leading zero means a decimal comma, not a thousands separator.
         (["0,125", "2", "3,250"], ",", False),
-        # Alone they may be either, and are decimals.
+        # Alone they are ambiguous and read as decimals.
         (["1,234", "2,345"], ",", False),
     ],
 )

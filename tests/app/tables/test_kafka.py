@@ -1,4 +1,4 @@
-"""Partitions of Kafka, on the mock cluster of the client library, which lives in this process."""
+"""Kafka partitions on the in-process mock cluster of the client library."""
 
 import json
 
@@ -24,7 +24,7 @@ def mock():
 
 
 def with_ids(rows, size):
-    """Messages of rows with ids, a part of which comes again in the message behind."""
+    """Messages of rows with ids, some of which the next message repeats."""
     listed = [{"id": i, **json.loads(message)[0]} for i, message in enumerate(json_messages(rows, 1))]
     order = [j for i in range(0, len(listed), size) for j in [*range(i, min(i + size, len(listed))), *range(i, i + 1)]]
     return [json.dumps([listed[j] for j in order[i : i + size]]).encode() for i in range(0, len(order), size)]
@@ -101,13 +101,12 @@ def run(*arguments):
 
 def predictions(session, rows):
     session.preparation.bind(NAMES, predict=True)
-    return (
-        session.predictor().predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
-    )
+    batch = Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])
+    return session.predictor().predict(batch).F
 
 
 def test_partitions_are_learned_one_by_one_and_merged(mock, tmp_path, capsys):
-    """The commands of the page on brokers: the merged model is that of all rows, also when more of them come."""
+    """The commands of the page on brokers: the merged model equals that of all rows, also after a continuation."""
     halves = table(400, seed=6), table(300, seed=7)
     for partition, rows in enumerate(halves):
         mock.publish("halves", json_messages(rows[:250], 20), partition)
@@ -171,24 +170,24 @@ def test_wrong_calls(mock):
         open_broker(f"kafka://{mock.hosts}/rows")
     with pytest.raises(BrokerError, match="more than one partition"):
         open_broker(f"kafka://{mock.hosts}/rows?partition=0&partition=1")
-    with pytest.raises(BrokerError, match="form must be 'csv' or 'jsonl'"):
+    with pytest.raises(BrokerError, match="messages hold csv or jsonl"):
         open_broker(f"kafka://{mock.hosts}/rows?partition=0", form="parquet")
-    with pytest.raises(BrokerError, match="must not contain a password"):
+    with pytest.raises(BrokerError, match="must not hold a password"):
         open_broker("kafka://me:secret@127.0.0.1/rows")
-    with pytest.raises(BrokerError, match="the only parameter of the address is 'partition'"):
+    with pytest.raises(BrokerError, match=r"\?partition="):
         open_broker("kafka://127.0.0.1/rows?offset=3")
 
 
 def test_no_broker(monkeypatch):
     from ovk.app.tables import kafka
 
-    monkeypatch.setattr(kafka, "ANSWER_TIMEOUT", 0.5)
-    with pytest.raises(BrokerError, match=r"no Kafka broker answers at 127\.0\.0\.1:1"):
+    monkeypatch.setattr(kafka, "ANSWER", 0.5)
+    with pytest.raises(BrokerError, match=r"no Kafka broker at 127\.0\.0\.1:1"):
         open_broker("kafka://127.0.0.1:1/rows")
 
 
 def test_an_offset_that_is_gone_is_a_gap(mock, tmp_path, monkeypatch):
-    """The mock keeps everything: that the beginning is gone is what its client is told here."""
+    """The mock deletes nothing, so the test changes what the client reports."""
     from ovk.app.tables.kafka import KafkaPartition
 
     mock.publish("old", json_messages(ROWS, 50))

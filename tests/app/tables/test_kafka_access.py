@@ -1,6 +1,6 @@
-"""Who we are to a Kafka broker: from the environment and from files to what goes over the wire.
+"""Credentials for Kafka, from the environment and files to the wire.
 
-The broker is the door of one (`kafka_gate`): TLS by OpenSSL, user and password by Kafka's protocol, and no topics.
+`kafka_gate` is a broker without topics: TLS by OpenSSL, user and password by Kafka's protocol.
 """
 
 import pytest
@@ -57,7 +57,7 @@ def test_credentials_by_the_names_of_the_client_library(known, options):
 
 @pytest.fixture
 def refused(monkeypatch, capsys):
-    """The sentence with which ``ovk stream`` ends at a gate, and its exit code 2."""
+    """The error message of ``ovk stream``, which exits with code 2."""
     from ovk.app.tables import kafka
 
     monkeypatch.setattr(kafka, "ANSWER_TIMEOUT", 4.0)
@@ -76,14 +76,14 @@ def refused(monkeypatch, capsys):
     return sentence
 
 
-#: What follows once we are let in.
+#: The message after successful authentication.
 INSIDE = "there is no topic 'rows'"
 
 
 def test_user_and_password(refused, tmp_path):
     with Gate("me", "secret") as gate:
         assert INSIDE in refused(gate, USER="me", PASSWORD="secret")
-        # The client may ask more than once.
+        # The client may repeat its request.
         assert set(gate.heard) == {b"\0me\0secret"}
         (tmp_path / "who").write_text("user = me\npassword = secret\n")
         assert INSIDE in refused(gate, FILE=tmp_path / "who")
@@ -101,7 +101,7 @@ def test_tls_with_a_password(refused, tmp_path):
         assert INSIDE in refused(gate, USER="me", PASSWORD="secret", CA=tmp_path / "cert.pem")
         assert gate.heard[-1] == b"\0me\0secret"
         heard = len(gate.heard)
-        # A server that we cannot trust does not hear who we are.
+        # An untrusted server does not receive the credentials.
         for environment in ({"CA": other / "cert.pem"}, {"TLS": 1}):
             assert "certificate verify failed" in refused(gate, USER="me", PASSWORD="secret", **environment)
         assert "no Kafka broker answers" in refused(gate, USER="me", PASSWORD="secret")

@@ -1,4 +1,4 @@
-"""Streams of a real NATS server: what a file of the same rows would have taught, whatever dies on the way."""
+"""A NATS stream gives the same model as a file with the same rows, whatever is killed."""
 
 import json
 import signal
@@ -20,7 +20,7 @@ ROWS = table(1000)
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing behind it runs."""
+    """Simulates SIGKILL: no later code runs."""
 
 
 def settings(**changes):
@@ -38,7 +38,7 @@ def model_bytes(session, folder):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """What a file gives: bytes of the model and of the predictions, and the number of rows."""
+    """The result for a file: bytes of model and predictions, and number of rows."""
     folder = tmp_path_factory.mktemp("whole")
     with open_records(csv_file(folder / "t.csv", ROWS)) as records:
         session = learn(records, settings(), predictions=folder / "parts")
@@ -111,7 +111,7 @@ def test_killed_processes_and_a_killed_server_change_no_byte(server, tmp_path, c
     own = NATSServer(tmp_path / "server")
     messages = json_messages(rows, 50)
     ids = [str(i) for i in range(len(messages))]
-    # Some are published twice; the server knows them by their ids.
+    # Some are published twice; the server drops repeated ids.
     twice = [i for i in range(len(messages)) for _ in range(1 + (i % 20 == 7))]
     try:
         own.publish("ROWS", [messages[i] for i in twice], ids=[ids[i] for i in twice])
@@ -120,7 +120,7 @@ def test_killed_processes_and_a_killed_server_change_no_byte(server, tmp_path, c
             whole = learn(records, settings(warm_up=200, every=256), predictions=tmp_path / "file")
         model = tmp_path / "m.ovk"
         stream = [f"{own.url}/ROWS", *common, "--resume", model, "--predictions", tmp_path / "parts"]
-        # Between the predictions of a checkpoint and its model, with a server that was killed just before.
+        # Between predictions and model of a checkpoint, just after the server was killed.
         with PausedRun(tmp_path / "first", [2, 5], "stream", *stream) as run:
             run.wait(2)
             own.kill()
@@ -128,7 +128,7 @@ def test_killed_processes_and_a_killed_server_change_no_byte(server, tmp_path, c
             run.go_on(2)
             run.wait(5)
             run.kill()
-        # Behind a checkpoint.
+        # After a checkpoint.
         with PausedRun(tmp_path / "second", [4], "stream", *stream) as run:
             run.wait(4)
             run.kill()
@@ -158,7 +158,7 @@ def test_a_server_that_goes_away_in_the_midst_is_waited_for(tmp_path, whole):
         with open_broker(f"{own.url}/ROWS", patience=PATIENCE) as records:
             session = learn(records, settings(), predictions=tmp_path / "parts", on_progress=watch)
         assert (model_bytes(session, tmp_path), parts(tmp_path / "parts"), session.offset) == whole
-        # One that does not come back is an error, with everything safe that was learned.
+        # If the server does not come back, learning fails, and progress is saved.
         with open_broker(f"{own.url}/ROWS", patience=0.5) as records:
             own.kill()
             with pytest.raises(BrokerError, match="has been unreachable"):
@@ -203,7 +203,7 @@ def test_a_gap_is_named(server, tmp_path):
         learned(f"{server.url}/GAP", tmp_path)
     session = learned(f"{server.url}/GAP", tmp_path, accept_gap=True)
     assert session.position["lost"] == 31 - first
-    # What was read of the message at the gap stays read; 20 messages of 20 rows are behind it.
+    # The rows read before the gap stay learned; 20 messages of 20 rows follow it.
     assert session.offset == kept + 400
 
     async def remove(context):
@@ -245,7 +245,7 @@ def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tm
         server.run(remove)
         with pytest.raises(Gap, match=r"messages 9 to 10 of .* are gone"):
             learn(records, settings(), save_to=fresh / "m.ovk")
-    # What a block lacks stays unread: the position is that of the last block.
+    # An incomplete block stays unread: the position is that of the last block.
     assert library.load(fresh / "m.ovk").offset == 768
 
 
@@ -264,7 +264,7 @@ def test_bad_messages_are_counted_and_named(server, tmp_path):
     assert "has none of the columns" in faults[104]
     assert "(10000000 bytes) is not JSON" in faults[105]
     assert "is not JSON" in faults[106]
-    assert "'word' in column 'u' is treated as missing" in faults[107]
+    assert "'word' in column 'u' cannot be read (treated as missing)" in faults[107]
 
 
 def test_wrong_calls_are_told_in_a_sentence(server, stream, tmp_path, monkeypatch, capsys):
@@ -326,7 +326,7 @@ def test_a_stream_is_followed_until_a_signal(server, tmp_path):
     arguments = ["--targets", "a,b", "--warm-up", "100", "--block", "64", "--save", place, "--follow"]
     process = ovk("stream", f"{server.url}/LIVE", *arguments)
     try:
-        # A pause is a checkpoint, although there were too few rows for one.
+        # A pause triggers a checkpoint, even after few rows.
         wait_until(lambda: place.exists() and library.load(place).offset == 300, "checkpoint in a pause", process)
         server.publish("LIVE", json_messages(ROWS[300:420], 10))
         wait_until(lambda: library.load(place).offset == 420, "checkpoint in a later pause", process)

@@ -1,4 +1,4 @@
-"""Numbers as spreadsheets of several countries write them, and columns that only look like words."""
+"""Number formats of several countries, and numbers that are read as words."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_cells_that_look_like_numbers_are_doubted(cell):
     assert said.startswith("Column 'dose' is read as words")
     assert repr(cells[0]) in said
     assert "ignore=['dose']" in said
-    # Never repeated, and so not used at all.
+    # Its words never repeat, so it is not used.
     cells = [cell.format(i) for i in range(200)]
     assert "look like numbers" in column_warning("dose", guess_column("dose", cells, 50), cells)
 
@@ -111,7 +111,7 @@ def test_frequent_words_have_indicators_and_the_others_are_counted():
     assert len(column.levels) == 42
     assert column.pooled == 2
     assert column.describe().endswith("; 2 rarer words without one")
-    # Words of few rows have none beyond the twenty most frequent.
+    # Beyond the twenty most frequent words, rare words have no indicator.
     column = guess_column("place", [f"city {i % 42}" for i in range(42 * 4)], 50)
     assert (len(column.levels), column.pooled) == (20, 22)
 
@@ -128,7 +128,7 @@ def test_ignored_columns_are_no_inputs():
     preparation = Preparation(["y"], ignore=["visit"]).bind(["a", "visit", "y"]).fit(batch)
     assert preparation.feature_names_ == ["a"]
     assert preparation.describe()["visit"] == "not used: ignored as requested"
-    # And need not be there later.
+    # The column may be absent later.
     preparation.bind(["a"], predict=True)
 
 

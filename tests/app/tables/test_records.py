@@ -1,4 +1,4 @@
-"""Files of the world: odd rows, encodings, compressions."""
+"""Files with odd rows, encodings and compressions."""
 
 import bz2
 import csv
@@ -62,7 +62,7 @@ def test_faulty_rows_are_named_and_the_others_read(tmp_path):
     lines = ["a,b", "1,2", "3", "4,5,6", "", f"{huge},1", '"7\n8",9', "10,11"]
     (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
     for size in (1, 2, 3, 100):
-        # Other packages move the limit of the whole process.
+        # Other packages change this global limit.
         others = csv.field_size_limit(1 << 30)
         try:
             _, rows, numbers, bad = read(tmp_path / "t.csv", size)

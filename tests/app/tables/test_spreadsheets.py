@@ -1,4 +1,4 @@
-"""A spreadsheet is no text file."""
+"""A spreadsheet is not a text file."""
 
 import zipfile
 

@@ -132,7 +132,8 @@ class DaskEngine(Engine):
                     # Earlier ones first, so that few results wait to be merged.
                     future = self.client.submit(perform, *calls[number], pure=False, retries=RETRIES, priority=-number)
                     submitted[self._start_transfer(future)] = number, future
-                for transfer in sorted(self._done(submitted), key=_failed):
+                # Failed transfers last: the error ends the pass.
+                for transfer in sorted(self._done(submitted), key=lambda one: one.cancelled() or bool(one.exception())):
                     number, _ = submitted.pop(transfer)
                     label = getattr(calls[number][2], "label", GivenPartition.label)
                     yield number, self._result(transfer, f"part {number} ({label})")
@@ -180,10 +181,6 @@ class DaskEngine(Engine):
 
 class _Lost(Exception):
     """The reason why an engine has no workers."""
-
-
-def _failed(transfer: Transfer) -> bool:
-    return transfer.cancelled() or transfer.exception() is not None
 
 
 class Pass:

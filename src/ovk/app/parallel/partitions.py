@@ -73,8 +73,8 @@ class FilePartition(Partition):
         return self.range.label
 
     def chunks(self) -> Iterator[tuple[Any, ...]]:
-        table, size = self.range.table(), self.chunk_size
-        for chunk in chunks(table, targets=self.targets, features=self.features, chunk_size=size):
+        found: Any = chunks(self.range, targets=self.targets, features=self.features, chunk_size=self.chunk_size)
+        for chunk in found:
             if len(chunk.X):
                 yield chunk.X, chunk.Y
 

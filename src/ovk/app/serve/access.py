@@ -58,7 +58,7 @@ class Tokens:
 
     def __init__(self, scopes: Mapping[str, set[str]]) -> None:
         self._scopes = [
-            (_digest(token.encode()), frozenset(SCOPES if "admin" in allowed else allowed))
+            (hashlib.sha256(token.encode()).digest(), frozenset(SCOPES if "admin" in allowed else allowed))
             for token, allowed in scopes.items()
         ]
 
@@ -86,16 +86,12 @@ class Tokens:
     def scopes(self, header: str) -> frozenset[str] | None:
         """The scopes of the token in an ``Authorization`` header; None without a valid token."""
         kind, _, token = header.partition(" ")
-        digest = _digest(token.strip().encode("utf-8", "surrogateescape"))
+        digest = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
         found: frozenset[str] | None = None
         for known, scopes in self._scopes:
             if hmac.compare_digest(known, digest):
                 found = scopes
         return found if kind.lower() == "bearer" else None
-
-
-def _digest(token: bytes) -> bytes:
-    return hashlib.sha256(token).digest()
 
 
 @lru_cache(maxsize=1024)

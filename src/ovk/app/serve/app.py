@@ -163,8 +163,6 @@ class Server:
         self.stopping = threading.Event()
         self._streams = 0
 
-    # Opening and closing ----------------------------------------------------------------------------------------------
-
     def open(self) -> None:
         try:
             for service in self.services.values():
@@ -258,8 +256,6 @@ class Server:
 
         return parsing
 
-    # Health and metadata ----------------------------------------------------------------------------------------------
-
     async def live(self, request: Request) -> Response:
         return json_response({"live": True})
 
@@ -269,7 +265,7 @@ class Server:
 
     async def model_ready(self, request: Request) -> Response:
         service = self._service(request)
-        ready = not self.stopping.is_set() and not service.halted
+        ready = not self.stopping.is_set() and not service.queue.halted
         return json_response({"name": service.name, "ready": ready}, 200 if ready else 503)
 
     async def server_metadata(self, request: Request) -> Response:
@@ -292,8 +288,6 @@ class Server:
                 "parameters": {"targets": active.outputs, "active": active.name, "learns": not service.predicts_only},
             }
         )
-
-    # Predicting and learning ------------------------------------------------------------------------------------------
 
     def infer(self, request: ParsedRequest) -> Response:
         service, parameters = request.service, request.parameters
@@ -352,8 +346,6 @@ class Server:
             what = f"name must be one of {', '.join(others)}" if others else "there is no shadow to promote"
             raise RequestRefused(400, what)
         return Entry(request.identifier(), promote=name)
-
-    # Watching ---------------------------------------------------------------------------------------------------------
 
     async def events(self, request: Request) -> Response:
         """Server-sent events with the contents of the status page."""
@@ -455,7 +447,12 @@ def _read_entry(request: ParsedRequest) -> Entry:
     rows = None
     if label_of is None:
         rows, rest = request.inputs()
-    targets = _read_targets(body.get("targets"), rest)
+    given = body.get("targets")
+    if isinstance(given, list) and given and isinstance(given[0], dict) and "datatype" in given[0]:
+        targets, rest = read_tensors(given, rest, "targets")
+    else:
+        targets = read_rows(given, "targets")
+    _check_end(rest)
     active = request.service.state.active
     named = () if label_of is None else targets.names or ()
     partial = 0 < len(named) < len(active.outputs) and set(named) <= set(active.outputs)
@@ -475,15 +472,6 @@ def _read_entry(request: ParsedRequest) -> Entry:
     if active.task.numeric:
         _check_sizes(active.targets(targets), active.outputs)
     return entry
-
-
-def _read_targets(given: Any, binary: memoryview) -> RequestRows:
-    if isinstance(given, list) and given and isinstance(given[0], dict) and "datatype" in given[0]:
-        targets, binary = read_tensors(given, binary, "targets")
-    else:
-        targets = read_rows(given, "targets")
-    _check_end(binary)
-    return targets
 
 
 def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:

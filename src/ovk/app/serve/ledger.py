@@ -139,8 +139,6 @@ class Ledger:
         """Number of predictions that wait for labels."""
         return len(self._waiting)
 
-    # Learning requests ------------------------------------------------------------------------------------------------
-
     def find(self, entry: Entry) -> Receipt | asyncio.Future[Receipt] | None:
         """The reply to the same request, or its future. Refuses another request with the same id."""
         known = None if entry.id is None else self._requests.get(entry.id)
@@ -217,18 +215,18 @@ class Ledger:
             if not self._labelled[request.label_of]:
                 del self._labelled[request.label_of]
 
-    # Predictions that wait for labels ---------------------------------------------------------------------------------
-
     def wait(self, identifier: str, rows: RequestRows) -> None:
         """Keep rows until their labels arrive. Refuses the id of other rows that wait or were labelled."""
         self.expire()
-        known = self._waiting.get(identifier)
+        known, why = self._waiting.get(identifier), ""
+        if known is not None and known.rows.encode() != rows.encode():
+            why = "other rows wait for labels under it"
+        elif known is None and identifier in self._labelled:
+            why = f"its rows were labelled ({self._labelled[identifier][-1].where})"
+        if why:
+            raise RequestRefused(409, f"id {identifier[:60]!r} is taken: {why}; use a unique id for each prediction")
         if known is None:
-            if identifier in self._labelled:
-                raise id_taken(identifier, f"its rows were labelled ({self._labelled[identifier][-1].where})")
             self._keep(identifier, rows)
-        elif known.rows.encode() != rows.encode():
-            raise id_taken(identifier, "other rows wait for labels under it")
 
     def rows_of(self, identifier: str) -> RequestRows | None:
         found = self._waiting.get(identifier)
@@ -261,7 +259,3 @@ def no_rows_wait(identifier: str) -> RequestRefused:
         f"no rows wait for labels under infer_id {identifier[:60]!r}: it is unknown, labelled already, expired "
         "(--label-seconds), or lost in a restart; send rows and targets together instead",
     )
-
-
-def id_taken(identifier: str, why: str) -> RequestRefused:
-    return RequestRefused(409, f"id {identifier[:60]!r} is taken: {why}; use a unique id for each prediction")

@@ -134,7 +134,10 @@ class Log:
             _write(descriptor, frame)
             os.fdatasync(descriptor)
         except OSError:
-            self._undo(descriptor)
+            self.broken = True
+            os.ftruncate(descriptor, self._size)
+            os.fdatasync(descriptor)
+            self.broken = False
             raise
         self._size += len(frame)
         self.sequence += len(records)
@@ -158,12 +161,6 @@ class Log:
             raise
         self._descriptor, self._size = descriptor, len(MAGIC)
         return descriptor
-
-    def _undo(self, descriptor: int) -> None:
-        self.broken = True
-        os.ftruncate(descriptor, self._size)
-        os.fdatasync(descriptor)
-        self.broken = False
 
     def forget(self, through: int) -> None:
         """Remove segments whose records all have numbers up to `through`."""

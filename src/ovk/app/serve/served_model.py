@@ -24,7 +24,7 @@ from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
 from ovk.app.sessions import LearnedTable, Session
 from ovk.app.tables import Batch, Prepared
 from ovk.base import Array, Number, State, Transactional, quoted
-from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
+from ovk.evaluation import CLASSIFICATION, DEFAULT_LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
 from ovk.online import AutoStream
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -93,7 +93,7 @@ class ServedModel(State, ABC):
         Y = self.targets(targets)
         new, F = self._learned(rows, targets, Y)
         # The intervals as served; `regions_then_learn` updates its quantiles less often.
-        half = self.half_widths(LEVEL) if self.task.numeric else np.nan
+        half = self.half_widths(DEFAULT_LEVEL) if self.task.numeric else np.nan
         return new, Outcome(F, np.broadcast_to(half, Y.shape), Y)
 
     def _extra_output(self) -> str:
@@ -120,7 +120,7 @@ class ServedModel(State, ABC):
 
     def columns(self, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[Outputs, str]:
         """Predictions by output name, with a level also interval bounds; and why bounds are missing."""
-        asked = LEVEL if level is None else self.checked_level(level)
+        asked = DEFAULT_LEVEL if level is None else self.checked_level(level)
         wanted = frozenset() if level is None else frozenset({"lower", "upper"})
         found = self.predict(rows, wanted, asked)
         if not self.task.numeric:
@@ -171,9 +171,6 @@ class ServedModel(State, ABC):
             f"{rows_needed(level):,}"
         )
 
-    def size(self) -> int:
-        return _array_bytes(self.model, set())
-
 
 def _check_lengths(rows: RequestRows, targets: RequestRows) -> None:
     if len(rows) != len(targets):
@@ -181,7 +178,7 @@ def _check_lengths(rows: RequestRows, targets: RequestRows) -> None:
         raise RequestRefused(400, f"the request has {n} row{one} but {m} target{other}: send one target for each row")
 
 
-def _array_bytes(value: Any, seen: set[int]) -> int:
+def array_bytes(value: Any, seen: set[int]) -> int:
     """Bytes of all arrays that are reachable from an object."""
     if id(value) in seen:
         return 0
@@ -195,14 +192,14 @@ def _array_bytes(value: Any, seen: set[int]) -> int:
         items = value if len(value) < 10_000 else ()
     elif type(value).__module__.startswith("ovk"):
         items = getattr(value, "__dict__", {}).values()
-    return sum(_array_bytes(item, seen) for item in items)
+    return sum(array_bytes(item, seen) for item in items)
 
 
 @dataclass
 class ServedEstimator(ServedModel, kind="estimator"):
     """An estimator, which takes rows of numbers and learns if it is an online learner."""
 
-    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=INTERVAL_ROWS))
+    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(DEFAULT_LEVEL, window=INTERVAL_ROWS))
 
     intervals_of_service = True
 
@@ -349,18 +346,9 @@ class ServedTable(ServedModel, kind="table"):
             prepared: Prepared = preparation.prepare(batch)
         except (ValueError, TypeError, KeyError) as error:
             raise RequestRefused(400, str(error)) from error
-        if prepared.bad:
-            raise RequestRefused(400, self._bad_cell(names, batch))
+        for row, fault in prepared.bad:
+            raise RequestRefused(400, f"row {row}: {fault.rpartition(' (')[0]}")
         return prepared
-
-    def _bad_cell(self, names: list[str], batch: Batch) -> str:
-        for column in self.model.preparation.columns_:
-            cells = [batch.columns[names.index(source)] for source in column.sources()]
-            for i in np.flatnonzero(column.encode(cells).bad)[:1].tolist():
-                found, where = " ".join(str(part[i]) for part in cells)[:40], " and ".join(map(repr, column.sources()))
-                kind = "number" if isinstance(column, Number) else "time"
-                return f"{found!r} in row {batch.rows[i]}, column {where}, is not a {kind}"
-        return "targets of the request cannot be read"
 
     def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
         self._prepared(rows, targets)
@@ -512,10 +500,6 @@ class RollingScores(State):
     def coverage(self) -> Array:
         """(d,) share of recent outcomes in the 90% intervals."""
         return _mean(self._covered())
-
-    def last(self) -> Array:
-        """(k, 3, d) prediction, half width and outcome of the active model for the last rows."""
-        return self.recent[-SHOWN_ROWS:, -3:]
 
     def warnings(self, active: str) -> list[str]:
         """Sentences about rising errors, better baselines and intervals with wrong coverage."""

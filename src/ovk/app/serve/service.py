@@ -219,8 +219,6 @@ class ModelService:
         self._threads: list[threading.Thread] = []
         self._lock_file: int | None = None
 
-    # Opening and closing ----------------------------------------------------------------------------------------------
-
     def open(self) -> None:
         """Load the model or its last checkpoint, learn the log after it, and start the threads."""
         origin = hashlib.sha256(b"".join(file.read_bytes() for file in [self.path, *self.shadows])).hexdigest()
@@ -290,7 +288,7 @@ class ModelService:
         self.queue.stop()
         for thread in self._threads:
             thread.join()
-        if self._threads and not self.halted and self.state.sequence > self.saved_sequence:
+        if self._threads and not self.queue.halted and self.state.sequence > self.saved_sequence:
             self._checkpoint()
         self._threads = []
         if self.log is not None:
@@ -303,10 +301,6 @@ class ModelService:
     def unsaved(self) -> bool:
         """Whether the log has records that are not in the last checkpoint, which the next start must learn again."""
         return self.log is not None and self.log.sequence > self.saved_sequence
-
-    @property
-    def halted(self) -> str:
-        return self.queue.halted
 
     @property
     def predicts_only(self) -> str:
@@ -323,8 +317,6 @@ class ModelService:
         if self.predicts_only:
             raise RequestRefused(409, self.predicts_only)
 
-    # The thread that learns -------------------------------------------------------------------------------------------
-
     def _learn(self) -> None:
         with one_blas_thread(tiles=1):
             while True:
@@ -333,7 +325,7 @@ class ModelService:
                     record = self.queue.to_learn.get(timeout=None if left is None else max(left, 0.05))
                     if record is None:
                         return
-                    if not self.halted:
+                    if not self.queue.halted:
                         self._learn_entry(*record)
                     self.queue.learned()
                 self._checkpoint_if_due()
@@ -358,7 +350,7 @@ class ModelService:
 
     def _until_checkpoint(self) -> float | None:
         """Seconds until the next checkpoint is due, None if there is nothing to save."""
-        if self.halted or self.state.sequence <= self.saved_sequence:
+        if self.queue.halted or self.state.sequence <= self.saved_sequence:
             return None
         if self.state.rows - self._saved_rows >= self.limits.checkpoint_rows:
             return 0.0

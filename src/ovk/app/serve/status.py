@@ -25,6 +25,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from ovk.app.serve.protocol import plain_list
+from ovk.app.serve.served_model import SHOWN_ROWS, array_bytes
 from ovk.app.serve.service import ModelService
 
 #: Bounds of the latency histogram, in seconds.
@@ -42,14 +43,14 @@ def _samples(service: ModelService) -> Iterator[Sample]:
     yield gauge, "ovk_sequence", "Number of the last record learned.", {}, state.sequence
     yield gauge, "ovk_queue_requests", "Learning requests that are queued.", {}, service.queue.pending
     yield gauge, "ovk_waiting_for_labels", "Predictions waiting for labels.", {}, len(service.queue.ledger)
-    yield gauge, "ovk_halted", "1 if the model has stopped learning.", {}, float(bool(service.halted))
+    yield gauge, "ovk_halted", "1 if the model has stopped learning.", {}, float(bool(service.queue.halted))
     if service.folder is not None:
         age = time.time() - service.saved_at
         yield gauge, "ovk_checkpoint_age_seconds", "Age of the last checkpoint.", {}, age
         yield gauge, "ovk_checkpoint_sequence", "Last record in the checkpoint.", {}, service.saved_sequence
     for one in state.models:
         learner = {"learner": one.name}
-        yield gauge, "ovk_model_bytes", "Bytes of the arrays of a model.", learner, one.size()
+        yield gauge, "ovk_model_bytes", "Bytes of the arrays of a model.", learner, array_bytes(one.model, set())
         yield gauge, "ovk_active", "1 for the active model.", learner, float(one is state.active)
         yield count, "ovk_learner_failures", "Requests that a model could not learn.", learner, one.failures
     scores = state.scores.up_to_date()
@@ -136,7 +137,7 @@ def view(service: ModelService) -> dict[str, Any]:
         "model": service.name,
         "active": active.name,
         "learners": [
-            {"name": one.name, "learns": one.learns, "failures": one.failures, "bytes": one.size()}
+            {"name": one.name, "learns": one.learns, "failures": one.failures, "bytes": array_bytes(one.model, set())}
             for one in state.models
         ],
         "outputs": scores.outputs,
@@ -156,11 +157,11 @@ def view(service: ModelService) -> dict[str, Any]:
             "rows": scores.reached,
             "series": {name: plain_list(scores.curve[:, k].T) for k, name in enumerate(scores.names)},
         },
-        "last": plain_list(scores.last()),
+        "last": plain_list(scores.recent[-SHOWN_ROWS:, -3:]),
         "warnings": scores.warnings(active.name),
         "checkpoint_age": round(time.time() - service.saved_at, 1),
         "predicts_only": service.predicts_only,
-        "halted": service.halted,
+        "halted": service.queue.halted,
     }
 
 

@@ -107,7 +107,7 @@ Reads = TypeVar("Reads", bound=Callable[..., Any])
 
 
 def _reads_files(function: Reads, rows: str) -> Reads:
-    """The function, extended to take the path of a file as its argument `rows`."""
+    """The function, extended to take the path or a range of a file as its argument `rows`."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -115,7 +115,9 @@ def _reads_files(function: Reads, rows: str) -> Reads:
         given = signature.bind(*arguments, **options)
         source = given.arguments.get(rows)
         if isinstance(source, (str, os.PathLike)):
-            given.arguments[rows] = FileTable(FileRange(os.fspath(source)))
+            source = FileRange(os.fspath(source))
+        if isinstance(source, FileRange):
+            given.arguments[rows] = FileTable(source)
         return function(*given.args, **given.kwargs)
 
     return cast(Reads, call)
@@ -198,9 +200,6 @@ class FileRange:
         return records_of_text(
             decoded(io.BufferedReader(raw, SAMPLE_BYTES), self.label), form, self.label, strict, columns
         )
-
-    def table(self) -> FileTable:
-        return FileTable(self)
 
     def sample(self, rng: np.random.Generator) -> list[FileRange]:
         """Small ranges at random places within this one; for Parquet, the whole range, of which a part is read."""

@@ -62,18 +62,14 @@ class KafkaPartition(Broker):
             self._refused = error.code() in (codes._AUTHENTICATION, codes._SSL) or "SSL routines" in self._last_error
 
     def _partitions(self) -> list[int]:
-        topic = self._topics().get(self._topic)
-        if topic is None or topic.error is not None or not topic.partitions:
-            raise BrokerError(f"there is no topic {self._topic!r} on {self._hosts}")
-        return sorted(map(int, topic.partitions))
-
-    def _topics(self) -> Mapping[str, Any]:
-        """Metadata of the topic. Growing timeouts report a refusal early."""
+        """Numbers of the partitions. Growing timeouts report a refusal early."""
         wait = ANSWER_TIMEOUT / 8
         while True:
             try:
-                topics: Mapping[str, Any] = self._consumer.list_topics(self._topic, timeout=wait).topics
-                return topics
+                topic = self._consumer.list_topics(self._topic, timeout=wait).topics.get(self._topic)
+                if topic is None or topic.error is not None or not topic.partitions:
+                    raise BrokerError(f"there is no topic {self._topic!r} on {self._hosts}")
+                return sorted(map(int, topic.partitions))
             except self._kafka.KafkaException as error:
                 # Errors are delivered during polls.
                 self._consumer.poll(0)

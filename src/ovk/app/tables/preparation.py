@@ -378,7 +378,7 @@ class Preparation(Parameters):
             values[:, start:end], bad = column.encode(cells)
             for i in np.flatnonzero(bad).tolist():
                 found, where = " ".join(str(part[i]) for part in cells), " and ".join(map(repr, column.sources()))
-                faults.setdefault(i, f"{found[:40]!r} in column {where} is treated as missing")
+                faults.setdefault(i, f"{found[:40]!r} in column {where} cannot be read (treated as missing)")
         return values
 
     def _check_width(self, batch: Batch) -> None:
