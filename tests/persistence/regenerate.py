@@ -254,7 +254,7 @@ def regions(model: Any) -> list[Any]:
 
 def of_rows(model: Any) -> list[Any]:
     model.preparation.bind(["day", "word", "x", "y"])
-    found = model.predict(ROWS)
+    found = model.predictor().predict(ROWS)
     return [found.F] if found.widths is None else [found.F, found.widths]
 
 
