@@ -10,7 +10,7 @@ import numpy as np
 
 from ovk.app.tables import Preparation
 from ovk.base import Parameters, check_int, check_level, in_interval
-from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, Task
+from ovk.evaluation import CLASSIFICATION, DEFAULT_LEVEL, REGRESSION, Task
 from ovk.features import LinearFourier
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
 from ovk.online import OLOK, PKAWV, AutoStream, AutoStreamClassifier, OLOKClassifier, PKAWVClassifier
@@ -157,7 +157,9 @@ class Settings(Parameters):
         None,
         commands=("fit",),
     )
-    level: float = setting("Probability with which an interval should contain the outcome.", LEVEL, commands=_STREAM)
+    level: float = setting(
+        "Probability with which an interval should contain the outcome.", DEFAULT_LEVEL, commands=_STREAM
+    )
 
     def check(self, *, options: bool = False) -> None:
         """Check all values; with `options`, messages name the command-line options."""

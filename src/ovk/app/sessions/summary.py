@@ -11,7 +11,7 @@ import numpy as np
 
 from ovk.app.tables import UNUSED, Preparation
 from ovk.base import Array, Category, Instant, as_instants
-from ovk.evaluation import LEVEL, REGRESSION, ProgressiveResult, RecentErrors, RunningMoments, ScoreTable, Task
+from ovk.evaluation import DEFAULT_LEVEL, REGRESSION, ProgressiveResult, RecentErrors, RunningMoments, ScoreTable, Task
 
 if TYPE_CHECKING:
     from ovk.app.sessions.predictions import RowPredictor
@@ -176,7 +176,7 @@ def _kept_rows(result: ProgressiveResult) -> RecentErrors | None:
         return None
     d, first = len(result.outputs), result.untested
     F, Y = result.predictions.reshape(-1, d), result.targets.reshape(-1, d)
-    recent = RecentErrors.empty(d, level=LEVEL if result.intervals is None else result.intervals.target)
+    recent = RecentErrors.empty(d, level=DEFAULT_LEVEL if result.intervals is None else result.intervals.target)
     instants = as_instants(result.times)
     recent.update(F[first:], Y[first:], None if instants is None else instants[first:])
     return recent
