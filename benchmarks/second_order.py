@@ -16,7 +16,7 @@ from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Setti
 from ovk import KAWV, PKAWV, OVKRidge
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian, median_distance
-from ovk.online.second_order.block_ridge import block_size
+from ovk.online.second_order.block_ridge import MAX_BLOCK_POINTS, MIN_BLOCK_POINTS
 from ovk.operators import MixedEffect
 
 Array = npt.NDArray[np.float64]
@@ -76,7 +76,7 @@ def _features(m: int, n: int, settings: Settings, p: int = 8, rounds: int | None
 def bare(kernel: Gaussian, points: Array, L: Array, X: Array, y: Array) -> None:
     """Kernel values, the whitening, S, its factor, the block's factor: the minimum work of an exact block algorithm."""
     m = len(points)
-    b = block_size(m)
+    b = min(max(MIN_BLOCK_POINTS, 32 * (m // 64)), MAX_BLOCK_POINTS)
     L = np.asfortranarray(L)
     S = np.zeros((m, m), order="F")
     B = np.zeros(m)

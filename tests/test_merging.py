@@ -53,7 +53,7 @@ def test_the_tree_is_the_one_of_pairs_of_neighbours(n):
         tree.add(str(i))
         assert len(tree._held) <= np.log2(i + 1) + 1
     assert tree.result() == levels(map(str, range(n)))
-    with pytest.raises(ValueError, match="nothing to merge"):
+    with pytest.raises(ValueError, match="at least one item"):
         tree.result()
 
 

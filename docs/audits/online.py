@@ -187,7 +187,7 @@ def thresholds() -> float:
     "NORMA notes",
     "old terms shrink and can be dropped, at a cost that is bounded",
     "ovk.online.Tolerance",
-    "online/test_certificate.py::test_tolerance",
+    "online/test_truncation_bound.py::test_tolerance",
     bound=True,
 )
 def dropped_terms() -> float:
@@ -369,7 +369,7 @@ def corollaries() -> float:
     "AWV slides",
     "better projections for the Gaussian kernel: Taylor features",
     "ovk.features.TaylorMap",
-    "online/test_regret_bounds.py::test_a_taylor_map_spills_what_it_says",
+    "online/test_regret_bounds.py::test_the_spill_of_a_taylor_map",
 )
 def taylor() -> float:
     """The inner products of the features are the values of the kernel."""

@@ -1,4 +1,4 @@
-"""The choice for a user who names nothing: what it finds on data whose answer is known, and its laws."""
+"""The automatic choice: results on data with a known answer, and invariances."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from ovk import OVKRidgeCV
 from ovk.batch.tuning.automatic import (
     ALPHAS,
     Candidate,
-    Rows,
+    ComparisonData,
     automatic_choice,
     averaged,
     correlation,
@@ -39,7 +39,7 @@ def fitted(X, Y, new, kernel, alphas):
     return model.predict(kernel(new, X))
 
 
-# ------------------------------------------------------------------------------------------------- left-out residuals
+# --------------------------------------------------------------------------------------- leave-one-out residuals
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
@@ -53,7 +53,7 @@ def test_residuals_by_refitting(how, gaps, weighted):
     weight = np.linspace(0.5, 2.0, 24) if weighted else None
     groups = np.arange(24) // 3
     together = groups if how == "groups" else None
-    found = Rows(X, Y, weight, together, how == "forward").residuals(Gaussian(1.0)(X), PATH)
+    found = ComparisonData(X, Y, weight, together, how == "forward").residuals(Gaussian(1.0)(X), PATH)
     for q in range(2):
         rows = np.flatnonzero(~np.isnan(Y[:, q]))
         G, y = Gaussian(1.0)(X[rows]), Y[rows, q : q + 1]
@@ -80,7 +80,7 @@ def test_the_loss_is_squared_up_to_the_threshold_and_linear_beyond():
     assert_allclose(mean_loss(R, np.array([2.0, 10.0]), np.array([3.0, 1.0])), [(3 + 16) / 4, 9.0])
 
 
-# ------------------------------------------------------------------------------------------------------- what is found
+# --------------------------------------------------------------------------------------------- recovered kernels
 
 
 def test_a_linear_function_is_found_linear():
@@ -118,7 +118,7 @@ def test_sums_have_akaike_weights_over_the_alphas():
     assert name == "sum of 2"
     assert_allclose(list(weights.values()), trust / trust.sum())
     assert_allclose([w for w, _ in kernel.summands()], trust / trust.sum())
-    # With many rows the same difference is no chance.
+    # With many rows the same difference is significant.
     assert averaged([a, b], 100) is None
     assert averaged([candidate("a", Gaussian(1.0), np.inf, 1.0), b], 10) is None
 
@@ -162,11 +162,11 @@ def test_a_metric_pays_where_few_inputs_matter():
 
 
 def test_a_metric_is_judged_by_rows_that_it_has_not_seen():
-    """Noise: a metric that was judged by its own rows would seem to explain some of it."""
+    """Pure noise: a metric evaluated on its own rows would seem to explain some of it."""
     rng = np.random.default_rng(31)
     X, Y = rng.standard_normal((100, 15)), rng.standard_normal((100, 1))
     own = metric_kernels(X, Y, 0.1)["metric of few axes, Laplacian 1"]
-    cheating = mean_loss(Rows(X, Y).residuals(own(X), ALPHAS), np.full(1, 9.0)).min()
+    cheating = mean_loss(ComparisonData(X, Y).residuals(own(X), ALPHAS), np.full(1, 9.0)).min()
     choice = automatic_choice(X, Y, rng, metric=True)
     honest = choice.errors[choice.names.index("metric of few axes, Laplacian 1")].min()
     assert cheating < 0.9 * Y.var()
@@ -186,7 +186,7 @@ def test_noise_gets_a_large_alpha_and_its_neighbour_does_not():
     assert alphas[1] > 30 * alphas[0]
 
 
-def test_one_wild_value_ruins_neither_its_output_nor_the_others():
+def test_one_outlier_affects_neither_its_output_nor_the_others():
     rng = np.random.default_rng(4)
     X, Y = wave(150, rng)
     wild = Y.copy()
@@ -200,7 +200,7 @@ def test_one_wild_value_ruins_neither_its_output_nor_the_others():
 
 
 def test_groups_are_not_memorised():
-    """Inputs that give a group away, and a level of each group's own: nothing can be said about new groups."""
+    """Inputs that identify a group, and a separate level for each group: new groups cannot be predicted."""
     rng = np.random.default_rng(5)
     groups = np.repeat(np.arange(25), 8)
     X = rng.standard_normal((25, 3))[groups] + 0.01 * rng.standard_normal((200, 3))
@@ -211,14 +211,14 @@ def test_groups_are_not_memorised():
     assert together.errors[0].min() > 0.7
 
 
-def test_time_order_asks_for_what_carries_on():
+def test_time_order_selects_a_kernel_that_extrapolates():
     t = np.linspace(0, 6, 120)[:, None]
     y = t + 0.3 * np.random.default_rng(6).standard_normal((120, 1))
     choice = automatic_choice(t, (y - y.mean()) / y.std(), np.random.default_rng(0), time_order=True)
     assert "linear" in choice.names[:2]
 
 
-def test_gaps_in_outputs_that_go_together_are_coupled():
+def test_related_outputs_with_missing_values_are_coupled():
     rng = np.random.default_rng(7)
     X = rng.uniform(-2, 2, (120, 2))
     common = np.sin(2 * X[:, :1]) * X[:, 1:]
@@ -274,7 +274,7 @@ def test_many_rows_have_few_alphas():
     assert len(np.unique(choice.alphas)) <= 3
 
 
-# ---------------------------------------------------------------------------------------------------------------- laws
+# ------------------------------------------------------------------------------------------------------ invariances
 
 
 @settings(max_examples=10, deadline=None)
@@ -305,7 +305,7 @@ def test_constant_outputs_and_inputs():
     assert choice.alphas[1] == choice.alphas[0]
 
 
-def test_groups_in_time_are_refused():
+def test_groups_and_time_order_cannot_be_combined():
     X, Y = wave(40, np.random.default_rng(14))
     with pytest.raises(ValueError, match="cannot be combined"):
         automatic_choice(X, Y, np.random.default_rng(0), groups=np.arange(40) // 2, time_order=True)

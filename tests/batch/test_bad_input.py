@@ -1,4 +1,4 @@
-"""Bad input gets an error that says what is wrong, and leaves a fitted model as it was."""
+"""Bad input raises an informative error and does not change a fitted model."""
 
 import numpy as np
 import pandas as pd
@@ -113,7 +113,7 @@ BAD_PARAMETERS = {
     "kernel that is none": ({"kernel": 3.0}, "kernel must be a kernel of ovk.kernels.* got 3.0"),
     "unknown kernel": ({"kernel": "rfb"}, "kernel must be one of .*'gaussian'.* got 'rfb'"),
     "operator as kernel": ({"kernel": Identity()}, "kernel must be a kernel, got the operator"),
-    "matrix as operator": ({"kernel": Separable(Gaussian(1.0), np.eye(3))}, "operator must be an operator"),
+    "matrix as operator": ({"kernel": Separable(Gaussian(1.0), np.eye(3))}, "operator must be an output operator"),
     "operator of another size": ({"kernel": Gaussian(1.0) * Dense(np.eye(2))}, "2 outputs but Y has 3"),
     "other number of kernels": ({"kernel": Diagonal([Gaussian(1.0)] * 2)}, "2 outputs but Y has 3"),
     "operator not PSD": (
@@ -130,7 +130,7 @@ BAD_PARAMETERS = {
         "3 entries but the inputs have 2",
     ),
     "field": ({"kernel": CurlFree(Gaussian(1.0))}, "X has 2 features and Y has 3 outputs"),
-    "coordinates": ({"kernel": Transformable(Gaussian(1.0))}, "X has 2 features but Y has 3 outputs"),
+    "coordinates": ({"kernel": Transformable(Gaussian(1.0))}, "X has 2 features and Y has 3 outputs"),
     "not a kernel matrix": ({"kernel": Precomputed()}, "must be a kernel matrix"),
     "not indices": ({"kernel": Precomputed(np.eye(25))}, "X must have one column, got 2"),
 }
@@ -148,7 +148,7 @@ def test_bad_parameters(case, data):
 
 
 @pytest.mark.parametrize("form", ["holes", "landmarks"])
-def test_operator_that_is_not_psd_is_refused_with_holes_and_landmarks(form, data):
+def test_an_operator_that_is_not_psd_raises_with_gaps_and_landmarks(form, data):
     kernel = Gaussian(1.0) * Dense([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     model = OVKRidge(kernel, alpha=0.1, landmarks=8 if form == "landmarks" else None)
     with pytest.raises(ValueError, match="positive"):

@@ -45,7 +45,7 @@ def test_labels_of_every_kind_come_back_as_they_were(kind):
     assert_array_equal(model.classes_[model.predict_proba(NEW).argmax(axis=1)], model.predict(NEW))
 
 
-def test_missing_labels_teach_nothing_and_columns_apart_are_columns_alone():
+def test_missing_labels_have_no_effect_and_uncoupled_columns_are_independent():
     first, second = np.array(["no", "yes"], dtype=object)[NUMBERS % 2], NUMBERS.astype(object)
     gaps = np.column_stack([first, second])
     gaps[::4, 0], gaps[1::4, 1] = None, np.nan
@@ -90,7 +90,7 @@ def test_probabilities_are_those_of_the_labels(classes):
     found = model.predict_proba(new)
     assert_allclose(found.sum(axis=1), 1.0)
     assert np.abs(found - P_new).mean() < 0.06
-    # Where the model says p it is p: mean of the truth in ten bins of what was said.
+    # Calibration: mean outcome in ten bins of the predicted probability.
     said, truth = found.ravel(), P_new.ravel()
     order = np.array_split(np.argsort(said), 10)
     assert max(abs(said[part].mean() - truth[part].mean()) for part in order) < 0.1
@@ -125,7 +125,7 @@ def test_saved_models_predict_the_same(tmp_path):
         assert_allclose(again.predict_proba(NEW), model.predict_proba(NEW), atol=1e-9)
 
 
-def test_bad_labels_are_refused_and_leave_the_model_as_it_was():
+def test_bad_labels_raise_and_do_not_change_the_model():
     model = OVKClassifier(Gaussian(1.0), 0.1).fit(X, NUMBERS)
     before = model.predict_proba(NEW)
     for y, message in (

@@ -1,4 +1,4 @@
-"""Curves and their bands away from the points of the fitted grid: between them, and a little beyond the ends."""
+"""Curves and their bands between the points of the fitted grid and slightly beyond its ends."""
 
 import numpy as np
 import pytest
@@ -74,12 +74,12 @@ def test_a_little_beyond_the_ends():
         ends, (_, std) = model.predict_interval(NEW), model.predict(NEW, return_std=True)
         assert_allclose(model.predict_interval(NEW, grid=beyond).width, ends.width[:, [0, -1]])
         assert_allclose(model.predict(NEW, return_std=True, grid=beyond)[1], std[:, [0, -1]])
-    with pytest.raises(ValueError, match=r"points must lie in .*where the curves were seen, and half a spacing"):
+    with pytest.raises(ValueError, match=r"grid points must lie in .*, half a grid spacing beyond the observed range"):
         model.predict(NEW, grid=[T[0] - 1.1 * reach])
-    # Operators without a kernel of time, and eigenfunctions of the interval, say nothing about what is outside.
+    # Operators without a kernel of time, and eigenfunctions of the interval, are undefined outside.
     for operator in (Identity(), Multiplication(), Integral(Laplacian(1.0), n_eigen=3, eigenfunctions="analytic")):
         model = FunctionalRidge(Gaussian(1.0) * operator, alpha=0.05, grid=T).fit(X, Y)
-        with pytest.raises(ValueError, match=r"where the curves were seen, got"):
+        with pytest.raises(ValueError, match=r"the observed range; got"):
             model.predict(NEW, grid=beyond)
 
 

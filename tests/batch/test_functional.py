@@ -1,4 +1,4 @@
-"""Curves as outputs: integrals for sums, other grids, gaps, and one curve left out."""
+"""Curves as outputs: integrals, other grids, gaps, and leave-one-curve-out."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ KERNELS = {
 
 
 def written_out(kernel, alpha, X, Y, new):
-    """sum_ij of the ridge solution in the curves' own values: no coordinates."""
+    """The ridge solution in the values of the curves instead of coordinates."""
     w = reference.quadrature(Grid(T))
     parts = kernel.terms()
     n, d = Y.shape
@@ -59,7 +59,7 @@ def test_on_the_fitted_grid_evaluation_is_prediction(name, intercept):
 
 
 def test_the_sampling_does_not_matter():
-    """The same curves sampled twice as finely: the difference falls by four."""
+    """Sampling the curves twice as finely reduces the difference by a factor of four."""
 
     def curves(d):
         t = np.linspace(0, 1, d)
@@ -79,7 +79,7 @@ def test_gaps_do_not_count():
     model = FunctionalRidge(KERNELS["integral"], alpha=0.05, grid=T, fit_intercept=False).fit(X, seen)
     w = reference.quadrature(Grid(T))
     M = KERNELS["integral"].operator.replace(grid=Grid(T)).dense() / np.sqrt(np.outer(w, w))
-    # In the values themselves: the kernel of point values is k M, the noise of entry j is alpha / w_j.
+    # In point values: the kernel of point values is k M, the noise of entry j is alpha / w_j.
     K = np.kron(Gaussian(1.0)(X), M)
     pairs = np.flatnonzero(~np.isnan(seen.ravel()))
     noise = np.diag(0.05 / np.tile(w, len(X))[pairs])
@@ -104,7 +104,7 @@ def test_bands_are_those_of_curves():
     assert_allclose(mean, model.predict(NEW))
     assert_allclose(same, mean)
     assert_allclose(std**2, np.einsum("nqq->nq", cov), atol=1e-12)
-    # Far from the data the prior is back: k(x, x) k_T(t, t) = 1.
+    # Far from the data the variance is that of the prior: k(x, x) k_T(t, t) = 1.
     assert_allclose(model.predict([[90.0, 90.0]], return_std=True, of="posterior")[1], 1.0)
 
 
@@ -115,7 +115,7 @@ def test_jacobian_by_differences():
     assert_allclose(model.jacobian(NEW)[:, :, 0], slope, atol=1e-7)
 
 
-# ------------------------------------------------------------------------------------------- one curve left out
+# ------------------------------------------------------------------------------------------- leave-one-curve-out
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -174,7 +174,7 @@ def test_left_out_curves_equal_refitting(gaps, intercept):
         assert_allclose(mean[number], left.predict(X[i : i + 1])[0], atol=1e-9)
         noise = 0.1 / Grid(T).weights()
         own = left.predict(X[i : i + 1], return_std=True, of="posterior")[1][0] ** 2 + noise
-        # Up to a factor for each time that all left-out residuals share.
+        # Up to a factor for each time, common to all leave-one-out residuals.
         ratio = std[number] ** 2 / own
         assert_allclose(
             ratio, model.left_out_curves([0])[2][0] ** 2 / _own_variance(kernel, seen, intercept), rtol=1e-6
@@ -185,7 +185,7 @@ def test_left_out_curves_equal_refitting(gaps, intercept):
 
 
 def _own_variance(kernel, seen, intercept):
-    """Predictive variance at row 0 of the function without it."""
+    """Predictive variance at row 0 of the function fitted without it."""
     left = FunctionalRidge(kernel, 0.1, grid=T, fit_intercept=intercept).fit(X[1:], seen[1:])
     return left.predict(X[:1], return_std=True, of="posterior")[1][0] ** 2 + 0.1 / Grid(T).weights()
 
@@ -199,7 +199,7 @@ def smooth_curves(n, d, rng):
 
 
 def with_windows(Y, rng):
-    """Half of the curves seen on a part of the grid only."""
+    """Half of the curves are observed on a part of the grid."""
     seen = Y.copy()
     for i in range(0, len(Y), 2):
         start = rng.integers(0, Y.shape[1] // 2)
@@ -232,7 +232,7 @@ def test_the_rough_operator_is_there_for_jumps():
     assert equal(FunctionalRidgeCV(grid=t).fit(X, Y).kernel_.operator.kernel, Laplacian(1.0))
 
 
-def test_what_was_chosen_is_the_plain_model_of_all_values():
+def test_the_selected_model_equals_the_plain_model_of_all_values():
     rng = np.random.default_rng(5)
     t, X, F = smooth_curves(60, 36, rng)
     seen = with_windows(F + 0.2 * rng.standard_normal(F.shape), rng)
@@ -367,7 +367,7 @@ def test_one_point_of_each_curve():
 
 @pytest.mark.parametrize("gaps", [False, True])
 def test_curves_far_from_zero_are_learned_as_well(gaps):
-    """The penalised intercept is measured from the level of the curves, not from zero."""
+    """The penalised intercept is relative to the mean level of the curves."""
     rng = np.random.default_rng(0)
     t = np.linspace(0.0, 1.0, 12)
     X, new = rng.uniform(-1.0, 1.0, (25, 2)), rng.uniform(-1.0, 1.0, (5, 2))
@@ -388,7 +388,7 @@ def test_curves_far_from_zero_are_learned_as_well(gaps):
 @pytest.mark.long
 @pytest.mark.parametrize(("n", "d", "step"), [(150, 60, 4), (60, 200, 6)])
 def test_curves_seen_here_and_there(n, d, step):
-    """Bins of neighbouring points would be mostly empty: some of the curves are enough to choose by."""
+    """Most bins of sparse curves would be empty: a subset of the curves is used instead."""
     rng = np.random.default_rng(0)
     X, t = rng.standard_normal((n, 2)), np.linspace(0.0, 1.0, d)
     truth = np.sin(2.0 * np.pi * t + X[:, :1])

@@ -1,4 +1,4 @@
-"""The metric of gradients: against finite differences, its invariances, and what it is for."""
+"""GradientMetric: agreement with finite differences, invariances and accuracy."""
 
 import numpy as np
 import pytest

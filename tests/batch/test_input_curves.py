@@ -1,4 +1,4 @@
-"""Curves predicted from curves, with numbers beside them."""
+"""Curves predicted from curves and numbers."""
 
 import numpy as np
 import pytest
@@ -47,13 +47,13 @@ def errors(kind, units):
     ],
 )
 def test_numbers_beside_curves_count_as_they_should(kind, share):
-    """Pasted columns are good where the curve counts for more than the numbers, and bad elsewhere."""
+    """Concatenated columns are good only if the curve matters more than the numbers."""
     found, pasted = errors(kind, 1.0)
     assert found < share * pasted
 
 
-def test_numbers_that_say_nothing_are_ignored():
-    """A pure noise column costs nothing where leave-one-out can leave it out, and useful ones are still used."""
+def test_uninformative_numbers_are_ignored():
+    """Leave-one-out drops a column of noise, and keeps useful ones."""
     rng, waves = np.random.default_rng(7), np.stack([np.ones(60), np.sin(np.pi * S)])
     weights = rng.standard_normal((160, 2))
     curves, number = weights @ waves, rng.standard_normal((160, 1))
@@ -120,13 +120,13 @@ def test_gaps_are_filled_along_the_curve():
     circle = Grid([0.0, 1.0, 2.0, 4.0, 5.0], period=8.0)
     assert_allclose(circle.filled(Y[:1]), [[4.0 - 3.0 * 0.8, 1.0, 2.0, 4.0, 4.0 - 3.0 * 0.2]])
     assert np.isnan(Y[0, 0])  # what was given stays as it was
-    with pytest.raises(BadGrid, match="the curve in row 1 has no value at all: leave the row out"):
+    with pytest.raises(BadGrid, match="the curve in row 1 has no observed value: remove the row"):
         line.filled([[1.0] * 5, [np.nan] * 5])
-    with pytest.raises(BadGrid, match="rows of 5 values"):
+    with pytest.raises(BadGrid, match="curves must have 5 columns"):
         line.filled(np.ones((2, 4)))
     plane = ProductGrid.regular((2, 2))
     assert_allclose(plane.filled(np.ones((1, 4))), 1.0)
-    with pytest.raises(BadGrid, match="not in functions of several variables"):
+    with pytest.raises(BadGrid, match="of functions of several variables are not supported"):
         plane.filled([[1.0, np.nan, 1.0, 1.0]])
 
 
@@ -147,7 +147,7 @@ def test_input_curves_may_have_gaps(period, tmp_path):
     assert not FunctionalRidgeCV().__sklearn_tags__().input_tags.allow_nan
 
 
-def test_what_is_missing_beside_a_curve_is_refused():
+def test_missing_numbers_after_a_curve_raise():
     rng = np.random.default_rng(6)
     curves, numbers, Y = problem("additive", 20, rng)
     X = np.hstack([curves, numbers])
@@ -159,7 +159,7 @@ def test_what_is_missing_beside_a_curve_is_refused():
             call(without)
         with pytest.raises(ValueError, match="infinity"):
             call(endless)
-        with pytest.raises(ValueError, match="the curve in row 1 has no value"):
+        with pytest.raises(ValueError, match="the curve in row 1 has no observed value"):
             call(empty)
     with pytest.raises(ValueError, match=r"for gaps in input curves, set input_grid"):
         FunctionalRidge(grid=T).fit(without, Y[:3])

@@ -1,4 +1,4 @@
-"""Nystrom landmarks: equal to exact regression where they should be, in chunks, from iterators and files."""
+"""Nystrom landmarks: agreement with exact regression, chunks, iterators and files."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ FORMS = {
 
 
 class Projected(OperatorKernel):
-    """The kernel that landmarks D stand for: K(x, D) K(D, D)^+ K(D, z)."""
+    """The kernel induced by landmarks D: K(x, D) K(D, D)^+ K(D, z)."""
 
     def __init__(self, kernel, points):
         self.kernel, self.points = kernel, points
@@ -80,7 +80,7 @@ def test_few_landmarks_equal_regression_with_the_projected_kernel(name, form, da
     slow = DenseRidge(projected, data.X, Y, alpha, weight, intercept=intercept)
     mean, cov = model.predict(data.X_new, return_cov=True, of="posterior")
     assert_allclose(mean, slow.predict(data.X_new), rtol=0, atol=1e-7)
-    # What the landmarks do not reach keeps its prior variance.
+    # Outside the span of the landmarks the variance is that of the prior.
     prior = KERNELS[name].diagonal_blocks(data.X_new)
     reached = projected.gram(data.X_new).dense().reshape(7, 3, 7, 3)[np.arange(7), :, np.arange(7), :]
     assert_allclose(cov, slow.covariance(data.X_new) + prior - reached, rtol=0, atol=1e-6)
@@ -88,7 +88,7 @@ def test_few_landmarks_equal_regression_with_the_projected_kernel(name, form, da
 
 @pytest.mark.parametrize("form", ["holes", "all with holes"])
 @pytest.mark.parametrize("name", ["identity", "dense", "low rank"])
-def test_iterative_route_with_holes(name, form, data, monkeypatch):
+def test_iterative_route_with_gaps(name, form, data, monkeypatch):
     Y, weight, alpha, intercept = arguments(data, **FORMS[form])
     model = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept, landmarks=data.X[::4])
     expected = model.fit(data.X, Y, weight).predict(data.X_new)
@@ -101,10 +101,10 @@ def test_iterative_route_with_holes(name, form, data, monkeypatch):
         model.predict(data.X_new, return_std=True, of="posterior")
 
 
-def test_iterative_route_says_when_it_gives_up(data, monkeypatch):
+def test_iterative_route_warns_without_convergence(data, monkeypatch):
     monkeypatch.setattr(module, "MAX_DENSE_UNKNOWNS", 2)
     monkeypatch.setattr(module, "MAX_ITERATIONS", 2)
-    with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations"):
+    with pytest.warns(ConvergenceWarning, match="within 2 iterations"):
         OVKRidge(KERNELS["dense"], alpha=0.1, landmarks=data.X[::4]).fit(data.X, data.holes)
 
 
@@ -286,7 +286,7 @@ def test_iterator_needs_landmarks(data):
 
 
 class Broken(Gaussian):
-    """Values that are not numbers between points that are far apart, or everywhere."""
+    """A kernel with nan between distant points, or everywhere."""
 
     def __init__(self, length_scale=1.0, *, everywhere=False):
         super().__init__(length_scale)
@@ -298,8 +298,8 @@ class Broken(Gaussian):
         return np.where(far | self.everywhere, np.nan, K)
 
 
-def test_a_kernel_that_is_not_finite_is_refused():
-    """It gave features without any landmark, and predicted the mean."""
+def test_a_kernel_that_is_not_finite_raises():
+    """It used to give features without any landmark, and predict the mean."""
     X = np.linspace(0, 1, 40)[:, None]
     model = OVKRidge(Broken(1.0, everywhere=True), landmarks=10, random_state=0)
     with pytest.raises(ValueError, match="not finite at the landmarks"):

@@ -1,4 +1,4 @@
-"""Tasks with data of their own: predicting one task a row, without the values of the others."""
+"""Long form: one task per row, without computing the other tasks."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_memory_does_not_grow_with_rows_times_tasks():
 
 
 def test_many_tasks_on_landmarks():
-    """50 tasks with 40 observations each: the common part is learned from all of them."""
+    """50 tasks with 40 observations each share a common part."""
     rng = np.random.default_rng(0)
     n, d = 2000, 50
     X, task = rng.uniform(-2, 2, (n, 1)), np.repeat(np.arange(d), n // d)

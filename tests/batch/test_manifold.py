@@ -29,7 +29,7 @@ KERNELS = {
 
 
 def problem(data, kernel, *, holes=False, weighted=False, per_output=False):
-    """Eight labelled inputs and six without outputs, in a graph of near neighbours."""
+    """Eight labelled and six unlabelled inputs in a graph of nearest neighbours."""
     every = np.concatenate([data.X[:8], data.X_new[:6]])
     graph = neighbour_graph(ROUGH, every, 3).toarray()
     Y = data.holes[:8].copy() if holes else data.Y[:8]
@@ -82,7 +82,7 @@ def test_rows_of_no_weight_are_not_there_and_copies_count_as_often_as_they_stand
     links = neighbour_graph(ROUGH, np.concatenate([data.X[:12], more]), 3).toarray() if given_graph else None
     weight = np.repeat([2.0, 1.0, 0.0], 4)
     wanted = model.fit(data.X[:12], data.Y[:12], weight, unlabelled=more, graph=links).predict(data.X)
-    # The first four rows twice, the last four never. Copies have no links of their own: their values are equal anyhow.
+    # The first four rows twice, the last four never. Copies need no links, because their values are equal.
     rows, at = np.r_[0:4, 0:8], np.r_[0:8, 12:19]
     links = np.pad(links[np.ix_(at, at)], ((4, 0), (4, 0))) if given_graph else None
     model.fit(data.X[rows], data.Y[rows], unlabelled=more, graph=links)
@@ -124,7 +124,7 @@ def test_a_stronger_penalty_leaves_less_difference_between_neighbours(seed, weak
 
 
 def test_labels_travel_along_a_curve():
-    """Two spirals in each other, one labelled point on each: distance misleads, the curve does not."""
+    """Two interleaved spirals with one labelled point each: Euclidean distance misleads, the graph does not."""
     t = np.linspace(0.5, 3.0, 60)
     arm = np.column_stack([t * np.cos(3 * t), t * np.sin(3 * t)])
     X, y = np.concatenate([arm, -arm]), np.repeat([-1.0, 1.0], 60)
@@ -151,7 +151,7 @@ def test_saved_models_predict_the_same(data, tmp_path):
         assert (loaded.graph_ != model.graph_).nnz == 0
 
 
-def test_standard_deviations_shrink_where_neighbours_are_known(data):
+def test_standard_deviations_shrink_near_labelled_neighbours(data):
     more = np.repeat(data.X_new, 3, axis=0) + 0.01 * np.arange(21)[:, None]
     model = OVKRidge(ROUGH, 0.1, landmarks=np.concatenate([data.X, more]))
     _, plain = model.fit(data.X, data.Y).predict(more, return_std=True)
@@ -173,7 +173,7 @@ def test_standard_deviations_shrink_where_neighbours_are_known(data):
         ({"n_neighbors": 0}, {}, "n_neighbors must be"),
     ],
 )
-def test_what_cannot_be_is_refused_and_leaves_the_model(data, params, given_, message):
+def test_unsupported_options_raise_and_do_not_change_the_model(data, params, given_, message):
     model = OVKRidge(ROUGH, 0.1, alpha_graph=1.0).fit(data.X, data.Y)
     before = model.predict(data.X_new)
     model.set_params(**params)
@@ -182,7 +182,7 @@ def test_what_cannot_be_is_refused_and_leaves_the_model(data, params, given_, me
     assert_array_equal(model.predict(data.X_new), before)
 
 
-def test_what_the_penalty_cannot_do_is_said(data):
+def test_methods_that_the_penalty_does_not_support_raise(data):
     model = OVKRidge(ROUGH, 0.1, alpha_graph=1.0).fit(data.X, data.Y)
     for ask in (lambda: model.predict(data.X_new, return_std=True), lambda: model.predict_interval(data.X_new)):
         with pytest.raises(ValueError, match="only with landmarks"):
@@ -192,5 +192,5 @@ def test_what_the_penalty_cannot_do_is_said(data):
     one = OVKRidge(ROUGH, alpha_graph=1.0, landmarks=data.X[:5]).fit(data.X, data.Y)
     with pytest.raises(ValueError, match="merge does not support alpha_graph"):
         one.merge(OVKRidge(ROUGH, landmarks=data.X[:5]).fit(data.X, data.Y))
-    with pytest.raises(ValueError, match="leave it out to learn from parts"):
+    with pytest.raises(ValueError, match="omit it to fit parts"):
         distributed.fit(OVKRidge(ROUGH, alpha_graph=1.0, landmarks=5), [lambda: (data.X, data.Y)])

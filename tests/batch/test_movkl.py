@@ -1,4 +1,4 @@
-"""Multiple operator-valued kernel learning: against the plain alternation, and what must hold of its result."""
+"""Multiple operator-valued kernel learning: against the plain alternation, and properties of the result."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_finds_the_optimum_of_the_plain_alternation(name, r):
     model = MovKL(kernels(name), alpha=0.05, r=r, grid=T, tol=1e-7, max_iter=2000).fit(X, Y)
     rounds = 400 if r == 1.0 else 200
     weights, C, _, objectives = reference.movkl(dense_grams(model), Y * Grid(T).roots(), 0.05, r, rounds)
-    # With r = 1 the plain alternation is still on its way: the objective tells, and it is not below ours.
+    # With r = 1 the plain alternation has not converged; its objective is not below ours.
     assert model.objective_ <= objectives[-1] * (1 + 1e-9)
     assert_allclose(model.objective_, objectives[-1], rtol=1e-3 if r == 1.0 else 1e-8)
     if r > 1:
@@ -54,7 +54,7 @@ def test_finds_the_optimum_of_the_plain_alternation(name, r):
 
 
 @pytest.mark.parametrize("name", ["commuting", "three"])
-def test_the_weights_are_as_precise_as_the_tolerance_asks(name):
+def test_the_weights_have_the_requested_precision(name):
     model = MovKL(kernels(name), alpha=0.05, grid=T, tol=1e-12, max_iter=2000).fit(X, Y)
     weights, *_ = reference.movkl(dense_grams(model), Y * Grid(T).roots(), 0.05, 2.0, 600)
     assert model.solver_info_.route == "ConjugateGradient"
@@ -73,7 +73,7 @@ def test_every_solver_equals_the_dense_solution_at_the_learned_weights(name, sol
 
 
 def test_case_one_equals_case_two_when_the_operators_coincide(monkeypatch):
-    """The same operator behind two faces, so that nothing is grouped, against one operator."""
+    """The same operator in two forms, so that nothing is grouped, against one operator."""
     one = MovKL([k * Integral() for k in SCALARS], alpha=0.05, grid=T, tol=1e-10, max_iter=900).fit(X, Y)
     matrix = Integral(grid=T).dense()
     faces = [Integral(), Dense(matrix), Dense(matrix + 0.0)]
@@ -93,7 +93,7 @@ def test_what_must_hold(r, intercept):
     assert (np.diff(model.history_[:, 0]) <= 1e-12 * model.objective_).all()
     assert abs((model.weights_**r).sum() - 1.0) < 1e-10
     assert (model.weights_ >= 0).all()
-    # f_k = d_k sum_i K_k(., x_i) c_i, and |f_k| is what is said
+    # f_k = d_k sum_i K_k(., x_i) c_i and its norm
     shares = model.shares(X) * Grid(T).roots()
     for share, norm, weight, gram in zip(shares, model.kernel_norms_, model.weights_, dense_grams(model), strict=True):
         c = model.dual_coef_.ravel()
@@ -118,14 +118,14 @@ def test_shares_add_up(intercept):
     assert_allclose(shares.sum(axis=0) + offset, model.predict(NEW), atol=1e-10)
 
 
-def test_with_one_norm_the_useless_kernels_go():
+def test_the_one_norm_drops_useless_kernels():
     Z = X @ RNG.standard_normal((2, 3))
     model = MovKL([Linear() * Identity(), Gaussian(0.01) * Identity()], alpha=0.1, r=1.0).fit(X, Z)
     assert model.weights_[1] < 1e-3
     assert model.grid_ is None
 
 
-def test_a_kernel_that_was_dropped_too_early_comes_back(monkeypatch):
+def test_a_kernel_dropped_too_early_is_restored(monkeypatch):
     from ovk.batch.movkl import alternation
 
     slow = MovKL(kernels("three"), alpha=0.02, r=1.0, grid=T, tol=1e-6, max_iter=2000).fit(X, Y)
@@ -190,7 +190,7 @@ def test_long_form_equals_gaps(intercept, weighted):
         assert_allclose(getattr(model, "errors_", 0.0), errors, rtol=1e-5)
 
 
-def test_many_values_with_gaps_are_left_to_conjugate_gradients(monkeypatch):
+def test_many_values_with_gaps_use_conjugate_gradients(monkeypatch):
     seen = Y.copy()
     seen[HOLES] = np.nan
     expected = MovKL(kernels("three"), 0.05, grid=T).fit(X, seen)
@@ -237,7 +237,7 @@ def test_kernels_of_any_kind(holes, intercept):
     assert_allclose(model.shares(NEW).sum(axis=0) + (model.intercept_ if intercept else 0), model.predict(NEW))
 
 
-def test_the_number_of_eigenfunctions_is_that_with_the_smallest_left_out_error():
+def test_the_number_of_eigenfunctions_has_the_smallest_leave_one_out_error():
     options = {"alphas": [0.01, 0.1], "grid": T, "r": 1.0}
     model = MovKLCV(kernels("commuting"), **options, n_eigen=[1, 4]).fit(X, Y)
     assert model.errors_.shape == (2, 2)
@@ -253,7 +253,7 @@ def test_the_number_of_eigenfunctions_is_that_with_the_smallest_left_out_error()
         MovKLCV(kernels("commuting"), **options, n_eigen=[]).fit(X, Y)
 
 
-def test_leaving_out_rows_with_kernels_of_any_kind():
+def test_leave_one_out_with_kernels_of_any_kind():
     field = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 1]])
     model = MovKLCV([CurlFree(Gaussian(1.0)), Gaussian(0.7) * Identity()], [0.03, 0.3]).fit(X, field)
     total = 0.0
@@ -297,7 +297,7 @@ def test_label_curves():
         MovKLClassifier(grid=T).fit(X, labels + np.arange(9) // 8 * 3)
 
 
-# ---------------------------------------------------------------------------------------------- leaving curves out
+# ---------------------------------------------------------------------------------------------------- leave-one-out
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -314,7 +314,7 @@ def test_left_out_curves_equal_refitting_with_the_same_weights(name, intercept):
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_left_out_in_sets(name, intercept):
+def test_leave_one_fold_out(name, intercept):
     model = MovKLCV(kernels(name), [0.05], grid=T, folds=4, fit_intercept=intercept).fit(X, Y)
     total = 0.0
     for fold in range(4):
@@ -343,7 +343,7 @@ def test_copies_are_left_out_together(name, intercept):
     assert_allclose(model.errors_[0], total, rtol=1e-7)
 
 
-def test_left_out_curves_with_gaps():
+def test_leave_one_out_with_gaps():
     seen = Y.copy()
     seen[HOLES] = np.nan
     model = MovKLCV(kernels("three"), [0.05], grid=T).fit(X, seen)
@@ -356,10 +356,10 @@ def test_left_out_curves_with_gaps():
     assert_allclose(model.errors_[0], total, rtol=1e-7)
 
 
-# ------------------------------------------------------------------------------------------------------ the seed's
+# ------------------------------------------------------------------------------------------------------ the paper
 
 
-def test_the_seeds_set_of_kernels():
+def test_the_kernel_set_of_the_paper():
     grid = kernel_grid(X)
     assert len(grid) == 24
     assert all(kernel.scalar.diag(X).mean() == pytest.approx(1.0) for kernel in grid)
@@ -373,7 +373,7 @@ def test_the_seeds_set_of_kernels():
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.8, 0.9, 1.0])
-def test_the_seeds_inner_iteration_contracts_only_where_the_first_outweighs_the_rest(alpha):
+def test_the_inner_iteration_of_the_paper_contracts_only_if_the_first_term_dominates(alpha):
     """System (15) by Gauss-Seidel: with a kernel first it diverges; with the ridge first it needs a large alpha."""
     d = 12
     grid = Grid.regular(d)
@@ -422,8 +422,8 @@ def test_a_grid_of_one_point():
 
 
 @pytest.mark.parametrize("r", [1.0, 2.0])
-def test_an_operator_that_sees_nothing_gets_nothing(r):
-    """Multiplication by zero cannot be inverted, and need not be."""
+def test_a_zero_operator_gets_no_weight(r):
+    """Multiplication by zero is singular."""
     nothing = Gaussian(1.0) * Multiplication(np.zeros(9))
     model = MovKL([nothing, *kernels("one")], alpha=0.05, r=r, grid=T).fit(X, Y)
     assert model.weights_[0] == 0.0
@@ -431,7 +431,7 @@ def test_an_operator_that_sees_nothing_gets_nothing(r):
     assert np.array_equal(MovKL([nothing], alpha=0.05, grid=T).fit(X, Y).predict(NEW), np.zeros((5, 9)))
 
 
-def test_an_intercept_cannot_be_learned_from_nothing():
+def test_an_intercept_requires_observations():
     model = MovKLCV(kernels("one"), [0.1], grid=T, fit_intercept=True)
     with pytest.raises(ValueError, match="2 or more different inputs"):
         model.fit(np.ones((12, 2)), Y)

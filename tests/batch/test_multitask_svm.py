@@ -18,7 +18,7 @@ from ovk.operators import Dense, GraphLaplacian, LowRank, MixedEffect, TensorPro
 
 @pytest.fixture
 def tasks():
-    """40 points, 3 related tasks: values, labels, labels with holes."""
+    """40 points, 3 related tasks: values, labels, labels with gaps."""
     rng = np.random.default_rng(0)
     X, X_new = rng.standard_normal((40, 3)), rng.standard_normal((9, 3))
     W = np.ones((3, 1)) + 0.8 * rng.standard_normal((3, 3))
@@ -130,7 +130,7 @@ def test_regression_without_bias_is_linear_svr_on_the_expanded_features(tasks):
     assert 0 <= model.dual_gap_ <= 1e-9 * model.objective_
 
 
-def test_one_bias_for_each_task_takes_offsets_in(tasks):
+def test_one_bias_per_task_absorbs_offsets(tasks):
     X, X_new, F, _, _ = tasks
     shift = np.array([0.0, 30.0, -70.0])
     plain = MultiTaskSVR(Gaussian(2.0) * MixedEffect(0.5), bias="task", tol=1e-8).fit(X, F)
@@ -143,7 +143,7 @@ def test_one_bias_for_each_task_takes_offsets_in(tasks):
 
 
 @pytest.mark.parametrize("bias", ["none", "shared", "task"])
-def test_long_form_holes_weights_and_sparse_inputs_say_the_same(tasks, bias):
+def test_long_form_gaps_weights_and_sparse_inputs_agree(tasks, bias):
     X, X_new, _, _, holes = tasks
     make = MultiTaskSVC(Gaussian(1.5) * MixedEffect(0.6), bias=bias, tol=1e-9)
     wide = clone(make).fit(X, holes)
@@ -191,7 +191,7 @@ def test_named_classes_with_a_matrix_of_relations():
     assert model.classes_.tolist() == ["a", "b", "c", "d"]
     assert model.decision_function(X).shape == (300, 4)
     assert model.score(X[100:], names[100:]) > 0.75
-    # The penalty of the operator is the one that was asked for: sum_ij L_ij <f_i, f_j>.
+    # The penalty of the operator: sum_ij L_ij <f_i, f_j>.
     f = model.expansion_
     L = GraphLaplacian(M, self_weight=0.5).laplacian()
     C = model.dual_coef_ @ np.linalg.inv(L)
@@ -207,7 +207,7 @@ def test_two_classes_are_one_task_unless_the_kernel_has_two_outputs(tasks):
     assert set(coupled.predict(X)) == {-1.0, 1.0}
 
 
-def test_repeated_points_with_other_labels_and_a_constant_output_are_no_trouble():
+def test_contradictory_repeated_points_and_a_constant_output():
     X = np.repeat(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]]), 6, axis=0)
     y = np.tile([-1.0, 1.0, 1.0], 6)
     model = MultiTaskSVC(bias="task", tol=1e-9).fit(X, y)
@@ -224,7 +224,7 @@ def test_repeated_points_with_other_labels_and_a_constant_output_are_no_trouble(
         ({"tol": 0.0}, "tol must be"),
     ],
 )
-def test_bad_parameters_are_named_and_leave_the_model_as_it_was(tasks, change, message):
+def test_bad_parameters_raise_and_do_not_change_the_model(tasks, change, message):
     X, _, _, Y, _ = tasks
     model = MultiTaskSVC().fit(X, Y)
     before = model.decision_function(X)
@@ -233,7 +233,7 @@ def test_bad_parameters_are_named_and_leave_the_model_as_it_was(tasks, change, m
     np.testing.assert_array_equal(model.decision_function(X), before)
 
 
-def test_bad_labels_are_named(tasks):
+def test_bad_labels_raise(tasks):
     X, _, F, Y, holes = tasks
     with pytest.raises(ValueError, match="at least two labels, for example 0 and 1, got"):
         MultiTaskSVC().fit(X, np.ones((40, 3)))
@@ -269,7 +269,7 @@ def test_saved_machines_predict_the_same(tasks, tmp_path):
         np.testing.assert_array_equal(loaded[name].predict(X_new), model.predict(X_new))
 
 
-def test_left_out_values_are_close_to_refits_and_probabilities_follow_the_decisions(tasks):
+def test_leave_one_out_values_are_close_to_refits_and_probabilities_follow_the_decisions(tasks):
     X, X_new, _, Y, holes = tasks
     y = Y[:, 0]
     model = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-10)
@@ -278,7 +278,7 @@ def test_left_out_values_are_close_to_refits_and_probabilities_follow_the_decisi
     again = [
         clone(model).fit(np.delete(X, i, 0), np.delete(y, i)).decision_function(X[i : i + 1])[0] for i in range(40)
     ]
-    # Exact as long as no other pair moves to or from its bound.
+    # Exact if no other pair moves to or from its bound.
     assert np.median(np.abs(found - again)) < 0.05
     np.testing.assert_array_equal(found[b == 0], values[b == 0])
     binary = model.fit(X, y)
@@ -299,7 +299,7 @@ def test_left_out_values_are_close_to_refits_and_probabilities_follow_the_decisi
 @pytest.mark.parametrize("bias", ["none", "shared", "task"])
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "tasks"])
 def test_probabilities_from_weights_are_those_from_repeated_rows(tasks, kind, bias):
-    """A weight of 0 is a row that is absent; some inputs stand twice in X, with labels that contradict each other."""
+    """A weight of 0 removes a row; some inputs are repeated in X with contradictory labels."""
     X, X_new, _, _, holes = tasks
     X = np.vstack([X, X[:6]])
     if kind == "tasks":
@@ -326,8 +326,8 @@ def test_rows_with_the_same_inputs_are_left_out_together(tasks):
     assert np.median(np.abs(found[:20] - again)) < 0.05
 
 
-def test_tasks_that_share_nothing_are_calibrated_as_machines_of_their_own(tasks):
-    """The labels of a row in the other tasks do not give its label away: they stay when it is left out."""
+def test_independent_tasks_are_calibrated_like_separate_machines(tasks):
+    """The labels of a row in other tasks do not reveal its label, so they are kept when it is left out."""
     X, _, _, _, holes = tasks
     model = MultiTaskSVC(Gaussian(1.5) * MixedEffect(0.0), C=5.0, tol=1e-11).fit(X, holes)
     values, right = [], []
@@ -342,7 +342,7 @@ def test_tasks_that_share_nothing_are_calibrated_as_machines_of_their_own(tasks)
     np.testing.assert_allclose(model.calibration_, [expected.slope, expected.offset], rtol=1e-6, atol=1e-12)
 
 
-def test_rows_on_the_margin_have_one_value_and_the_sign_of_small_values_stays(tasks):
+def test_rows_on_the_margin_have_equal_values_and_small_values_keep_their_sign(tasks):
     X, _, _, Y, _ = tasks
     model = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-10).fit(X, Y[:, 0])
     values, exact = model.decision_function(X), model.expansion_(X)[:, 0]

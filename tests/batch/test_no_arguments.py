@@ -1,4 +1,4 @@
-"""`OVKRidgeCV()` on tables as they come: what it finds, what it keeps, and its laws."""
+"""`OVKRidgeCV()` on raw tables: accuracy, fitted attributes and invariances."""
 
 import warnings
 
@@ -19,7 +19,7 @@ from ovk.operators import Dense
 
 @pytest.fixture(scope="module")
 def table():
-    """Inputs of very different scales, two outputs, of which the second is linear."""
+    """Inputs of very different scales, and two outputs; the second is linear."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 3)) * [1.0, 1000.0, 1e-3] + [0.0, 5000.0, 7.0]
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -39,7 +39,7 @@ def test_it_is_better_than_a_ridge_of_the_inputs(table):
     assert ours > cross_val_score(RidgeCV(), X, Y, cv=3).mean() + 0.1
 
 
-def test_it_is_the_ridge_regression_that_it_says(table, fitted):
+def test_it_equals_ridge_regression_with_the_learned_operator(table, fitted):
     X, Y = table
     Z = fitted.inputs_(X)
     assert_allclose(Z.mean(axis=0), 0.0, atol=1e-10)
@@ -109,7 +109,7 @@ def test_a_repeated_row_is_a_row_of_weight_two(table):
     assert_allclose(one.predict(X), other.predict(X), rtol=1e-6)
 
 
-def test_gaps_couple_outputs_that_go_together():
+def test_related_outputs_with_gaps_are_coupled():
     rng = np.random.default_rng(5)
     X = rng.uniform(-2, 2, (200, 2))
     truth = np.sin(2 * X[:, :1]) * X[:, 1:] * [1.0, 10.0, -5.0, 2.0]
@@ -143,7 +143,7 @@ def test_groups_and_time_are_about_the_kernel(table):
         OVKRidgeCV().fit(X, Y, groups=np.zeros(len(X)))
 
 
-def test_without_an_intercept_the_choice_knows(table):
+def test_the_choice_without_an_intercept(table):
     X, Y = table
     model = OVKRidgeCV(fit_intercept=False).fit(X, Y)
     assert model.intercept_ is None
@@ -189,7 +189,7 @@ def test_one_output_is_the_column_of_a_table(table):
 
 
 def rocks(kind):
-    """A frame with words, gaps and whole numbers, and what they mean."""
+    """A data frame with words, gaps and integers, and its outputs."""
     rng = np.random.default_rng(6)
     rock = rng.choice(["clay", "lime", "sand"], 90)
     depth = rng.integers(0, 20, 90).astype(float)
@@ -220,7 +220,7 @@ def test_frames_with_words_and_gaps(kind, tmp_path):
         OVKRidgeCV(missing_inputs="drop").fit(frame, y)
 
 
-def test_a_new_word_is_none_of_the_others():
+def test_an_unseen_category_is_encoded_as_zeros():
     pd = pytest.importorskip("pandas")
     frame, y = rocks("pandas")
     model = OVKRidgeCV().fit(frame, y)
@@ -237,14 +237,14 @@ def test_missing_inputs_are_means_with_an_indicator():
     rng = np.random.default_rng(7)
     X = rng.standard_normal((100, 2))
     missing = rng.random(100) < 0.3
-    # What is missing is not missing at random: the indicator tells.
+    # Values are not missing at random: the indicator is informative.
     y = X[:, 0] + 2.0 * missing
     seen = np.where(np.column_stack([missing, np.zeros(100, bool)]), np.nan, X)
     model = OVKRidgeCV().fit(seen, y)
     assert_allclose(model.X_fit_[:, 2], missing)
     assert_allclose(model.X_fit_[missing, 0], 0.0)
     assert model.score(seen, y) > 0.75
-    # A gap where there was none in training is the mean.
+    # A gap in a column without gaps in training is the mean.
     assert np.isfinite(model.predict([[0.0, np.nan]])).all()
     with pytest.raises(ValueError, match="NaN"):
         OVKRidgeCV(missing_inputs="error").fit(seen, y)
@@ -255,7 +255,7 @@ def test_missing_inputs_are_means_with_an_indicator():
 # --------------------------------------------------------------------------------------------------------- other forms
 
 
-def test_long_form_finds_what_the_wide_one_does():
+def test_long_and_wide_form_agree():
     rng = np.random.default_rng(8)
     X = rng.uniform(-2, 2, (60, 1))
     Y = np.hstack([np.sin(2 * X), np.sin(2 * X) + 1.0]) + 0.05 * rng.standard_normal((60, 2))
@@ -265,7 +265,7 @@ def test_long_form_finds_what_the_wide_one_does():
     assert model.predict(X[:3], task=[0, 1, 0]).shape == (3,)
 
 
-def test_tasks_that_never_share_a_row_are_coupled_by_what_they_have_in_common():
+def test_tasks_that_never_share_a_row_are_coupled_by_a_common_part():
     rng = np.random.default_rng(9)
     X = rng.uniform(-3, 3, (120, 1))
     task = np.arange(120) % 12
@@ -278,7 +278,7 @@ def test_tasks_that_never_share_a_row_are_coupled_by_what_they_have_in_common():
     assert np.mean((model.predict(new) - np.sin(2 * new) - 0.1 * np.arange(12)) ** 2) < 0.05
 
 
-def test_many_rows_take_landmarks_and_say_so(monkeypatch, table):
+def test_many_rows_use_landmarks_with_a_warning(monkeypatch, table):
     monkeypatch.setattr("ovk.batch.tuning.ridge_cv.MAX_EXACT_ROWS", 60)
     monkeypatch.setattr("ovk.batch.tuning.ridge_cv.DEFAULT_LANDMARKS", 40)
     X, Y = table
@@ -294,11 +294,11 @@ def test_many_rows_take_landmarks_and_say_so(monkeypatch, table):
     assert OVKRidgeCV(landmarks=30).fit(X, Y).X_fit_.shape == (30, 3)
 
 
-# ---------------------------------------------------------------------------------------------------------- odd tables
+# ------------------------------------------------------------------------------------------------ unusual tables
 
 
 def odd_table(kind, rng):
-    """Inputs and outputs of 60 rows to learn from and 60 to be tested on."""
+    """60 training rows and 60 test rows."""
     X = rng.standard_normal((120, 3))
     f = np.sin(2 * X[:, 0]) + X[:, 1]
     Y = np.column_stack([f + 0.1 * rng.standard_normal(120), f])
@@ -335,7 +335,7 @@ def odd_table(kind, rng):
         "more inputs than rows",
     ],
 )
-def test_odd_tables_are_learned_without_a_word(kind):
+def test_unusual_tables_are_learned_without_a_warning(kind):
     X, Y = odd_table(kind, np.random.default_rng(20))
     new, truth = X[60:], Y[60:]
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""OutputKernelRidge: planted structure is found, and with T given it is ridge regression."""
+"""OutputKernelRidge recovers a known structure, and equals ridge regression for a fixed T."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_a_sparse_operator_is_recovered():
     T = sparse()
     model = OutputKernelRidge(Gaussian(0.5), penalty="sparse").fit(*planted(T))
     assert correlation(model.T_, T) > 0.95
-    # Pairs that do not go together stay below all those that do.
+    # Entries of unrelated pairs are smaller than those of related pairs.
     off = ~np.eye(10, dtype=bool)
     found = np.abs(model.T_ / np.sqrt(np.outer(np.diagonal(model.T_), np.diagonal(model.T_))))
     assert found[off & (T == 0)].max() < found[off & (T != 0)].min()
@@ -113,7 +113,7 @@ def test_with_the_operator_fixed_it_is_ridge_regression(form, data):
     ridge = OVKRidge(Gaussian(0.8) * T, 0.1, fit_intercept=intercept).fit(data.X, Y, weight)
     assert_allclose(model.T_, T.resolve(3).dense())
     assert_allclose(model.predict(data.X_new), ridge.predict(data.X_new), rtol=1e-9, atol=1e-11)
-    # And what was learned is ridge regression with what was learned.
+    # The function is ridge regression with the learned T.
     model.set_params(max_iter=1000).fit(data.X, Y, weight)
     again = OVKRidge(Gaussian(0.8) * Dense(model.T_), 0.1, fit_intercept=intercept).fit(data.X, Y, weight)
     for found, expected in zip(*(m.predict(data.X_new, return_cov=True) for m in (model, again)), strict=True):
@@ -172,7 +172,7 @@ def test_along_the_path_each_operator_starts_from_its_neighbour(data, monkeypatc
     assert_allclose(model.alphas_, [1.0, 0.1, 0.01])
     for before, start in zip(learned, starts[1:], strict=False):
         assert_allclose(start, before.T)
-    # Where it starts makes no difference to where it ends.
+    # The result does not depend on the start.
     cold = OutputKernelRidge(Gaussian(0.8), 0.01, tol=1e-7).fit(data.X, data.Y)
     assert_allclose(learned[2].T, cold.T_, atol=1e-4 * np.trace(cold.T_))
 
@@ -215,6 +215,6 @@ def test_bad_parameters(params, message, data):
     assert_allclose(model.predict(data.X_new), before, rtol=0, atol=0)
 
 
-def test_giving_up_is_said(data):
+def test_missing_convergence_warns(data):
     with pytest.warns(ConvergenceWarning, match="within max_iter=2 steps"):
         OutputKernelRidge(Gaussian(0.8), 0.1, penalty="sparse", max_iter=2).fit(data.X, data.Y)

@@ -1,4 +1,4 @@
-"""Intervals of batch regressors: left-out functions against refits, laws, coverage, groups, refusals."""
+"""Intervals of batch regressors: agreement with refitting, invariances, coverage, groups, errors."""
 
 import numpy as np
 import pytest
@@ -36,12 +36,12 @@ MODELS = {
 
 @pytest.mark.parametrize("share", [0.2, 0.5], ids=["few gaps", "many gaps"])
 def test_both_routes_with_gaps_have_the_same_intervals(share):
-    """A kernel k T takes the short route where its matrices are smaller than that of the pairs, here with few gaps."""
+    """A kernel k T uses the scalar form if its matrices are smaller than that of the pairs, as with few gaps."""
     rng = np.random.default_rng(1)
     gaps = np.where(rng.uniform(size=Y.shape) < share, np.nan, Y)
     gaps[np.isnan(gaps).all(axis=1), 0] = 0.5
     model = OVKRidge(Gaussian(1.0) * COUPLED, alpha=[0.1, 0.7]).fit(X, gaps)
-    # Two terms of different operators are no product k T, though their sum is the same kernel.
+    # Two terms with different operators are not a product k T, although the sum is the same kernel.
     terms = Gaussian(1.0) * Dense(0.5 * COUPLED.dense() + [[0.2, 0.0], [0.0, 0.0]])
     terms += Gaussian(1.0 + 1e-12) * Dense(0.5 * COUPLED.dense() - [[0.2, 0.0], [0.0, 0.0]])
     other = OVKRidge(terms, alpha=[0.1, 0.7]).fit(X, gaps)
@@ -55,7 +55,7 @@ def test_both_routes_with_gaps_have_the_same_intervals(share):
 
 
 def without(model, rows, values, weight, keep):
-    """f and v at the new points, and the residuals of the rows left out, by fitting again."""
+    """f and v at the new points, and leave-one-out residuals, by refitting."""
     again = clone(model).fit(rows[keep], values[keep], None if weight is None else weight[keep])
     mean, cov = again.predict(NEW, return_cov=True, of="posterior")
     return mean, np.einsum("nqq->nq", cov), values[~keep] - again.predict(rows[~keep])
@@ -130,7 +130,7 @@ def generated(n, rng, d=2):
 
 @pytest.mark.long
 @pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_coverage_is_what_was_asked_for(scale):
+def test_coverage_is_nominal(scale):
     rng = np.random.default_rng(1)
     X, Y = generated(300, rng)
     new, observed = generated(3000, rng)
@@ -159,7 +159,7 @@ def test_groups_make_intervals_that_hold_rows_of_new_groups():
         model.predict_interval(X, groups=[1, 2])
 
 
-def test_groups_of_all_rows_that_were_given_or_of_those_that_were_learned():
+def test_groups_of_all_rows_or_of_informative_rows():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(20), 5)
     X = rng.standard_normal((100, 2))
@@ -173,7 +173,7 @@ def test_groups_of_all_rows_that_were_given_or_of_those_that_were_learned():
         model.left_out_residuals(groups),
         OVKRidgeCV().fit(X[known], Y[known], groups=groups[known]).left_out_residuals(groups[known]),
     )
-    # A fit without gaps takes its own rows only.
+    # A fit without gaps uses only its own rows.
     model.fit(X[known], Y[known])
     with pytest.raises(ValueError, match=f"each of the {known.sum()} rows"):
         model.predict_interval(X, groups=groups)
@@ -201,7 +201,7 @@ def test_every_regressor_that_ends_in_an_expansion_has_intervals(model):
     assert np.isfinite(found.width).all()
 
 
-def test_refusals_say_what_to_do():
+def test_errors_say_what_to_do():
     model = OVKRidge(Gaussian(1.0), alpha=0.1).fit(X, Y)
     with pytest.raises(ValueError, match="method must be 'jackknife', 'jackknife\\+', 'cv\\+', got 'split'"):
         model.predict_interval(NEW, method="split")
@@ -243,7 +243,7 @@ def repeated(rng, inputs=25, times=6, noise=(0.5, 0.05)):
 @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
 @pytest.mark.parametrize("region", ["each", "box", "ellipsoid"])
 def test_new_observations_at_known_inputs_are_covered(region, gaps):
-    """With alpha far below the noise a band of each output held 27% of them: left-out errors cannot tell."""
+    """With alpha far below the noise, a band used to cover 27%: leave-one-out errors do not identify the noise."""
     inside = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -303,7 +303,7 @@ def test_an_output_that_never_varies_is_in_its_interval():
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("of", ["observation", "function"])
 def test_standard_deviations_are_the_roots_of_the_covariances_diagonal(name, values, of):
-    """The first come from left-out functions, the second from a factored system."""
+    """The first come from leave-one-out functions, the second from a factored system."""
     model = MODELS[name].fit(X, values)
     covariance = model.predict(NEW, return_cov=True, of=of)[1]
     std = model.predict(NEW, return_std=True, of=of)[1]

@@ -1,4 +1,4 @@
-"""Closed-form leave-one-out against refitting, and what is chosen by it."""
+"""Closed-form leave-one-out agrees with refitting, and selects the best candidate."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ KERNELS = {
 
 @pytest.fixture
 def small(data):
-    """13 rows, of which the last three repeat the inputs of the first."""
+    """13 rows; the last three repeat the inputs of the first three."""
     data.X = data.X[:13].copy()
     data.X[10:] = data.X[:3]
     data.Y, data.holes, data.weight = data.Y[:13], data.holes[:13], data.weight[:13]
@@ -60,7 +60,7 @@ def test_errors_equal_refitting(name, form, intercept, entry, small):
 
 
 @pytest.mark.parametrize("name", ["commuting sum", "diagonal"])
-def test_kernels_that_fall_apart_are_never_one_problem_of_all_pairs(name, data, monkeypatch):
+def test_decoupled_kernels_never_form_the_gram_of_all_pairs(name, data, monkeypatch):
     monkeypatch.setattr(error_surface, "PairwisePath", None)
     OVKRidgeCV(KERNELS[name], ALPHAS).fit(data.X, data.Y)
     with pytest.raises(TypeError):
@@ -123,7 +123,7 @@ def test_scored_outputs(data):
 
 @pytest.mark.parametrize("scored", [0, 1])
 def test_the_final_fit_has_the_kernel_that_is_best_for_the_scored_output(scored):
-    """Each output has a kernel of its own: by all outputs together the last one would always win."""
+    """Each output has its own best kernel; the mean over all outputs would always select the last one."""
     rng = np.random.default_rng(0)
     X, X_new = rng.uniform(-2, 2, (40, 1)), rng.uniform(-2, 2, (6, 1))
     Y = np.column_stack([np.sin(8 * X[:, 0]), 20 * X[:, 0]])
@@ -149,7 +149,7 @@ def test_an_alpha_for_each_output_is_that_of_separate_choices(form, data):
 
 
 @pytest.mark.parametrize("form", ["complete", "holes", "long"])
-def test_coupled_outputs_have_alphas_in_the_ratios_of_those_apart(form, data):
+def test_alphas_of_coupled_outputs_have_the_ratios_of_uncoupled_ones(form, data):
     X, Y, task = data.X, data.Y if form == "complete" else data.holes, None
     if form == "long":
         X, Y, task = long_form(X, Y)
@@ -157,7 +157,7 @@ def test_coupled_outputs_have_alphas_in_the_ratios_of_those_apart(form, data):
     model = OVKRidgeCV(kernel, alpha_per_target=True).fit(X, Y, task=task)
     apart = OVKRidgeCV(Gaussian(0.8) * Dense(np.diag(np.diagonal(B))), alpha_per_target=True).fit(X, Y, task=task)
     assert_allclose(model.alpha_ / model.alpha_[0], apart.alpha_ / apart.alpha_[0])
-    # Of all common factors it is the best by leaving out and fitting again.
+    # Refitting confirms that the common factor is the best.
     if form == "complete":
         errors = [
             np.mean(leave_out_errors(lambda X, Y, w, f=f: OVKRidge(kernel, f * model.alpha_).fit(X, Y, w), X, Y))
@@ -244,7 +244,7 @@ def test_rows_centred_beforehand_fool_leave_one_out_and_are_told(kernel):
     with pytest.warns(UserWarning, match=r"sum to zero.*fit_intercept=True"):
         fooled = OVKRidgeCV(kernel, fit_intercept=False).fit(X, Y)
     assert fooled.best_error_ < 1e-3
-    # None of these is fooled, and nothing is said (warnings are errors here).
+    # None of these is affected, and there is no warning (warnings are errors here).
     if kernel is not None:
         assert OVKRidgeCV(kernel, fit_intercept=True).fit(X, Y).best_error_ > 0.3
         assert OVKRidgeCV(kernel, fit_intercept=False).fit(X + 0.1, Y).best_error_ > 1e-3

@@ -1,4 +1,4 @@
-"""Every form of fit and every kind of kernel against one dense system."""
+"""Every form of outputs and every kind of kernel agrees with one dense system."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ FORMS = {
 
 
 def fit_both(kernel, data, form="complete", weighted=False, intercept=False, per_output=False, **params):
-    """The estimator and its slow twin."""
+    """The estimator and its reference implementation."""
     d = 2 if kernel is KERNELS["field"] else 3
     Y = (data.holes if form == "holes" else data.Y)[:, :d]
     alpha = np.array([0.2, 0.05, 0.4])[:d] if per_output else 0.1
@@ -162,7 +162,7 @@ def test_an_alpha_for_each_output_equals_separate_fits(data):
         assert_allclose(std[:, q], spread, rtol=1e-9)
 
 
-def test_missing_equals_dropped_for_outputs_apart(data):
+def test_missing_equals_dropped_for_uncoupled_outputs(data):
     for operator in (Identity(), Dense(np.diag([1.0, 2.0, 0.5]))):
         kernel = Gaussian(0.8) * operator
         joint = OVKRidge(kernel, alpha=0.1).fit(data.X, data.holes, data.weight).predict(data.X_new)

@@ -1,4 +1,4 @@
-"""What may come in: weights, repeated and empty rows, long form, frames, lists, sparse and float32 arrays."""
+"""Forms of input: weights, repeated and empty rows, long form, data frames, lists, sparse and float32 arrays."""
 
 import numpy as np
 import pandas as pd
@@ -105,7 +105,7 @@ def test_long_form_takes_the_number_of_outputs_from_the_operator(data):
     B = np.array([[1.0, 0.5, 0.9], [0.5, 1.0, 0.6], [0.9, 0.6, 1.0]])
     X, y, task = long_form(data.X, data.holes[:, :2])
     model = OVKRidge(Gaussian(0.8) * Dense(B), alpha=0.1, fit_intercept=False).fit(X, y, task=task)
-    # Output 2 was never seen and is known through the others alone.
+    # Output 2 is never observed and is predicted only through the others.
     slow = DenseRidge(Gaussian(0.8) * Dense(B), X, y, 0.1, task=task, outputs=3)
     assert_allclose(model.predict(data.X_new), slow.predict(data.X_new), rtol=1e-8)
     with pytest.raises(ValueError, match=r"fit_intercept=True .* output 2 has none"):
@@ -157,7 +157,7 @@ def test_frames_and_lists(model, data):
             assert list(found.feature_names_in_) == names[0]
 
 
-def test_wrong_feature_names_are_refused(data):
+def test_wrong_feature_names_raise(data):
     model = OVKRidge(KERNEL).fit(pd.DataFrame(data.X, columns=["a", "b"]), data.Y)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(pd.DataFrame(data.X_new, columns=["a", "c"]))

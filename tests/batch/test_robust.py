@@ -1,4 +1,4 @@
-"""Huber's loss: what its weights are, and what it is good for."""
+"""Huber's loss: weights and robustness."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_the_weights_are_those_that_the_residuals_ask_for(form, alpha):
 
 
 def test_it_is_the_minimum_of_hubers_loss():
-    """One output: the reweighted solution against a general minimiser, the scale held."""
+    """One output: the reweighted solution agrees with a general minimiser at a fixed scale."""
     X, Y, _ = spoiled(25, 3)
     y, G = Y[:, 0], Gaussian(1.0)(X)
     model = OVKRidge(Gaussian(1.0), 0.1, loss="huber", fit_intercept=False).fit(X, y)
@@ -56,7 +56,7 @@ def test_it_is_the_minimum_of_hubers_loss():
     assert objective(model.dual_coef_)[0] <= best.fun * (1 + 1e-4)
 
 
-def test_wild_rows_hardly_matter():
+def test_outlying_rows_have_little_influence():
     X, Y, truth = spoiled()
     errors = {
         loss: np.mean((OVKRidge(Gaussian(1.0), 0.1, loss=loss).fit(X, Y).predict(X) - truth) ** 2)
@@ -66,7 +66,7 @@ def test_wild_rows_hardly_matter():
     assert errors["huber"] < 0.05 * errors["squared"]
 
 
-def test_without_arguments_the_choice_knows_the_weights():
+def test_the_choice_without_arguments_uses_robust_weights():
     X, Y, truth = spoiled(100, 5)
     plain, robust = (OVKRidgeCV(loss=loss).fit(X, Y) for loss in ("squared", "huber"))
     assert np.mean((robust.predict(X) - truth) ** 2) < 0.1
@@ -79,7 +79,7 @@ def test_clean_data_are_fitted_as_before():
     assert_allclose(plain.predict(X), robust.predict(X), atol=0.05)
 
 
-def test_what_it_cannot_do():
+def test_unsupported_options_raise():
     X, Y, _ = spoiled()
     with pytest.raises(ValueError, match="loss must be 'squared' or 'huber', got 'absolute'"):
         OVKRidge(loss="absolute").fit(X, Y)

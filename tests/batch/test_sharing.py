@@ -1,4 +1,4 @@
-"""Candidates in threads, and progress that is asked for."""
+"""Candidates in threads, and the progress bar."""
 
 import numpy as np
 import pytest

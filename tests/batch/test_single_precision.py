@@ -1,4 +1,4 @@
-"""Fits with the kernel's matrix in single precision: solutions as in double precision, for a quarter of the memory."""
+"""Single precision: the solutions of double precision with a quarter of the memory."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_the_solution_is_that_of_double_precision(alpha, weight, intercept):
 
 
 def test_a_ridge_below_the_rounding_of_single_precision():
-    """The factor needs help on its diagonal, and the iterations make up for it."""
+    """The factor needs jitter, which the iterations correct."""
     one, other = (OVKRidge(Gaussian(2.0), 1e-7, dtype=dtype).fit(X, Y) for dtype in ("float64", "float32"))
     assert other.solver_info_.jitter > 0
     assert_allclose(other.predict(X), one.predict(X), rtol=0, atol=1e-5)
@@ -47,7 +47,7 @@ def test_a_ridge_below_the_rounding_of_single_precision():
 
 def test_a_system_that_does_not_converge_is_reported(monkeypatch):
     monkeypatch.setattr("ovk.batch.ridge.ridge_system.MAX_REFINEMENTS", 2)
-    with pytest.warns(ConvergenceWarning, match="after 2 iterations .* dtype='float64'"):
+    with pytest.warns(ConvergenceWarning, match="did not reach tol=1e-12 within 2 iterations.*dtype='float64'"):
         OVKRidge(Gaussian(2.0), 1e-6, dtype="float32").fit(X, Y)
 
 
@@ -70,7 +70,7 @@ def test_inputs_may_be_sparse_and_outputs_flat():
     assert_allclose(other.predict(thin), one.predict(thin), atol=1e-8)
 
 
-def test_what_follows_from_a_fit_works(tmp_path):
+def test_methods_of_a_fitted_model_work(tmp_path):
     one, other = (OVKRidge(COUPLED, 0.1, dtype=dtype).fit(X, Y) for dtype in ("float64", "float32"))
     for found, expected in zip(other.predict(X[:5], return_std=True), one.predict(X[:5], return_std=True), strict=True):
         assert_allclose(found, expected, rtol=1e-6)
@@ -109,13 +109,13 @@ def test_everything_is_chosen_as_in_double_precision():
         (OVKRidge(alpha_graph=1.0, dtype="float32"), Y, "does not support alpha_graph"),
     ],
 )
-def test_what_single_precision_does_not_do_is_refused(model, outputs, message):
+def test_options_that_single_precision_does_not_support_raise(model, outputs, message):
     rows = np.eye(90) if outputs is None else X
     with pytest.raises(ValueError, match=message):
         model.fit(rows, Y if outputs is None else outputs)
     assert not hasattr(model, "kernel_")
 
 
-def test_numbers_beyond_its_range_are_refused():
+def test_numbers_beyond_single_precision_raise():
     with pytest.raises(ValueError, match=r"X has values up to .*e[+]200, beyond the range of single precision"):
         OVKRidge(Linear(), dtype="float32").fit(X * 1e200, Y)

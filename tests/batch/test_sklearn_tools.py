@@ -1,4 +1,4 @@
-"""At home in scikit-learn: search, pipelines, cross-validation, precomputed kernels."""
+"""Compatibility with scikit-learn: search, pipelines, cross-validation, precomputed kernels."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_precomputed_kernels_both_ways(form, operator, data):
     weight = np.where(np.arange(len(X)) % 7 == 3, 0.0, 1.5) if form == "weights" else None
     params = {"alpha": 0.1, "fit_intercept": True}
     expected = OVKRidge(k * operator, **params).fit(X, Y, weight, task=task)
-    # Rows of a matrix do not show which inputs are the same, which the scale of the residuals depends on.
+    # A kernel matrix does not identify equal inputs, on which the scale of the residuals depends.
     mean, std = expected.predict(data.X_new, return_std=True, of="posterior")
 
     gram = k(X)

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of the support vector machines and of vector fields, without exceptions."""
+"""scikit-learn's estimator checks of the support vector machines and of vector fields, without exceptions."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks

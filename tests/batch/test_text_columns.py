@@ -1,4 +1,4 @@
-"""Text columns of data frames: categories are encoded, numbers and dates in disguise refused."""
+"""Text columns of data frames: categories are encoded; numbers and dates as text are rejected."""
 
 import warnings
 
@@ -31,7 +31,7 @@ def _fit(words):
         ([f"{1 + i % 28:02d}.12.2006" for i in range(N)], "dates"),
     ],
 )
-def test_numbers_and_dates_in_disguise_are_refused(words, what):
+def test_numbers_and_dates_as_text_raise(words, what):
     with pytest.raises(ValueError, match=rf"column 'text' of X has {what} as text, such as"):
         _fit(words)
     # A categorical dtype declares them as categories.
@@ -50,7 +50,7 @@ def test_numbers_and_dates_in_disguise_are_refused(words, what):
         ["3.5", *["red", "blue", "green"] * 13],  # one odd cell among words
     ],
 )
-def test_categories_are_encoded_without_a_word(words):
+def test_categories_are_encoded_without_a_warning(words):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = _fit(words)

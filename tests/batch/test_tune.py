@@ -1,4 +1,4 @@
-"""tune: gradients of every kernel and route, and hyper-parameters that were planted."""
+"""tune: gradients of every kernel and route, and recovery of known hyper-parameters."""
 
 import warnings
 
@@ -132,7 +132,7 @@ def test_leave_one_out_beats_where_it_starts():
 
 
 def test_coregionalisation_with_two_terms():
-    """A short and a long wave with different operators: two terms find what one does not."""
+    """A short and a long wave with different operators: two terms fit better than one."""
     rng = np.random.default_rng(0)
     n = 100
     X = np.sort(rng.uniform(0, 10, (n, 1)), axis=0)
@@ -231,7 +231,7 @@ def test_too_many_values_for_a_matrix(monkeypatch):
 
 
 def test_outputs_that_are_mostly_zero_are_never_worse_than_the_start():
-    """95% zeros: repeated values without noise draw the evidence to the floor of the noise."""
+    """95% zeros: repeated values without noise drive the evidence to the lower bound of the noise."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 3))
     Y = np.where(rng.random((80, 2)) < 0.05, rng.exponential(size=(80, 2)), 0.0)
@@ -258,8 +258,8 @@ def test_the_start_is_kept_with_a_warning(monkeypatch):
 
 
 @pytest.mark.parametrize("thin", [False, True], ids=["dense", "sparse"])
-def test_what_is_tuned_does_not_depend_on_the_order_of_rows(thin):
-    """To the last bit: a search that follows other roundings ends elsewhere, by far more than rounding."""
+def test_tuned_parameters_do_not_depend_on_the_order_of_rows(thin):
+    """Bit for bit: a search amplifies differences in rounding."""
     draw = np.random.default_rng(0)
     inputs = np.where(draw.random((25, 3)) < 0.5, draw.uniform(-2, 2, (25, 3)), 0.0)
     outputs = np.sin(inputs[:, :2]) + 0.1 * draw.standard_normal((25, 2))
@@ -273,7 +273,7 @@ def test_what_is_tuned_does_not_depend_on_the_order_of_rows(thin):
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a sum"])
-def test_what_clusters_share_stays_on_its_side_of_the_middle(nested):
+def test_within_and_between_stay_on_their_sides_of_the_mean(nested):
     kernel = Gaussian(1.0) * Cluster([0, 0, 1], within=0.6, between=0.2)
     kernel = Gaussian(2.0) * Identity(3) + kernel if nested else kernel
     tuned = parameters(kernel, np.zeros((2, 1)))

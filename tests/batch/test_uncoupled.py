@@ -1,4 +1,4 @@
-"""Outputs with gaps that are not coupled: left out one by one, the errors are those of all pairs at once."""
+"""Uncoupled outputs with gaps: errors by output equal those of all pairs."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_errors_are_those_of_all_pairs(entry, intercept, weighted, long_form):
 
 
 def test_a_grid_with_and_without_coupling():
-    """The surface of an operator does not depend on the others in the grid."""
+    """The errors of an operator do not depend on the other candidates."""
     X, Y, _ = gaps(60)
     both = OVKRidgeCV(Gaussian(1.0), ALPHAS, operators=[MixedEffect(0.0), MixedEffect(0.7)]).fit(X, Y)
     apart = OVKRidgeCV(Gaussian(1.0), ALPHAS, operators=[MixedEffect(0.0)]).fit(X, Y)
@@ -53,7 +53,7 @@ def test_a_grid_with_and_without_coupling():
 
 @pytest.mark.long
 def test_memory_of_a_path_with_an_operator_of_low_rank():
-    """No more than a few times that of the gram of all pairs."""
+    """At most a few times the memory of the gram of all pairs."""
     X, Y, _ = gaps(400, missing=0.1)
     model = OVKRidgeCV(Gaussian(1.0), ALPHAS, operators=[Dense(np.ones((3, 3)))])
     assert peak_memory(lambda: model.fit(X, Y)) < 12 * 8 * np.sum(~np.isnan(Y)) ** 2

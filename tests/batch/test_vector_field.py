@@ -1,4 +1,4 @@
-"""Fields: their parts, derivatives, choice of widths, outliers, and points in odd places."""
+"""Vector fields: parts, derivatives, choice of length scales, outliers, and unusual points."""
 
 from itertools import combinations
 
@@ -23,7 +23,7 @@ from ovk.ovkernels import CurlFree, DivFree
 
 
 def fixed(**options):
-    """Nothing chosen: quick."""
+    """Without a choice, which is fast."""
     kernel = CurlFree(Gaussian(0.5)) + 0.7 * DivFree(Gaussian(0.6))
     return VectorField(kernel, alpha=0.01, criterion=None, **options)
 
@@ -63,7 +63,7 @@ def test_with_nothing_to_choose_it_is_ridge_regression(plane):
 
 @pytest.mark.parametrize("criterion", ["evidence", "loo"])
 @pytest.mark.parametrize("options", [{}, {"intercept": True}, {"weight": True}, {"holes": True}, {"groups": True}])
-def test_the_gradient_of_each_criterion_is_that_of_differences(plane, criterion, options):
+def test_the_gradients_of_the_criteria_agree_with_finite_differences(plane, criterion, options):
     n = 20
     X, Y = plane.data[:n], plane.target[:n].copy()
     if "holes" in options:
@@ -100,7 +100,7 @@ def test_the_criteria_are_their_definitions(plane):
     np.testing.assert_allclose(value, expected, rtol=1e-9)
 
 
-def test_repeated_rows_have_the_evidence_of_rows_on_their_own(plane):
+def test_merged_repeated_rows_have_the_evidence_of_separate_rows(plane):
     X, Y = np.repeat(plane.data[:6], 2, axis=0), plane.target[:12]
     targets = check_targets(Y, 12, None, None, X)
     kernel = CurlFree(Gaussian(0.6), 2) + DivFree(Gaussian(0.8), 2)
@@ -110,7 +110,7 @@ def test_repeated_rows_have_the_evidence_of_rows_on_their_own(plane):
     for vector in (search.start, search.start + 0.3):
         merged, slope = search.objective(vector)
         value, expected = apart.objective(vector)
-        # Scaling by the weights, 2 for each of 12 numbers, is no part of the density.
+        # The factor of the weights, 2 for each of 12 numbers, is not part of the density.
         np.testing.assert_allclose(merged - value, 0.0, atol=1e-9)
         np.testing.assert_allclose(slope, expected, rtol=1e-8, atol=1e-10)
 
@@ -135,7 +135,7 @@ def test_tuned_values_are_at_least_as_good_from_more_starts(plane):
 @pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"landmarks": 50, "random_state": 0}])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_sixty_percent_outliers_are_told_from_the_field(seed, options):
+def test_sixty_percent_outliers_are_detected(seed, options):
     sample = make_vector_field(300, noise=0.03, outliers=0.6, random_state=seed)
     model = VectorField(robust=True, restarts=1, **options).fit(sample.data, sample.target)
     found, true = model.inliers_, sample.inlier
@@ -168,7 +168,7 @@ def test_without_outliers_robust_fitting_keeps_nearly_all(plane):
     ],
     ids=["collinear", "one point", "repeated", "collinear in space"],
 )
-def test_odd_places_are_no_trouble(X, options, robust):
+def test_unusual_points(X, options, robust):
     V = np.random.default_rng(1).standard_normal(X.shape)
     model = VectorField(robust=robust, restarts=1, **options).fit(X, V)
     far = np.vstack([X, X + 1e3, X - 1e6])
@@ -185,7 +185,7 @@ def test_constant_and_zero_fields():
     np.testing.assert_allclose(steady.decompose(X).rest, np.tile([1.0, 2.0], (10, 1)), atol=1e-6)
 
 
-def test_long_form_and_holes_say_the_same(plane):
+def test_long_form_and_gaps_agree(plane):
     Y = plane.target[:30].copy()
     Y[::3, 1] = np.nan
     X = plane.data[:30]
@@ -202,7 +202,7 @@ def test_a_large_sample_is_tuned_on_a_part(plane):
     assert model.score(plane.data, plane.target) > 0.9
 
 
-def test_components_are_learned_apart_where_there_is_no_field():
+def test_components_are_independent_without_a_square_field():
     X = np.random.default_rng(0).standard_normal((30, 3))
     model = VectorField(restarts=1).fit(X, X[:, :2] ** 2)
     assert model.predict(X).shape == (30, 2)
@@ -221,7 +221,7 @@ def test_components_are_learned_apart_where_there_is_no_field():
         ({"kernel": "solenoid"}, "solenoid"),
     ],
 )
-def test_what_is_wrong_is_named_and_leaves_the_model_as_it_was(plane, options, message):
+def test_bad_parameters_raise_and_do_not_change_the_model(plane, options, message):
     model = fixed().fit(plane.data, plane.target)
     before = model.predict(plane.data)
     model.set_params(**{"alpha": None, "criterion": "evidence", **options})
@@ -230,7 +230,7 @@ def test_what_is_wrong_is_named_and_leaves_the_model_as_it_was(plane, options, m
     np.testing.assert_array_equal(model.predict(plane.data), before)
 
 
-def test_other_mistakes_are_named(plane):
+def test_other_errors(plane):
     with pytest.raises(ValueError, match="groups must have one entry for each of the 70 rows"):
         VectorField(criterion="loo").fit(plane.data, plane.target, groups=[1, 2])
     with pytest.raises(ValueError, match="requires complete vectors"):
@@ -251,14 +251,14 @@ def test_saved_fields_predict_the_same(plane, tmp_path):
 
 
 def rough_field(n, rng):
-    """Components apart, of a Matern 1/2 kernel."""
+    """Independent components of a Matern 1/2 kernel."""
     X = rng.uniform(size=(n, 2))
     K = Matern(0.5, 0.4)(X) + 1e-10 * np.eye(n)
     return X, np.linalg.cholesky(K) @ rng.standard_normal((n, 2)) + 0.05 * rng.standard_normal((n, 2))
 
 
 @pytest.mark.long
-def test_the_evidence_tells_smooth_fields_from_rough_ones(plane):
+def test_the_evidence_distinguishes_smooth_and_rough_fields(plane):
     smooth = VectorField(restarts=1).fit(plane.data, plane.target)
     assert min(smooth.compared_, key=smooth.compared_.get) == "helmholtz, Gaussian()"
     assert len(smooth.compared_) == 7
@@ -272,7 +272,7 @@ def test_the_evidence_tells_smooth_fields_from_rough_ones(plane):
     assert errors[0] < 0.95 * errors[1]
 
 
-def test_the_criterion_compared_is_that_of_each_kernel_by_itself(plane):
+def test_compared_criteria_are_those_of_single_kernels(plane):
     X, V = plane.data[:50], plane.target[:50]
     model = VectorField("independent", profile=[Gaussian(), Matern(1.5)], restarts=1).fit(X, V)
     alone = VectorField(Gaussian() * Identity(), restarts=1).fit(X, V)
@@ -304,7 +304,7 @@ def test_many_rows_are_compared_on_a_few_and_learned_on_all(plane):
         ({"kernel": Gaussian() * Identity(), "profile": Gaussian()}, "profile is only for the kernels"),
     ],
 )
-def test_profiles_that_make_no_sense_are_refused(plane, options, message):
+def test_bad_profiles_raise(plane, options, message):
     with pytest.raises(ValueError, match=message):
         VectorField(**options).fit(plane.data, plane.target)
 
@@ -314,7 +314,7 @@ def test_profiles_that_make_no_sense_are_refused(plane, options, message):
     "check", [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data]
 )
 def test_weights_are_repeated_rows_where_the_profile_is_chosen(check, robust):
-    """Searches follow the order of rows in their last bits; with sparse rows, copies were 1e-8 apart."""
+    """Searches depend on the order of rows in their last bits; with sparse rows, copies differed by 1e-8."""
     check("VectorField", VectorField(restarts=1, robust=robust))
 
 

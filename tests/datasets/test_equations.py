@@ -1,4 +1,4 @@
-"""Generators of operator-learning problems: each solution obeys a law of its equation, and converges with the step."""
+"""Generators of operator-learning problems: solutions satisfy laws of the equation and converge with the step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_flows_keep_energy_and_enstrophy_without_viscosity_and_converge_with_the
     assert order(lambda steps: vorticity(start, start, 0.05, 1.0, steps), 20) == pytest.approx(4.0, abs=0.2)
 
 
-def test_navier_stokes_goes_on_from_the_same_beginning():
+def test_navier_stokes_with_the_initial_vorticity_of_an_earlier_call():
     flow = make_navier_stokes(3, size=24, steps=10, random_state=0)
     more = make_navier_stokes(2, size=24, steps=10, initial=flow.initial, random_state=1)
     np.testing.assert_array_equal(more.initial, flow.initial)
@@ -82,6 +82,6 @@ def test_burgers_agrees_with_the_formula_of_cole_and_hopf():
         (make_burgers, {"size": 64, "time": 50.0, "viscosity": 1e-5, "steps": 2}, "use more steps"),
     ],
 )
-def test_what_makes_no_sense_is_refused(make, wrong, match):
+def test_invalid_arguments(make, wrong, match):
     with pytest.raises(ValueError, match=match):
         make(2, **wrong)

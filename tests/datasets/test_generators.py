@@ -34,7 +34,7 @@ def test_reproducible_by_every_kind_of_random_state(make):
 
 
 @pytest.mark.parametrize("state", [-1, 0.5, "seed", True])
-def test_random_state_refused(state):
+def test_invalid_random_state(state):
     with pytest.raises(ValueError, match="random_state must be"):
         as_generator(state)
 
@@ -113,12 +113,12 @@ def test_field_checks_its_points():
         (make_vector_field, {"length_scale": 0.01}, "length_scale must be at least .*, 1/30 of the box, got 0.01"),
     ],
 )
-def test_arguments_refused(make, wrong, message):
+def test_invalid_arguments(make, wrong, message):
     with pytest.raises(ValueError, match=message):
         make(**wrong)
 
 
-def test_outliers_are_a_share_of_the_vectors_and_leave_the_field_alone():
+def test_outliers_are_a_share_of_the_vectors_and_do_not_change_the_field():
     plain = make_vector_field(100, random_state=0)
     sample = make_vector_field(100, outliers=0.6, random_state=0)
     assert sample.inlier.sum() == 40

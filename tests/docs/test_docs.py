@@ -132,10 +132,10 @@ def test_the_readme_quotes_the_pages():
     )
     assert f"{1 - ours / tuned:.0%} less error than `KernelRidge`" in readme
     assert f"and {1 - ours / trees:.0%} less than `ExtraTreesRegressor`" in readme
-    coverage = re.search(r"Intervals of 90% contained (between \d+ and \d+%) of the outcomes", tables)[1]
+    coverage = re.search(r"90% intervals contained (between \d+% and \d+%) of the outcomes", tables)[1]
     assert coverage in readme
     speeds = re.search(r"^\| rows a second, median \|(.*)\|$", streams, re.MULTILINE)[1].split("|")
-    assert f"learns {speeds[0].strip()} rows a second" in readme
+    assert f"learns {speeds[0].strip()} rows per second" in readme
     rows = re.findall(r"^\| [\w ()-]+ \| (\*\*)?[\d.]+(?:\*\*)? \|", streams.partition("mean rank")[0], re.MULTILINE)
     assert all(rows), "ours is the best in every row"
     assert f"all {len(rows)} streams" in readme

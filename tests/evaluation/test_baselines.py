@@ -1,4 +1,4 @@
-"""Baselines equal their definition, row by row, however the rows are cut."""
+"""Baselines equal their definition for any chunks."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_definition_in_chunks_of_any_sizes(baseline, definition, cuts, seed):
 
 
 def refitted(X, Y, ridge, most):
-    """Fits after 8, 16, 32, ... rows on the last useful ones, standardised."""
+    """Standardised fits to the last useful rows, after 8, 16, 32, ... rows."""
     F = np.zeros(Y.shape)
     fit = None
     for t in range(len(X)):
@@ -81,7 +81,7 @@ def test_refitted_ridge_keeps_no_more_rows_than_it_needs():
     assert learner.n_fits_ == 8
 
 
-def test_refitted_ridge_waits_for_an_output_that_was_never_seen():
+def test_refitted_ridge_waits_for_the_first_value_of_each_output():
     X, Y = data(missing=0.0)
     Y[:20, 1] = np.nan
     learner = RefittedRidge()
@@ -100,11 +100,11 @@ def test_refitted_ridge_waits_for_an_output_that_was_never_seen():
         (np.ones((1, 1)), np.ones((1, 1))),
     ],
 )
-def test_refitted_ridge_survives_data_that_teach_nothing(X, Y):
+def test_refitted_ridge_with_rows_without_information(X, Y):
     assert np.isfinite(RefittedRidge().predict_then_learn(X, Y)).all()
 
 
-def test_names_and_fresh_copies():
+def test_names_and_unfitted_copies():
     assert isinstance(REGRESSION.baseline("ridge"), RefittedRidge)
     used = LastValue()
     used.predict_then_learn(np.zeros((2, 1)), np.ones((2, 1)))
@@ -115,7 +115,7 @@ def test_names_and_fresh_copies():
         RefittedRidge(max_rows=0).predict_then_learn(np.zeros((2, 1)), np.ones((2, 1)))
 
 
-def test_labels_that_came_before():
+def test_probabilities_from_earlier_labels():
     X, Y = np.zeros((3, 1)), np.eye(2)[[1, 1, 0]]
     assert NoChange().predict_then_learn(X, Y).argmax(axis=1).tolist() == [0, 1, 1]
     np.testing.assert_allclose(Majority().predict_then_learn(X, Y), [[1, 1], [1 / 3, 2 / 3], [1 / 4, 3 / 4]])

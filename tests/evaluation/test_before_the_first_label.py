@@ -1,4 +1,4 @@
-"""What nobody can predict is not tested, and what somebody knows already is."""
+"""Rows before the first label are tested only for models that have learned before."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def test_baselines_of_a_model_that_has_learned_wait_and_are_scored(rows):
     assert np.isfinite([baseline.mse for baseline in found.baselines]).all()
 
 
-def test_missing_labels_are_no_labels(rows):
+def test_missing_labels_do_not_count_as_labels(rows):
     X, y = rows
     y[:10] = np.nan
     found = progressive(AutoStream(), X, y, delay=3)
@@ -27,14 +27,14 @@ def test_missing_labels_are_no_labels(rows):
     assert found.mse < 1.0
 
 
-def test_what_is_around_a_learner_knows_what_it_knows(rows):
+def test_wrappers_of_a_fitted_learner_are_fitted(rows):
     X, y = rows
     known = AutoStream().partial_fit(X, y)
     assert progressive(WithIntervals(known, 0.9), X, y).untested == progressive(known, X, y).untested == 0
     assert progressive(WithIntervals(AutoStream(), 0.9), X, y).untested == 1
 
 
-def test_a_refused_number_of_tickets_issues_none(rows):
+def test_an_invalid_max_pending_issues_no_tickets(rows):
     waiting = DelayedLabels(OLOK(), max_pending=0)
     with pytest.raises(ValueError, match="max_pending"):
         waiting.predict(rows[0][:3])

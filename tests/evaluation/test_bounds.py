@@ -1,4 +1,4 @@
-"""Intervals of outputs that are bounded: cut off where no outcome can be, with the coverage they had."""
+"""Intervals of bounded outputs are clipped, with the same coverage."""
 
 import warnings
 
@@ -15,7 +15,7 @@ REGIONS = ["each", "box", "ellipsoid"]
 
 
 def skewed(n, d=2, seed=0):
-    """Outputs above zero, and predictions that are sometimes below it."""
+    """Nonnegative outputs, and predictions that are sometimes negative."""
     rng = np.random.default_rng(seed)
     F = rng.normal(1.0, 1.0, (n, d))
     return F, np.maximum(F, 0.0) * rng.exponential(size=(n, d)) + (rng.uniform(size=(n, d)) < 0.2)
@@ -23,7 +23,7 @@ def skewed(n, d=2, seed=0):
 
 @pytest.mark.parametrize("region", REGIONS)
 @pytest.mark.parametrize("Method", METHODS)
-def test_no_end_lies_outside_and_coverage_is_that_of_predictions_within_the_bounds(Method, region):
+def test_regions_are_clipped_and_coverage_is_that_of_clipped_predictions(Method, region):
     F, Y = skewed(800)
     bounds = [(0, None), (0.0, 50.0)]
     found = Method(0.8, region, bounds=bounds).regions_then_learn(F, Y)
@@ -39,7 +39,7 @@ def test_no_end_lies_outside_and_coverage_is_that_of_predictions_within_the_boun
 
 @pytest.mark.parametrize("region", REGIONS)
 @pytest.mark.parametrize("Method", METHODS)
-def test_regions_and_learn_in_turn_are_both_at_once(Method, region):
+def test_regions_and_learn_equal_regions_then_learn(Method, region):
     F, Y = skewed(150)
     Y[[20, 90], [0, 1]] = -3.0, np.nan
     one, two = (Method(0.8, region, bounds=(0, 40)) for _ in range(2))
@@ -54,7 +54,7 @@ def test_regions_and_learn_in_turn_are_both_at_once(Method, region):
 
 
 @pytest.mark.parametrize("region", REGIONS)
-def test_an_outcome_outside_is_missed_and_does_not_widen(region):
+def test_an_outcome_outside_its_bounds_is_missed_and_does_not_widen_the_region(region):
     F, Y = skewed(400)
     wrong = Y.copy()
     wrong[100:200, 0] = -1e6
@@ -66,11 +66,11 @@ def test_an_outcome_outside_is_missed_and_does_not_widen(region):
     assert not found.covered[100:200, 0].any()
     other = ACI(0.8, region, bounds=(0, None)).regions_then_learn(F, at_the_bound)
     assert_array_equal(found.upper, other.upper)
-    # A region that was given says the same of it.
+    # The same holds for a region that is learned later.
     assert not found.contains(wrong)[100:200, 0].any()
 
 
-def test_bounds_of_one_output_leave_the_others():
+def test_bounds_of_one_output_do_not_change_the_others():
     F, Y = skewed(300)
     found = ACI(0.8, bounds=[(0, None), None]).regions_then_learn(F, Y)
     plain = ACI(0.8).regions_then_learn(F, Y)
@@ -78,7 +78,7 @@ def test_bounds_of_one_output_leave_the_others():
     assert (found.lower[:, 0] >= 0).all()
 
 
-def test_both_ends_bounded_are_never_infinite():
+def test_bounded_regions_are_finite():
     found = ACI(0.9, bounds=(0, 5)).regions(np.array([[1.0], [9.0]]))
     assert_array_equal(found.lower, [[0.0], [0.0]])
     assert_array_equal(found.upper, [[5.0], [5.0]])
@@ -102,7 +102,7 @@ def test_saved_and_loaded(tmp_path):
     assert_array_equal(again.regions(F).lower, method.regions(F).lower)
 
 
-def test_around_a_learner_and_with_late_labels():
+def test_with_a_learner_and_delayed_labels():
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (300, 1))
     y = np.maximum(X[:, 0], 0.0) * rng.exponential(size=300)

@@ -1,4 +1,4 @@
-"""Progressive evaluation of classifiers, and labels that come late."""
+"""Progressive evaluation of classifiers, and delayed labels."""
 
 import copy
 from datetime import timedelta
@@ -67,14 +67,14 @@ def test_baselines():
     y = np.array(["b", "b", "a", "b", "b"])
     result = progressive(AutoStreamClassifier(), np.zeros((5, 1)), y, untested=0)
     last, majority = result.baselines
-    # No change is wrong at the change and back; before the first row the first class is the guess.
+    # NoChange is wrong at both changes, and predicts the first class for the first row.
     assert last.accuracy == pytest.approx(2 / 5)
     assert majority.accuracy == pytest.approx(3 / 5)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA], ids=str)
 @pytest.mark.parametrize("make", [AutoStreamClassifier, lambda: PKAWVClassifier(Gaussian(1.0)), SGDClassifier])
-def test_missing_labels_are_not_counted_and_classes_may_come_late(make, missing):
+def test_missing_labels_are_not_counted_and_classes_may_appear_later(make, missing):
     X, y = rows()
     y = y.astype(object)
     y[:100] = np.where(y[:100] == "c", "a", y[:100])
@@ -103,7 +103,7 @@ def test_untested_rows_are_not_counted():
     assert progressive(AutoStreamClassifier(), X, y, untested=150).model.confusion.sum() == 250
 
 
-def test_what_a_classifier_cannot_be_evaluated_with():
+def test_invalid_arguments_for_a_classifier():
     X, y = rows(20)
     with pytest.raises(ValueError, match="y must be one column of labels, some of them known"):
         progressive(AutoStreamClassifier(), X, [None] * 20)
@@ -136,7 +136,7 @@ def logistic():
 
 
 @pytest.mark.parametrize("make", [AutoStreamClassifier, lambda: PKAWVClassifier(Gaussian(1.0)), logistic])
-def test_late_labels_have_probabilities(make):
+def test_probabilities_with_delayed_labels(make):
     X, y = rows(200)
     model, plain = make(), make()
     found = progressive(model, X, y, delay=5)
@@ -150,7 +150,7 @@ def test_late_labels_have_probabilities(make):
 
 
 @pytest.mark.parametrize("delay", [0, 1, 5])
-def test_a_delay_is_the_plain_loop(delay):
+def test_a_delay_equals_the_plain_loop(delay):
     X = rows(60)[0]
     y = np.sin(X[:, 0])
     expected, model = np.full(60, np.nan if delay else 0.0), SGDRegressor(random_state=0)
@@ -162,7 +162,7 @@ def test_a_delay_is_the_plain_loop(delay):
     assert_allclose(found.predictions, expected)
 
 
-def test_baselines_wait_like_the_model_and_rows_before_the_first_label_are_not_tested():
+def test_baselines_have_the_same_delay_and_rows_before_the_first_label_are_not_tested():
     X, delay = rows(60)[0], 5
     Y = np.column_stack([100.0 + X[:, 0], 10.0 * X[:, 1]])
     baselines = ["last", "mean", "ridge"]
@@ -183,7 +183,7 @@ def test_baselines_wait_like_the_model_and_rows_before_the_first_label_are_not_t
         progressive(PKAWV(Gaussian(1.0)), X[:5], Y[:5], delay=5, progress=False)
 
 
-def test_late_labels_with_gaps_are_left_to_learners_that_take_them():
+def test_delayed_labels_with_missing_outputs_need_a_learner_that_takes_them():
     X = rows(40)[0]
     y = np.where(np.arange(40) % 4, X[:, 0], np.nan)
     found = progressive(SGDRegressor(random_state=0), X, y, delay=3, progress=False)
@@ -192,7 +192,7 @@ def test_late_labels_with_gaps_are_left_to_learners_that_take_them():
     assert np.isfinite(found.mse).all()
 
 
-def test_a_model_that_knows_something_is_tested_from_the_first_row():
+def test_a_fitted_model_is_tested_from_the_first_row():
     X = rows(40)[0]
     model = PKAWV(Gaussian(1.0)).fit(X, X[:, 0])
     assert progressive(model, X, X[:, 0], delay=5, progress=False).untested == 0
@@ -200,7 +200,7 @@ def test_a_model_that_knows_something_is_tested_from_the_first_row():
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("region", ["each", "box", "ellipsoid"])
-def test_live_intervals_with_late_labels_are_those_of_the_evaluation(method, region):
+def test_deployed_intervals_with_delayed_labels_equal_those_of_the_evaluation(method, region):
     X, delay = rows(90)[0], 7
     Y = np.column_stack([np.sin(X[:, 0]), 5.0 * X[:, 1]]) + np.random.default_rng(3).standard_normal((90, 2))
     Y[::4, 1] = np.nan
@@ -218,7 +218,7 @@ def test_live_intervals_with_late_labels_are_those_of_the_evaluation(method, reg
     assert_allclose(live_ends, expected.upper, atol=1e-10)
     assert np.isnan(live_ends[: delay + 1]).all()
     assert np.isfinite(live_ends[-20:]).all()
-    # By hand: what was given is what is scored, and the first rows are not.
+    # Computed by hand: the issued regions are scored, except those of the first rows.
     plain = method.replace()
     for t in range(delay + 1, 90):
         if t - delay - 1 > delay:
@@ -232,7 +232,7 @@ def test_live_intervals_with_late_labels_are_those_of_the_evaluation(method, reg
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("region", ["each", "box", "ellipsoid"])
 @pytest.mark.parametrize("d", [1, 3])
-def test_regions_and_learn_in_turn_are_regions_then_learn(method, region, d):
+def test_learn_after_each_region_equals_regions_then_learn(method, region, d):
     Y = np.random.default_rng(0).standard_normal((120, d)).round(1)  # many ties
     Y[5::9, 0], F = np.nan, np.zeros((120, d))
     F[40] = np.inf
@@ -243,15 +243,15 @@ def test_regions_and_learn_in_turn_are_regions_then_learn(method, region, d):
         assert_allclose(np.vstack([getattr(one, name) for one in found]), getattr(expected, name), rtol=1e-12)
 
 
-def test_seasons_and_late_labels_exclude_each_other():
+def test_seasons_reject_delayed_labels():
     method = ConformalPID(0.8, season=3)
     with pytest.raises(ValueError, match="season must be None with delayed labels, got 3"):
         method.learn(method.regions(np.zeros((1, 1))), [[1.0]])
 
 
-# Intervals with a season refuse late labels.
+# Intervals with a season reject delayed labels.
 @pytest.mark.parametrize("name", sorted(set(EVERY) - {"intervals-pid"}))
-def test_late_labels_go_on_from_what_a_model_knows(name):
+def test_delayed_labels_continue_a_fitted_model(name):
     X, Y = learner_rows(name, 12, seed=1, gaps=False)
     model = begun(name)
     before = model.predict(X)
@@ -269,7 +269,7 @@ def test_late_labels_go_on_from_what_a_model_knows(name):
     assert_array_equal(model.predict(X), before)
 
 
-def test_intervals_around_a_model_that_knows_something():
+def test_intervals_of_a_fitted_model():
     X = rows(40)[0]
     trained = PKAWV(Gaussian(1.0)).fit(X, X[:, 0])
     model = WithIntervals(trained, 0.8)
@@ -279,7 +279,7 @@ def test_intervals_around_a_model_that_knows_something():
     assert_allclose(model.predict(X), copy.deepcopy(trained).partial_fit(X, X[:, 0]).predict(X))
 
 
-def test_late_labels_with_intervals_are_saved_whole(tmp_path):
+def test_delayed_labels_with_intervals_are_saved_completely(tmp_path):
     X = rows(40)[0]
     learner = DelayedLabels(WithIntervals(PKAWV(Gaussian(1.0)), 0.8), max_pending=12)
     with pytest.raises(TypeError, match=r"got DelayedLabels: .* use DelayedLabels\(WithIntervals\(model\)\)"):
@@ -308,7 +308,7 @@ def test_predictions_have_the_shape_of_labels_before_the_first_one():
 
 @pytest.mark.parametrize("dates", [False, True])
 @pytest.mark.parametrize("delay", [0, 3, 40])
-def test_a_delay_by_the_clock_is_the_plain_loop(delay, dates):
+def test_a_delay_in_time_equals_the_plain_loop(delay, dates):
     """Row t is predicted from the labels of the rows s before it with time_s + delay <= time_t."""
     X = rows(60)[0]
     y, labels = np.sin(X[:, 0]), np.where(X[:, 0] > 0, "up", "down")
@@ -332,13 +332,13 @@ def test_a_delay_by_the_clock_is_the_plain_loop(delay, dates):
     assert_allclose(found.predictions, expected, atol=1e-10)
     result = progressive(SGDClassifier(random_state=0), X, labels, **asked)
     assert result.predictions.tolist() == guesses
-    # Rows before the first label are not counted, and the baselines wait like the model.
+    # Rows before the first label are not counted, and the baselines have the same delay as the model.
     counted = [t for t in range(60) if guesses[t] is not None]
     assert result.model.confusion.sum() == len(counted) < 60
     assert result.baselines[0].accuracy == np.mean([last[t] == labels[t] for t in counted])
 
 
-def test_clocks_that_are_refused():
+def test_invalid_times():
     X = rows(6)[0]
     y = X[:, 0]
     time = np.arange(6.0)
@@ -379,7 +379,7 @@ def test_weights_reach_the_learner(delay):
     assert_array_equal(result.predictions, plain.predict_then_learn(X, labels, ["down", "up"], w))
     weighed, plain = AutoStreamClassifier(), AutoStreamClassifier()
     result = progressive(weighed, X, labels, sample_weight=w, chunk_size=9)
-    # The first row has weight 0: until the second one nothing is known of the classes.
+    # The first row has weight 0, so the classes are unknown until the second row.
     assert_array_equal(result.predictions[1:], plain.predict_then_learn(X[1:], labels[1:], None, w[1:]))
     assert_allclose(weighed.predict_proba(X), plain.predict_proba(X), atol=1e-9)
     late, plain = SGDClassifier(random_state=0), SGDClassifier(random_state=0)
@@ -393,7 +393,7 @@ def test_weights_reach_the_learner(delay):
         progressive(other, X, y, delay=delay, sample_weight=w, progress=False)
 
 
-def test_labels_that_come_late_can_have_weights():
+def test_delayed_labels_can_have_weights():
     X = rows(20)[0]
     y = np.sin(X[:, 0])
     late, plain = DelayedLabels(PKAWV(Gaussian(1.0))), PKAWV(Gaussian(1.0))

@@ -1,4 +1,4 @@
-"""Intervals along a stream: coverage whatever happens, never a look ahead, rows equal chunks."""
+"""Intervals of a stream: coverage for any scores, no use of later rows, independence of the chunks."""
 
 import re
 
@@ -22,7 +22,7 @@ REGIONS = ["each", "box", "ellipsoid"]
 
 
 def residuals(n, d=1, seed=0):
-    """Noise whose spread changes every 200 rows, coupled between outputs."""
+    """Correlated noise whose scale changes every 200 rows."""
     rng = np.random.default_rng(seed)
     spread = np.where(np.arange(n) // 200 % 2 == 0, 1.0, 6.0)[:, None]
     mixed = rng.standard_normal((n, d)) @ (np.eye(d) + 0.7 * np.eye(d, k=1))
@@ -34,11 +34,11 @@ def radii(method, scores):
     return method.regions_then_learn(np.zeros(len(scores)), scores).radius[:, 0]
 
 
-# ------------------------------------------------------------------------------------------------------ twins
+# ---------------------------------------------------------------------------------- reference implementations
 
 
 @pytest.mark.parametrize("window", [5, 50])
-def test_aci_equals_its_twin(window):
+def test_aci_equals_its_reference(window):
     scores = np.abs(residuals(500))[:, 0]
     scores[[3, 40, 41, 200]] = np.nan
     for widest in (None, 2.0):
@@ -48,7 +48,7 @@ def test_aci_equals_its_twin(window):
 
 @pytest.mark.parametrize("gain", [0.0, 1.0])
 @pytest.mark.parametrize("saturation", [0.1, 1.0])
-def test_pid_equals_its_twin(gain, saturation):
+def test_pid_equals_its_reference(gain, saturation):
     scores = np.abs(residuals(300))[:, 0]
     scores[[3, 40, 41, 200]] = np.nan
     method = ConformalPID(0.8, rate=0.1, gain=gain, saturation=saturation, window=20)
@@ -56,7 +56,7 @@ def test_pid_equals_its_twin(gain, saturation):
 
 
 @pytest.mark.parametrize("lifetime", [1, 8])
-def test_strongly_adaptive_equals_its_twin(lifetime):
+def test_strongly_adaptive_equals_its_reference(lifetime):
     scores = np.abs(residuals(300))[:, 0]
     found = StronglyAdaptive(0.8, lifetime=lifetime)
     assert_allclose(radii(found, scores), reference.strongly_adaptive_radii(scores, 1 - 0.8, lifetime), rtol=1e-7)
@@ -66,7 +66,7 @@ def test_strongly_adaptive_equals_its_twin(lifetime):
 @pytest.mark.parametrize("window", [5, 50, 1000])
 @pytest.mark.parametrize("step", [1, 20, 256])
 @pytest.mark.parametrize("rate", [0.0, 0.003, 0.1])
-def test_rolling_quantiles_equal_their_twin(window, step, rate):
+def test_rolling_quantiles_equal_their_reference(window, step, rate):
     scores = np.abs(residuals(700))[:, 0]
     scores[[3, 40, 41, 200]] = np.nan
     method = RollingConformal(0.8, window=window, step=step, rate=rate)
@@ -81,8 +81,8 @@ def test_rolling_quantiles_equal_their_twin(window, step, rate):
 
 
 @pytest.mark.parametrize("calm", [False, True], ids=["growing", "shrinking"])
-def test_a_level_that_was_cut_off_leaves_its_end_at_once(calm):
-    """After a stretch without any miss, or with nothing else, the level is 1 or 0 and owes nothing."""
+def test_a_clipped_level_moves_back_immediately(calm):
+    """After rows without a miss, or with misses only, the level is clipped to 1 or 0."""
     rng = np.random.default_rng(0)
     stretch = np.linspace(1, 9, 400)[:: -1 if calm else 1]
     scores = np.concatenate([stretch, 5 + np.abs(rng.standard_normal(300))])
@@ -94,8 +94,8 @@ def test_a_level_that_was_cut_off_leaves_its_end_at_once(calm):
     assert_array_equal(radii(whole, scores), reference.rolling_radii(scores, 1 - 0.8, 50, 5, 0.03))
 
 
-def test_rolling_quantiles_follow_their_misses():
-    """Spread that comes and goes, grows, or jumps: too many misses without a rate, the right share with one."""
+def test_rolling_quantiles_adapt_to_misses():
+    """Periodic, growing or jumping noise: too many misses without a rate, the correct share with one."""
     rng, t = np.random.default_rng(0), np.arange(20_000)
     for spread in (1 + 2 * (t % 5000 >= 2500), 1 + t / 5000, 1 + 3 * (t > 10_000)):
         scores = spread * np.abs(rng.standard_normal(len(t)))
@@ -104,8 +104,8 @@ def test_rolling_quantiles_follow_their_misses():
         assert abs(moving - 0.1) < 0.006
 
 
-def test_another_coverage_follows_the_misses_too():
-    """Noise that grows: the level of 0.8 is asked of a method for 0.9."""
+def test_another_coverage_adapts_to_misses():
+    """Growing noise: intervals of level 0.8 from a method for 0.9."""
     scores = np.abs(np.random.default_rng(1).standard_normal(12_000)) * (1 + np.arange(12_000) / 4000)
     covered = {0.0: [], 0.001: []}
     for rate, found in covered.items():
@@ -118,7 +118,7 @@ def test_another_coverage_follows_the_misses_too():
     assert abs(moving - 0.8) < abs(still - 0.8) / 2
 
 
-def test_labels_that_come_late_count_by_the_interval_they_were_given():
+def test_delayed_labels_are_compared_with_their_own_interval():
     method = RollingConformal(0.9, step=16, rate=0.01)
     radii(method, np.ones(64))
     [tracker] = method.trackers_
@@ -128,7 +128,7 @@ def test_labels_that_come_late_count_by_the_interval_they_were_given():
     assert (tracker.tested, tracker.missed) == (3, 1)
 
 
-def test_rolling_quantiles_cover_rows_like_the_last_ones():
+def test_rolling_quantiles_cover_exchangeable_rows():
     scores = np.random.default_rng(0).exponential(size=20_000)
     for coverage in (0.5, 0.9, 0.99):
         assert abs((scores <= radii(RollingConformal(coverage), scores)).mean() - coverage) < 0.01
@@ -136,7 +136,7 @@ def test_rolling_quantiles_cover_rows_like_the_last_ones():
 
 @pytest.mark.parametrize("form", ["box", "ellipsoid"])
 @pytest.mark.parametrize("memory", [None, 20])
-def test_joint_scores_equal_their_twin(form, memory):
+def test_joint_scores_equal_their_reference(form, memory):
     R = residuals(80, d=3)
     decay = 1.0 if memory is None else 1 - 1 / memory
     score = ACI(region=form, memory=memory)._joint_score(3)
@@ -151,7 +151,7 @@ def test_joint_scores_equal_their_twin(form, memory):
 
 
 def adversary(method, n, rng):
-    """Scores chosen against the method: just outside its radius if it is finite, whatever it does."""
+    """Adversarial scores: just outside the radius if it is finite."""
     scores = np.zeros(n)
     for t in range(n):
         radius = method.regions(np.zeros((1, 1))).radius[0, 0]
@@ -210,8 +210,8 @@ def test_an_adversary_cannot_break_the_bound(method):
 
 @pytest.mark.parametrize("block", [pytest.param(1, marks=pytest.mark.long), 100])
 @pytest.mark.parametrize("noise", [(1.0, 1.0), (1.0, 5.0), (5.0, 1.0)])
-def test_late_outcomes_neither_swing_the_level_nor_make_intervals_infinite(noise, block):
-    """Outcomes come 50 rows late, or in blocks; the noise changes in the middle."""
+def test_delayed_outcomes_cause_no_oscillation_and_no_infinite_intervals(noise, block):
+    """Outcomes are delayed by 50 rows, or arrive in blocks; the noise changes halfway."""
     n, delay = 8000, 50 if block == 1 else 0
     y = np.where(np.arange(n) < n // 2, *noise) * np.random.default_rng(0).standard_normal(n)
     method, regions, known = ACI(0.9), [], 0
@@ -224,15 +224,15 @@ def test_late_outcomes_neither_swing_the_level_nor_make_intervals_infinite(noise
     settled = slice(delay + block + 10, None)
     assert np.isfinite(upper[settled]).all()
     assert abs(np.mean(np.abs(y) <= upper) - 0.9) < 0.01
-    # As wide as with outcomes that come at once, in the part where nothing changes.
+    # Where the noise is constant, as wide as without delay.
     at_once = ACI(0.9).regions_then_learn(np.zeros(n), y).upper[:, 0]
     still = slice(1000, n // 2)
     assert np.mean(upper[still]) < 1.05 * np.mean(at_once[still])
 
 
 @pytest.mark.parametrize("name", ["shift", "ever smaller", "all the same", "heavy tails"])
-def test_strongly_adaptive_regret_on_every_stretch(name):
-    """On stretches of all lengths since the last new beginning, the loss is near that of the best fixed radius."""
+def test_strongly_adaptive_regret_on_every_segment(name):
+    """On segments of all lengths since the last restart, the loss is near that of the best fixed radius."""
     n, miss = 700, 0.1
     scores = STREAMS[name](n)
     method = StronglyAdaptive(1 - miss)
@@ -251,8 +251,8 @@ def test_strongly_adaptive_regret_on_every_stretch(name):
 @pytest.mark.long
 @pytest.mark.parametrize("Method", ADAPTIVE)
 @pytest.mark.parametrize("region", REGIONS)
-def test_coverage_follows_abrupt_shifts(Method, region):
-    """Six times the noise every other 200 rows: overall coverage as asked, and no stretch is given up."""
+def test_coverage_after_abrupt_shifts(Method, region):
+    """Six times the noise in every other 200 rows: the coverage is correct overall and acceptable in each segment."""
     R = residuals(1600, d=2)
     covered = Method(0.9, region=region, memory=100).regions_then_learn(np.zeros_like(R), R).covered
     assert abs(covered.mean() - 0.9) < 0.03
@@ -277,8 +277,8 @@ def test_a_missing_label_does_not_shift_the_season():
     assert width[1::2].min() > 5.0 * width[::2].max()
 
 
-def test_seasons_are_foreseen():
-    """Noise that is ten times as large every fourth row: with season=4 calm rows get narrow intervals."""
+def test_seasons_are_forecast():
+    """Ten times the noise in every fourth row: with season=4 the other rows get narrow intervals."""
     rng = np.random.default_rng(0)
     n = 2000
     loud = np.arange(n) % 4 == 0
@@ -308,8 +308,8 @@ def test_rows_equal_chunks(Method, region):
 
 @settings(deadline=None, max_examples=25)
 @given(st.sampled_from(METHODS), st.sampled_from(REGIONS), st.integers(0, 59), st.integers(0, 10**6))
-def test_never_looks_ahead(Method, region, t, seed):
-    """What comes from row t on makes no difference to any region up to and including its own."""
+def test_regions_do_not_depend_on_later_rows(Method, region, t, seed):
+    """Rows from t on do not change any region up to that of row t."""
     R = residuals(60, d=2, seed=seed)
     other = R.copy()
     other[t:] = 1e3 * np.random.default_rng(seed).standard_cauchy((60 - t, 2))
@@ -320,7 +320,7 @@ def test_never_looks_ahead(Method, region, t, seed):
 
 @pytest.mark.parametrize("Method", METHODS)
 def test_units_make_no_difference(Method):
-    """Scores of 1e-100 or 1e100 are covered alike, and joint regions do not mind outputs of different units."""
+    """Coverage does not depend on the units of the scores, nor joint regions on those of the outputs."""
     R = residuals(300, d=2)
     scale = np.array([1e-100, 1e100])
     for region in REGIONS:
@@ -340,7 +340,7 @@ def test_missing_labels(Method, region):
     b = Method(region=region).regions_then_learn(F, gaps)
     assert_array_equal(np.delete(b.upper, range(100, 150), 0), a.upper)
     assert np.isnan(b.covered[100:150]).all()
-    # One output alone missing: the other goes on.
+    # One output is missing: the other is still learned.
     gaps = R.copy()
     gaps[::2, 0] = np.nan
     found = Method(region=region).regions_then_learn(F, gaps)
@@ -365,7 +365,7 @@ def test_covered_is_what_the_region_contains(Method, region):
 
 @pytest.mark.parametrize("Method", METHODS)
 @pytest.mark.parametrize("region", REGIONS)
-def test_save_load_and_go_on(Method, region, tmp_path):
+def test_save_load_and_continue(Method, region, tmp_path):
     R = residuals(300, d=2)
     method = Method(region=region, memory=50)
     method.regions_then_learn(np.zeros((150, 2)), R[:150])
@@ -393,7 +393,7 @@ def test_bad_numbers(Method, region):
 
 
 @pytest.mark.parametrize("Method", METHODS)
-def test_looking_changes_nothing(Method):
+def test_regions_does_not_change_the_method(Method):
     R = residuals(100)
     method = Method()
     assert np.isinf(method.regions(np.zeros((1, 1))).upper).all()
@@ -494,7 +494,7 @@ def test_an_empty_stream():
     assert found.n_unbounded == 0
 
 
-def test_around_a_learner():
+def test_with_a_learner():
     X, Y = stream()
     model = WithIntervals(OLOK(), ACI(0.8, region="ellipsoid"))
     regions = model.regions_then_learn(X[:300], Y[:300])
@@ -507,7 +507,7 @@ def test_around_a_learner():
     assert_allclose(result.predictions, OLOK().predict_then_learn(X, Y))
 
 
-def test_around_a_learner_of_scikit_learn():
+def test_with_a_learner_of_scikit_learn():
     X, Y = stream(d=1)
     model = WithIntervals(SGDRegressor(random_state=0), StronglyAdaptive(0.8)).partial_fit(X, Y[:, 0])
     regions = model.predict_regions(X[:5])
@@ -515,7 +515,7 @@ def test_around_a_learner_of_scikit_learn():
     assert (regions.lower[:, 0] < model.predict(X[:5])).all()
 
 
-def test_a_learner_with_intervals_is_saved_whole(tmp_path):
+def test_a_learner_with_intervals_is_saved_completely(tmp_path):
     X, Y = stream()
     model = WithIntervals(OLOK(), 0.8).partial_fit(X[:300], Y[:300])
     ovk.save(model, tmp_path / "model")

@@ -1,4 +1,4 @@
-"""Copies, results and parts that were merged stay as they were while what they came from goes on."""
+"""Copies, results and merged parts do not change while the original continues."""
 
 import pickle
 
@@ -59,7 +59,7 @@ def written(value, path):
 
 @pytest.mark.parametrize("region", ["each", "box", "ellipsoid"])
 @pytest.mark.parametrize("name", METHODS)
-def test_copies_of_intervals_stay_as_they_were(name, region, tmp_path):
+def test_copies_of_intervals_do_not_change(name, region, tmp_path):
     method, Y, path, kept = METHODS[name](region), residuals(), tmp_path / "method.ovk", []
     method.regions_then_learn(np.zeros((25, 2)), residuals(25, 1))
     for chunk in CHUNKS:
@@ -72,7 +72,7 @@ def test_copies_of_intervals_stay_as_they_were(name, region, tmp_path):
 
 
 @pytest.mark.parametrize("keep", ["none", "all"])
-def test_a_result_stays_as_it_was_while_the_evaluation_goes_on(keep):
+def test_a_result_does_not_change_while_the_evaluation_continues(keep):
     X, Y = stream(160)
     chunks = [Chunk(X[i : i + 20], Y[i : i + 20], ("a", "b"), ("y", "z")) for i in range(0, 160, 20)]
     evaluator = Evaluator.start(
@@ -89,8 +89,8 @@ def test_a_result_stays_as_it_was_while_the_evaluation_goes_on(keep):
         assert_array_equal(result.counts[-1], 20 * k)
 
 
-def test_a_result_can_be_asked_for_at_any_time():
-    """Whoever looks at every chunk finds what somebody finds who looks at the last one only."""
+def test_intermediate_results_do_not_change_the_evaluation():
+    """Taking a result after every chunk does not change the final result."""
     X, Y = stream(160)
 
     def evaluated(looks):
@@ -111,7 +111,7 @@ def test_a_result_can_be_asked_for_at_any_time():
     assert_array_equal(often.intervals.coverage, once.intervals.coverage)
 
 
-def test_recent_errors_that_were_merged_go_on_alone(tmp_path):
+def test_merged_recent_errors_are_independent(tmp_path):
     Y, path = residuals(60), tmp_path / "recent.ovk"
     one, two = RecentErrors.empty(2, size=50), RecentErrors.empty(2, size=50)
     one.update(np.zeros((30, 2)), Y[:30])
@@ -124,7 +124,7 @@ def test_recent_errors_that_were_merged_go_on_alone(tmp_path):
     assert len(one.Y) == len(one.F) == len(one.half) == 50
 
 
-def test_moments_that_were_merged_go_on_alone():
+def test_merged_moments_are_independent():
     A, parts = stream(40)[0], []
     for rows in (slice(0, 0), slice(0, 15), slice(15, 40)):
         parts.append(RunningMoments(2))
@@ -141,7 +141,7 @@ def test_moments_that_were_merged_go_on_alone():
     assert_allclose(empty.sd, A.std(axis=0))
 
 
-def test_scores_of_classes_stay_as_they_were_while_the_evaluation_goes_on():
+def test_scores_of_classes_do_not_change_while_the_evaluation_continues():
     X, _ = stream(120)
     codes = (X[:, 0] > 0) + (X[:, 1] > 0.5) * 1.0
     chunks = [Chunk(X[i : i + 20], codes[i : i + 20], ("a", "b"), ("y",)) for i in range(0, 120, 20)]
@@ -157,7 +157,7 @@ def test_scores_of_classes_stay_as_they_were_while_the_evaluation_goes_on():
         assert result.model.confusion.sum() == 20 * k
 
 
-def test_rows_that_wait_may_be_given_as_lists():
+def test_delayed_rows_may_be_lists():
     X, Y = stream(30)
     tables, lists = DelayedLabels(learner()), DelayedLabels(learner())
     for rows in (slice(0, 10), slice(10, 20), slice(20, 30)):

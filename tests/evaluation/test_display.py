@@ -63,7 +63,7 @@ def test_errors_of_zero_and_small_ranges_are_drawn_on_linear_axes():
     assert list(display.curves) == ["OLOK", "last value", "last value (2)"]
 
 
-def test_what_makes_no_sense():
+def test_invalid_arguments():
     with pytest.raises(ValueError, match="error must be 'mse' or 'mae', got 'r2'"):
         ProgressiveErrorDisplay.from_result(result(), error="r2")
     with pytest.raises(ValueError, match="output must be the name or number of one of y0, y1, got 'z'"):

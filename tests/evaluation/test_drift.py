@@ -1,4 +1,4 @@
-"""Alarms, and what a mixture of experts says about a drift."""
+"""Drift alarms, and weights and windows of a mixture of experts under drift."""
 
 from copy import copy
 
@@ -42,7 +42,7 @@ def test_the_window_shrinks_after_a_drift():
     assert float(model.effective_window_[0]) < 0.7 * before
 
 
-def test_a_copy_of_a_record_goes_on_alone():
+def test_a_copy_of_a_record_is_independent():
     rng = np.random.default_rng(0)
     calm, wild = rng.chisquare(1, 600), 5.0 + rng.chisquare(1, 600)
     record = DriftRecord()

@@ -1,4 +1,4 @@
-"""An evaluator that is saved on its way goes on with the same bits."""
+"""A saved evaluator continues bit for bit."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def run(tmp_path, stops=()):
 
 
 @pytest.mark.parametrize("stops", [(0,), (3,), (0, 1, 4, 7)])
-def test_saved_and_loaded_on_its_way(tmp_path, stops):
+def test_a_saved_and_loaded_evaluator_continues(tmp_path, stops):
     whole, parts = run(tmp_path), run(tmp_path, stops)
     a, b = whole.result(), parts.result()
     np.testing.assert_array_equal(a.rows, b.rows)
@@ -54,7 +54,7 @@ class Linear(SGDRegressor):
     """A model of another library, which learns one row at a time."""
 
 
-def test_a_model_of_another_library_goes_on_after_loading(tmp_path):
+def test_a_model_of_another_library_continues_after_loading(tmp_path):
     found = []
     for stops in ((), (1,)):
         evaluator = None
@@ -72,19 +72,19 @@ def test_a_model_of_another_library_goes_on_after_loading(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"keep": "all"}, {"waiting": 3}])
-def test_what_would_be_lost_is_not_saved(tmp_path, options):
+def test_evaluators_that_cannot_be_saved(tmp_path, options):
     chunk = next(iter(chunks(*stream())))
     with pytest.raises(ValueError, match="cannot save an evaluator"):
         save(Evaluator.start(OLOK(), None, Scaling(), chunk, **options), tmp_path / "evaluator.ovk")
 
 
-def test_it_is_what_progressive_does(tmp_path):
+def test_the_evaluator_equals_progressive(tmp_path):
     X, Y = stream()
     found = progressive(OLOK(truncation=200), X, Y, scale="running", untested=100, chunk_size=100)
     np.testing.assert_array_equal(run(tmp_path).result().model.mse_curve, found.model.mse_curve)
 
 
-def test_robust_scaling_fills_and_draws_in():
+def test_robust_scaling_fills_and_clips():
     scaling = Standardised(running=False, robust=True)
     rng = np.random.default_rng(0)
     scaling.scale_warm_up(rng.standard_normal((50, 2)), rng.standard_normal((50, 1)))
@@ -97,7 +97,7 @@ def test_robust_scaling_fills_and_draws_in():
     np.testing.assert_array_equal(scaling.scale_inputs(X).X, scaled.X)
 
 
-def test_scaling_before_anything_was_seen():
+def test_scaling_before_the_first_row():
     with pytest.raises(ValueError, match="no rows have been scaled yet"):
         Standardised(running=True).scale_inputs(np.zeros((1, 2)))
 

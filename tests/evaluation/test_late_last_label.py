@@ -1,4 +1,4 @@
-"""Labels that come late are learned with the last label that was known when their row was predicted."""
+"""Rows with delayed labels are learned with the last label known at their prediction."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from ovk import PKAWV, AutoStream, AutoStreamClassifier, DelayedLabels, WithInte
 
 
 def slow(n=700, seed=0):
-    """An output that changes slowly, and one that the inputs tell."""
+    """An output that changes slowly, and one that is a function of the inputs."""
     rng = np.random.default_rng(seed)
     X, level = rng.standard_normal((n, 2)), np.zeros(n)
     for t in range(1, n):
@@ -16,7 +16,7 @@ def slow(n=700, seed=0):
     return X, np.column_stack([level, X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(n)])
 
 
-def test_with_the_labels_of_the_rows_before_nothing_changes():
+def test_without_delay_the_last_label_is_that_of_the_previous_row():
     X, Y = slow(300)
     one, other = AutoStream().partial_fit(X[:100], Y[:100]), AutoStream().partial_fit(X[:100], Y[:100])
     assert np.array_equal(one.last_label_, Y[99])
@@ -36,7 +36,7 @@ def test_outputs_without_labels_have_no_last_one():
 
 
 class Forgets:
-    """A learner that is not asked for the last label, and takes that of the row before for it."""
+    """A learner that always uses the label of the previous row as the last label."""
 
     def __init__(self):
         self.model = AutoStream()
@@ -53,7 +53,7 @@ class Forgets:
 
 @pytest.mark.long
 @pytest.mark.parametrize("delay", [3, 8])
-def test_the_last_label_is_worth_what_it_is_when_rows_are_predicted(delay):
+def test_learning_with_the_last_label_at_prediction_reduces_the_error(delay):
     t = np.arange(600)
     season = np.column_stack([np.sin(t / 4), np.cos(t / 4)])
     y = 2.0 * np.sin(t / 4) + slow(600)[1][:, 0]
@@ -76,7 +76,7 @@ def test_tickets_and_progressive_learn_the_same():
         assert len(live.last_labels_) == len(live.tickets_) == 5
 
 
-def test_tickets_go_on_after_loading(tmp_path):
+def test_tickets_remain_valid_after_loading(tmp_path):
     X, Y = slow(120)
     live = DelayedLabels(AutoStream(), n_outputs=2)
     live.learn(live.predict(X[:80])[1], Y[:80])
@@ -91,7 +91,7 @@ def test_tickets_go_on_after_loading(tmp_path):
     assert np.array_equal(live.model_.predict(X), again.model_.predict(X))
 
 
-def test_a_learner_that_does_not_look_at_it_is_asked_for_nothing():
+def test_a_learner_without_last_label_stores_none():
     X, Y = slow(60)
     live = DelayedLabels(PKAWV(), n_outputs=2)
     live.learn(live.predict(X)[1], Y)

@@ -1,4 +1,4 @@
-"""What is said where labels come late and something does not fit."""
+"""Error messages for delayed labels."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ def test_a_timedelta_needs_times(model):
         waiting_rows(np.timedelta64(1, "h"), None)
 
 
-def test_a_label_that_comes_with_the_third_row_is_a_delay_of_two_rows():
+def test_a_label_that_arrives_with_the_third_row_has_a_delay_of_two_rows():
     times = np.datetime64("2024-01-01") + np.arange(60) * np.timedelta64(20, "m")
     by_clock = waiting_rows(timedelta(hours=1), times)
     assert (by_clock[3:] == 2).all()
@@ -52,11 +52,11 @@ def test_labels_of_another_shape_name_their_ticket(model, wrong):
     shape = str(np.shape(wrong)).replace("(", r"\(").replace(")", r"\)")
     with pytest.raises(ValueError, match=rf"label of ticket 5 must have the shape of one row, \(3,\), got {shape}"):
         late.learn(ticket, wrong)
-    # It still waits.
+    # The row still waits for its label.
     late.learn(ticket, Y[5])
 
 
-def test_before_the_first_label_only_the_number_of_dimensions_can_be_wrong():
+def test_before_the_first_label_only_the_number_of_dimensions_is_checked():
     late = DelayedLabels(AutoStream())
     _, (ticket,) = late.predict(X[:1])
     with pytest.raises(ValueError, match=r"ticket 0 .*a number, or \(d,\) for d outputs, got \(1, 3\)"):

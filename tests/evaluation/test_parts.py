@@ -1,4 +1,4 @@
-"""Errors and intervals on a part of a stream, dates of its rows, and what is said of its outputs."""
+"""Errors and intervals on a part of a stream, dates of its rows, and the text about its outputs."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def test_errors_of_a_part_are_those_of_its_rows(region):
     regions = result.intervals.regions
     assert_allclose(part.intervals.coverage, regions.covered[rows].mean(axis=0))
     assert_allclose(part.intervals.width, regions.width[rows].mean(axis=0))
-    # It is a result like others: of the last rows of a part, too.
+    # A part of a part.
     assert part.part(30).start == 270
     assert_array_equal(part.part(30).targets, Y[270:300])
     assert "rows 200 to 299 of a stream: 100 rows predicted" in part.summary()
@@ -72,7 +72,7 @@ def test_one_output_and_no_intervals():
     assert part.intervals is None
 
 
-def test_what_has_no_part():
+def test_invalid_parts():
     X, Y = stream()
     with pytest.raises(ValueError, match="run progressive with keep='all'"):
         progressive(OLOK(), X, Y).part(10)
@@ -116,7 +116,7 @@ def test_dates_are_drawn():
     plt.close("all")
 
 
-def test_displays_refuse_rows_that_are_not_there():
+def test_displays_reject_invalid_numbers_of_rows():
     result, *_ = evaluated()
     with pytest.raises(ValueError, match="rows must be an integer >= 1, got 0"):
         RecentDisplay.from_result(result, rows=0, plot=False)
@@ -132,7 +132,7 @@ def test_a_band_ends_at_the_bounds():
     assert (display.middle - display.half).min() >= -1e-9
 
 
-def test_times_must_belong_to_the_rows_of_chunks_as_well():
+def test_times_must_match_the_rows_of_chunks():
     X, Y = stream()
     with pytest.raises(ValueError, match="time must have an entry for each of the 400 rows, got 399"):
         progressive(OLOK(), iter([(X, Y)]), time=DAYS[:399])
@@ -152,6 +152,12 @@ def test_the_conclusion_names_outputs_for_which_the_baseline_is_better():
     result = progressive(OLOK(), X, Y, baselines=["last"])
     alike = with_errors(result, [[1.0, 1.0], [2.0, 2.0]], [[1.0, 1.0], [2.0, 2.0]])
     assert alike.conclusion() == "The model's mean squared error is 50% below that of 'last value', the best baseline."
+    for error in (1e-9, 0.0):
+        small = with_errors(result, [[error, error], [2.0, 2.0]], [[1.0, 1.0], [2.0, 2.0]])
+        assert small.conclusion().startswith("The model's mean squared error is less than 1% of that of 'last value'")
+    for error, size in ((3.0, "50% higher"), (80.0, "40 times as high")):
+        large = with_errors(result, [[error, error], [2.0, 2.0]], [[1.0, 1.0], [2.0, 2.0]])
+        assert large.conclusion().endswith(f"is better: the model's mean squared error is {size}.")
     mixed = with_errors(result, [[1.0, 1.0], [2.0, 2.0]], [[1.0, 3.0], [2.0, 2.0]])
     assert mixed.conclusion().endswith("the best baseline; 'last value' is better for y1 by mean absolute error.")
     mixed = with_errors(result, [[3.0, 0.1], [2.0, 2.0]], [[3.0, 3.0], [2.0, 2.0]])
@@ -166,7 +172,7 @@ def test_the_conclusion_names_outputs_for_which_the_baseline_is_better():
 
 
 @pytest.mark.long
-def test_a_window_that_shrinks_is_told():
+def test_a_shrinking_window_is_reported():
     rng = np.random.default_rng(0)
     X, e = rng.uniform(-2, 2, (3600, 3)), 0.3 * rng.standard_normal(3600)
     f, g = np.sin(2 * X[:, 0]) + X[:, 1], np.cos(2 * X[:, 0]) - X[:, 1]
@@ -179,7 +185,7 @@ def test_a_window_that_shrinks_is_told():
     assert found.before > 5 * found.after
     text = f"from {found.before:,.0f} to {found.after:,.0f} rows by row {found.row:,}: forgetting experts"
     assert f"The effective window shrank {text}" in drift_section(result)
-    # Of several outputs those that changed are named.
+    # With several outputs, the ones that changed are named.
     windows = result.drift.windows
     drift = replace(result.drift, alarms=(), windows=np.hstack([np.full_like(windows, 9.0), windows]))
     quiet = replace(result, drift=drift, outputs=("calm", "a < b"))
@@ -190,7 +196,7 @@ def test_a_window_that_shrinks_is_told():
 
 
 @pytest.mark.long
-def test_a_report_shows_the_level_that_was_asked_for(tmp_path):
+def test_a_report_shows_the_requested_level(tmp_path):
     result, *_ = evaluated()
     text = report(result, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "in 80% interval</th>" in text

@@ -1,4 +1,4 @@
-"""Progressive evaluation equals a plain loop over rows, for every source, scaling and cut of the stream."""
+"""Progressive evaluation equals a plain loop over rows, for every source, scaling and chunk size."""
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ def olok(**kwargs):
 
 
 def moments(A):
-    """Mean and deviation of each column's observed values, 0 and 1 where they say nothing."""
+    """Mean and deviation of the observed values of each column; 0 and 1 without values."""
     mean, sd = np.zeros(A.shape[1]), np.ones(A.shape[1])
     for j, column in enumerate(A.T):
         seen = column[np.isfinite(column)]
@@ -64,7 +64,7 @@ SCALES = [(None, 0), (None, 7), ("warm-up", 20), ("running", 0), ("running", 20)
 @pytest.mark.parametrize(("scale", "warm_up"), SCALES)
 @settings(max_examples=6, deadline=None)
 @given(cuts=st.lists(st.integers(0, N), max_size=5), seed=st.integers(0, 3))
-def test_a_plain_loop_gives_the_same_however_the_stream_is_cut(scale, warm_up, cuts, seed):
+def test_progressive_equals_a_plain_loop_for_any_chunks(scale, warm_up, cuts, seed):
     X, Y = data(seed)
     expected = naive(olok(), X, Y, scale, warm_up)
     parts = zip(np.split(X, sorted(cuts)), np.split(Y, sorted(cuts)), strict=True)
@@ -95,7 +95,7 @@ def test_a_plain_loop_gives_the_same_however_the_stream_is_cut(scale, warm_up, c
 
 @pytest.mark.parametrize("missing", [0.0, 0.15])
 @pytest.mark.parametrize(("scale", "warm_up"), SCALES)
-def test_nothing_looks_ahead(scale, warm_up, missing):
+def test_predictions_do_not_depend_on_later_rows(scale, warm_up, missing):
     X, Y = data(missing=missing)
     # With missing outputs OLOK iterates to rounding, relative to the largest step around.
     huge, rtol = (100.0, 1e-12) if missing else (1e6, 0.0)
@@ -114,7 +114,7 @@ def test_nothing_looks_ahead(scale, warm_up, missing):
         W = X.copy()
         W[t] = [1e3, -1e3]
         after = run(W, Y)
-        # Kernels centre the inputs of a block, so another input is another rounding.
+        # Kernels centre the inputs of a block, so another input changes the rounding.
         np.testing.assert_allclose(after.predictions[:t], before.predictions[:t], rtol=1e-11)
         # Baselines: their errors on the rows before.
         early = before.rows <= t
@@ -154,7 +154,7 @@ def sgd():
     return SGDRegressor(random_state=0, eta0=0.001)
 
 
-def test_an_estimator_with_partial_fit_is_given_one_row_at_a_time():
+def test_an_estimator_with_partial_fit_gets_one_row_at_a_time():
     X, Y = data(missing=0.0)
     y = Y[:, 0]
     model, expected = sgd(), np.zeros(N)
@@ -184,7 +184,7 @@ def test_several_outputs_of_an_estimator_with_partial_fit():
     assert result.n_skipped == np.isnan(Y).any(axis=1).sum() > 0
 
 
-def test_a_model_goes_on_from_what_it_knew():
+def test_a_fitted_model_continues():
     X, Y = data()
     model = olok()
     first, second = progressive(model, X[:50], Y[:50]), progressive(model, X[50:], Y[50:])
@@ -194,7 +194,7 @@ def test_a_model_goes_on_from_what_it_knew():
     )
 
 
-def test_the_first_row_is_tested_only_with_a_model_that_can_know_it():
+def test_the_first_row_is_tested_only_with_a_fitted_model():
     X, Y = data(missing=0.0)
     new, all_rows = progressive(olok(), X, Y), progressive(olok(), X, Y, untested=0)
     assert (new.untested, all_rows.untested) == (1, 0)
@@ -202,7 +202,7 @@ def test_the_first_row_is_tested_only_with_a_model_that_can_know_it():
     np.testing.assert_allclose(new.predictions[1:], all_rows.predictions[1:], rtol=1e-9)
     np.testing.assert_allclose(new.mse, np.mean((all_rows.predictions - Y)[1:] ** 2, axis=0))
     for one, other in zip(new.baselines, all_rows.baselines, strict=True):
-        # Neither the last value nor the mean knows anything of the first row: they guess 0.
+        # The last value and the mean predict 0 for the first row.
         np.testing.assert_allclose((N - 1) * one.mse + Y[0] ** 2, N * other.mse)
     assert "1 row before them learned, not tested" in new.summary()
     for model, y in ((olok(), Y), (sgd(), Y[:, 0])):
@@ -229,7 +229,7 @@ def test_shapes_names_and_curves():
     text = result.summary()
     assert "OLOK" in text
     assert f"{result.mse[1]:.4g}" in text
-    # Of several outputs, ratios to the best baseline, which have no units: as the conclusion has it.
+    # For several outputs, the ratios to the best baseline are those of the conclusion.
     best, ratio = result.against_best_baseline()
     mse = np.array([one.mse for one in (result.model, *result.baselines)])
     chosen = next(one for one in result.baselines if one.name == best)
@@ -268,7 +268,7 @@ def test_one_row_and_no_row():
         progressive(olok(), iter([]))
 
 
-def test_an_output_that_was_never_seen_has_no_error():
+def test_an_output_without_values_has_no_error():
     X, Y = data()
     Y[:, 1] = np.nan
     result = progressive(olok(), X, Y, untested=0, baselines=["last", "mean", "ridge"])
@@ -278,7 +278,7 @@ def test_an_output_that_was_never_seen_has_no_error():
     assert sum(line.endswith(" -") for line in result.summary().splitlines()) == 2
 
 
-def test_invalid_rows_are_skipped_for_everyone_and_counted():
+def test_invalid_rows_are_skipped_for_all_learners_and_counted():
     X, Y = data(missing=0.0)
     X[10, 0], X[50], Y[60, 1] = np.nan, np.inf, np.inf
     result = progressive(olok(on_invalid="skip"), X, Y, scale="running", untested=20, baselines=["last", "ridge"])
@@ -291,7 +291,7 @@ def test_invalid_rows_are_skipped_for_everyone_and_counted():
     assert "3 rows not learned" in result.summary()
 
 
-def test_refused_rows_are_named_by_their_place_in_the_stream():
+def test_errors_name_the_rows_of_the_stream():
     X, Y = data(missing=0.0)
     X[50, 0] = np.nan
     with pytest.raises(ValueError, match="row 18 holds NaN") as caught:
@@ -306,20 +306,20 @@ class Poisoned(BaseEstimator):
         return F
 
 
-def test_a_model_that_predicts_nan_is_not_excused():
+def test_nan_predictions_count_as_errors():
     X, Y = data(missing=0.0)
     with pytest.warns(RuntimeWarning, match="Poisoned predicted nan or infinity for 1 rows, first for row 89"):
         assert np.isnan(progressive(Poisoned(), X, Y).mse).all()
 
 
-def test_huge_outputs_are_no_crash():
+def test_huge_outputs_do_not_fail():
     X, Y = data(missing=0.0)
     result = progressive(olok(), X, 1e300 * Y, scale="running", untested=20, baselines=["last", "mean"])
     assert np.isfinite(result.predictions[20:]).all()
     assert np.isinf(result.mse).all()
 
 
-def test_what_is_kept():
+def test_keep_selects_the_stored_rows():
     X, Y = data()
     kept = progressive(olok(), X, Y)
     assert kept.predictions is not None
@@ -344,12 +344,12 @@ def test_memory_does_not_grow_with_the_stream():
         baselines = ["last", "mean", RefittedRidge(max_rows=100)]
         progressive(Zero(), stream(n), scale="running", keep="none", baselines=baselines)
 
-    # Ten times the rows; what is left is the curves, which grow with the logarithm.
+    # With ten times the rows only the curves grow, with the logarithm.
     limit = 2 * peak_memory(lambda: run(10), tries=2)
     assert peak_memory(lambda: run(100), limit) < limit
 
 
-def test_batch_ridge_is_hard_to_beat_on_a_stream_that_does_not_change():
+def test_order_of_the_errors_on_a_stationary_stream():
     X, Y = data(n=400, missing=0.0)
     result = progressive(olok(), X, Y, scale="warm-up", baselines=["last", "mean", "ridge"])
     last, mean, ridge = (baseline.mse for baseline in result.baselines)
@@ -373,7 +373,7 @@ def test_batch_ridge_is_hard_to_beat_on_a_stream_that_does_not_change():
         ({"chunk_size": 0}, "chunk_size must be an integer >= 1"),
     ],
 )
-def test_arguments_that_make_no_sense(arguments, message):
+def test_invalid_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         progressive(olok(), *data(), **arguments)
 
@@ -399,7 +399,7 @@ def test_one_baseline_and_none():
 
 
 @pytest.mark.parametrize("progress", [True, False])
-def test_the_progress_bar_is_there_on_request(progress, monkeypatch, capsys):
+def test_the_progress_bar_is_shown_on_request(progress, monkeypatch, capsys):
     monkeypatch.setenv("OVK_PROGRESS", "1")
     monkeypatch.setattr("ovk.base.execution.ProgressBar.DELAY", 0.0)
     monkeypatch.setattr("ovk.base.execution.ProgressBar.INTERVAL", 0.0)
@@ -407,5 +407,5 @@ def test_the_progress_bar_is_there_on_request(progress, monkeypatch, capsys):
     assert ("learning" in capsys.readouterr().err) is progress
 
 
-def test_checkpoints_lie_more_and_more_apart():
+def test_checkpoints_grow_geometrically():
     assert checkpoints(10, 40).tolist() == [11, 12, 13, 14, 15, 16, 18, 20, 21, 23, 25, 27, 30, 32, 35, 39]

@@ -1,11 +1,11 @@
-"""The last rows of a stream, their intervals, and how often intervals held."""
+"""The last rows of a stream, and the coverage of its intervals."""
 
 import numpy as np
 import pytest
 
 from ovk import load, save
 from ovk.evaluation import RecentErrors
-from ovk.evaluation.conformal import LEVELS
+from ovk.evaluation.conformal import REPORTED_LEVELS
 
 
 def test_widths_are_quantiles_of_the_last_absolute_errors():
@@ -23,7 +23,7 @@ def test_widths_are_quantiles_of_the_last_absolute_errors():
             assert recent.widths(level)[q] == (errors[rank - 1] if rank <= len(errors) else np.inf)
 
 
-def test_intervals_are_tested_before_they_know():
+def test_intervals_are_tested_before_they_learn():
     recent = RecentErrors.empty(1, size=32)
     half = recent.update(np.zeros((32, 1)), np.ones((32, 1)))
     # The first 8 rows have no interval; 8 scores are too few for 0.9, and 16 for 0.95.
@@ -35,22 +35,22 @@ def test_intervals_are_tested_before_they_know():
     np.testing.assert_array_equal(recent.inside[:, 0], [26, 26, 18, 2])
 
 
-def test_what_was_not_predicted_does_not_count():
+def test_rows_without_prediction_do_not_count():
     recent = RecentErrors.empty(1)
     recent.update(np.full((50, 1), np.nan), np.ones((50, 1)))
     assert not recent.tested.any()
     assert np.isinf(recent.widths(0.5)).all()
 
 
-def test_coverage_of_rows_like_the_last_ones():
+def test_coverage_of_exchangeable_rows():
     rng = np.random.default_rng(1)
     recent = RecentErrors.empty(1, size=400)
     for _ in range(60):
         recent.update(np.zeros((100, 1)), rng.standard_normal((100, 1)))
-    np.testing.assert_allclose(recent.coverage[:, 0], LEVELS, atol=0.02)
+    np.testing.assert_allclose(recent.coverage[:, 0], REPORTED_LEVELS, atol=0.02)
 
 
-def test_outputs_that_were_never_seen_have_no_width(tmp_path):
+def test_outputs_without_values_have_no_width(tmp_path):
     recent = RecentErrors.empty(2)
     for _ in range(2):
         recent.update(np.zeros((15, 2)), np.column_stack([np.ones(15), np.full(15, np.nan)]))
@@ -66,7 +66,7 @@ def test_outputs_that_were_never_seen_have_no_width(tmp_path):
         recent.widths(1.0)
 
 
-def test_times_of_some_rows_stay_beside_their_rows():
+def test_times_of_some_rows_stay_with_their_rows():
     recent = RecentErrors.empty(1, size=7)
     for n, instants in ((2, None), (3, np.array([1.0, 2.0, 3.0])), (4, None)):
         recent.update(np.zeros((n, 1)), np.ones((n, 1)), instants)

@@ -90,7 +90,7 @@ def test_a_result_without_rows_takes_them_from_the_arguments(rows):
         (np.full((120, 2), np.nan), OVKRidge(), "no output was both predicted and observed", ValueError),
     ],
 )
-def test_what_makes_no_sense(rows, predictions, comparator, message, kind):
+def test_invalid_arguments(rows, predictions, comparator, message, kind):
     X, Y = rows
     with pytest.raises(kind, match=message):
         regret(predictions, comparator, X=X, Y=Y)

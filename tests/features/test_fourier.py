@@ -1,4 +1,4 @@
-"""Random Fourier features: unbiased, with the stated variance; fields keep what makes them fields."""
+"""Random Fourier features: unbiased, with the stated variance; curl-free and divergence-free fields stay so."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ FIELDS = [
 
 @pytest.mark.parametrize("kernel", instances.each(STATIONARY))
 def test_unbiased_with_the_stated_variance(kernel):
-    """The mean of many maps is the kernel, and their spread what the docstring says, both within five deviations."""
+    """The mean of many maps is the kernel, and their variance that of the docstring, within five standard errors."""
     X = 0.7 * instances.inputs(kernel, 4, seed=1)
     n, repeats = 5, 4000
     features = FourierMap.from_kernel(kernel, n * repeats, instances.P, rng=0)
@@ -110,7 +110,7 @@ def test_a_seed_and_its_generator_draw_the_same():
 
 @pytest.mark.parametrize("K", instances.each(FIELDS))
 def test_operator_features_are_unbiased(K):
-    """Means over batches of frequencies are normal: none of all entries lies beyond five standard errors."""
+    """Means over batches of frequencies are normal: no entry lies beyond five standard errors."""
     X = 0.7 * instances.inputs(K, 3, seed=1)
     rng = np.random.default_rng(2)
     grams = []
@@ -127,7 +127,7 @@ def test_operator_features_are_unbiased(K):
 
 
 @pytest.mark.parametrize("K", [CurlFree(Gaussian(1.4)), DivFree(Gaussian(1.4)), Gaussian(1.4) * Dense(instances.B)])
-def test_each_wave_has_its_amplitude(K):
+def test_amplitudes_of_waves(K):
     X, Z = instances.inputs(K, 3, seed=1), instances.inputs(K, 2, seed=2)
     features = OperatorFourierMap.from_kernel(K, 4, instances.P, rng=0)
     W = features.terms[0].frequencies
@@ -137,7 +137,7 @@ def test_each_wave_has_its_amplitude(K):
     assert_allclose(features.transform(X) @ features.transform(Z).T, expected, atol=1e-12)
 
 
-def test_the_error_falls_like_the_root_of_the_number():
+def test_the_error_decreases_like_one_over_the_root():
     K, X = CurlFree(Gaussian(1.4)), instances.inputs(None, 4)
     G = K.gram(X).dense()
 
@@ -211,7 +211,7 @@ def test_bad_arguments():
         OperatorFourierMap.from_kernel(CurlFree(Gaussian(1.0)), 5, 1)
 
 
-def test_a_kernel_of_the_library_that_is_not_stationary_is_refused_by_name():
+def test_a_kernel_that_is_not_stationary_raises():
     class Other(CurlFree.__base__):
         def _form(self, p):
             raise NotImplementedError
@@ -227,7 +227,7 @@ def test_nystrom_of_the_same_kernel_agrees_where_fourier_has_converged():
     assert_allclose(a @ a.T, b @ b.T, atol=0.03)
 
 
-def test_linear_functions_beside_waves_stand_in_for_the_sum_of_kernels():
+def test_linear_and_fourier_features_approximate_the_sum_of_kernels():
     X = np.random.default_rng(0).standard_normal((6, 3))
     features = LinearFourier(4000, weight=2.5).build(Gaussian(1.5) * Identity(1), 3, 1, np.random.default_rng(0))
     phi = features.transform(X)

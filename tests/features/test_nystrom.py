@@ -1,4 +1,4 @@
-"""Nystrom features: the kernel itself on their own points, a projection elsewhere."""
+"""Nystrom features: exact at their points, a projection elsewhere."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_all_points_give_the_kernel(kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_elsewhere_it_is_the_projection(kernel):
+def test_other_points_are_projected(kernel):
     points, X = instances.inputs(kernel, 4, seed=1), instances.inputs(kernel, 6, seed=2)
     phi = NystromMap.from_points(kernel, points).transform(X)
     k, D = reference.scalar_gram(kernel, X, points), reference.scalar_gram(kernel, points)

@@ -1,4 +1,4 @@
-"""Taylor features of the Gaussian kernel: they converge to it, and say how fast."""
+"""Taylor features of the Gaussian kernel: convergence and error bounds."""
 
 from itertools import product
 from math import comb

@@ -1,4 +1,4 @@
-"""Intervals and regions from left-out functions: against definitions by refitting, and their coverage."""
+"""Intervals and regions from leave-one-out residuals: their definition by refitting, and their coverage."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_groups_of_one_row_are_rows():
 
 
 def test_jackknife_plus_by_refitting():
-    """From fits without each row in turn, with an operator and an alpha for each output."""
+    """Intervals equal those from refits without each row, with an operator and an alpha for each output."""
     rng = np.random.default_rng(0)
     X, Y = curves(12, rng)
     new, alpha, level, T = rng.uniform(-2, 2, (5, 2)), np.array([0.1, 0.5, 0.2]), 0.8, instances.B
@@ -102,7 +102,7 @@ def test_jackknife_plus_by_refitting():
 
 
 def test_jackknife_plus_gives_each_group_one_vote():
-    """Eight groups of a row and one of sixteen: by votes of rows the last group would decide alone."""
+    """Eight groups of one row and one of sixteen: with equal weights of rows the last group would dominate."""
     rng = np.random.default_rng(0)
     X, Y = curves(24, rng)
     points, level = at(X, rng.uniform(-2, 2, (5, 2))), 0.7
@@ -120,8 +120,8 @@ def test_jackknife_plus_gives_each_group_one_vote():
 
 
 @pytest.mark.parametrize("region", REGIONS)
-def test_the_share_of_left_out_rows_inside_is_the_level(region):
-    """Each left-out row lies in the region of the quantile around its own left-out prediction as often as asked for."""
+def test_the_share_of_left_out_rows_inside_their_region_is_the_level(region):
+    """The region around the leave-one-out prediction contains the row with the required frequency."""
     X, Y = curves(99, np.random.default_rng(1))
     model = fitted(X, Y)
     found = jackknife(model, *at(X, X), 0.9, region=region)
@@ -135,8 +135,8 @@ def test_the_share_of_left_out_rows_inside_is_the_level(region):
 
 
 @pytest.mark.parametrize("region", ["box", "ellipsoid"])
-def test_a_region_around_many_outputs_holds_what_it_should_with_few_rows(region):
-    """A row that is far off must not stretch the measure that it is judged by: a box held 82% with a scale of all."""
+def test_a_joint_region_of_many_outputs_has_its_coverage_with_few_rows(region):
+    """An outlier must not inflate its own scale: with the scale of all rows, a box covers only 82%."""
     inside = []
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -165,7 +165,7 @@ def test_coverage(region, gaps):
 
 
 @pytest.mark.parametrize("folds", [None, 8], ids=["jackknife+", "cv+"])
-def test_coverage_of_the_guaranteed_ones(folds):
+def test_coverage_of_jackknife_plus_and_cv_plus(folds):
     inside = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -178,7 +178,7 @@ def test_coverage_of_the_guaranteed_ones(folds):
 
 
 def test_new_groups_are_covered_when_groups_are_left_out_together():
-    """Rows of one group share a level that rows of others say nothing about."""
+    """Rows of a group share an offset that is independent of other groups."""
     together, apart = [], []
     for seed in range(15):
         rng = np.random.default_rng(seed)
@@ -245,7 +245,7 @@ def ellipsoid_radius(scores, block):
 
 
 @pytest.mark.parametrize("size", [1, 4], ids=["rows", "groups"])
-def test_scores_of_the_ellipsoid_leave_their_own_rows_out_of_its_measure(size):
+def test_scores_of_the_ellipsoid_use_the_scale_of_other_rows(size):
     X, Y = curves(20, np.random.default_rng(6), d=5)
     block = np.arange(20) // size
     model = fitted(X, Y, together=block)
@@ -254,7 +254,7 @@ def test_scores_of_the_ellipsoid_leave_their_own_rows_out_of_its_measure(size):
     assert_allclose(found, order_statistic(ellipsoid_radius(scores, block), 0.8))
 
 
-def test_with_many_rows_the_measure_without_one_of_them_is_approximated():
+def test_with_many_rows_the_scale_without_one_of_them_is_approximated():
     X, Y = curves(260, np.random.default_rng(6), d=4)
     model = fitted(X, Y)
     found = jackknife(model, *at(X, X[:1]), 0.8, region="ellipsoid").radius[0, 0]
@@ -268,7 +268,7 @@ def test_too_few_rows_give_infinite_intervals():
     assert np.isinf(jackknife_plus(fitted(X, Y), *at(X, X[:2])).lower).all()
 
 
-def test_an_output_that_is_known_exactly():
+def test_an_output_without_errors():
     X, Y = curves(30, np.random.default_rng(8))
     Y[:, 1] = 2.0
     for region in REGIONS:
@@ -298,7 +298,7 @@ def test_rows_needed_are_the_fewest_with_a_finite_quantile(level):
 
 
 def test_correlations_over_different_rows_are_made_positive_definite():
-    """Outputs that agree in pairs as no three can: the correlations stay on one line with those of the pairs."""
+    """Pairwise correlations that are not positive definite are shrunk by one factor."""
     one, gap = np.ones(30), np.full(30, np.nan)
     z = np.concatenate([np.stack(p, axis=1) for p in ([one, one, gap], [gap, one, one], [one, gap, -one])])
     C = shrunk_correlation(z)
@@ -322,20 +322,20 @@ def test_the_largest_of_some_outputs_is_as_rare_as_that_of_all():
 
 
 def ellipsoid(lower, upper):
-    """One region around zero: a disc of radius 2, cut off at the ends of a box."""
+    """One region around zero: a disc of radius 2, clipped to a box."""
     zero = np.zeros((1, 2))
     return Regions(
         zero, np.array([lower]), np.array([upper]), np.array([[2.0]]), np.full((1, 1), np.nan), np.eye(2)[None]
     )
 
 
-def test_an_ellipsoid_ends_where_one_output_is_out_of_bounds():
+def test_an_ellipsoid_is_clipped_to_bounds():
     region = ellipsoid([-0.5, -2.0], [2.0, 2.0])
     for y, inside in (([-1.0, 0.0], 0.0), ([-0.4, 0.0], 1.0), ([1.9, 1.9], 0.0), ([0.0, 1.0], 1.0)):
         assert region.contains(np.array([y]))[0, 0] == inside
 
 
-def test_scaled_ellipsoids_hold_the_scaled_outputs():
+def test_scaled_ellipsoids_contain_the_scaled_outputs():
     region, factor = ellipsoid([-2.0, -2.0], [2.0, 2.0]), np.array([0.5, 30.0])
     moved = region.scaled(factor, 7.0)
     for y in ([1.9, 0.0], [0.0, 1.9], [1.3, 1.3], [1.5, 1.5], [-1.5, 1.5], [0.0, -2.1]):

@@ -1,4 +1,4 @@
-"""Small streams, and learners to run over them."""
+"""Small streams and the learners that the tests run on them."""
 
 from contextlib import contextmanager
 
@@ -22,8 +22,7 @@ from ovk.objectives import (
     simplex_code,
 )
 from ovk.online.first_order import olok as base
-from ovk.online.second_order import block_ridge, kawv
-from ovk.online.second_order import coupled_ridge as arrow
+from ovk.online.second_order import block_ridge, coupled_ridge, kawv
 from ovk.operators import Dense, GraphLaplacian, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, Hadamard, Transformable
 
@@ -61,7 +60,7 @@ SCHEDULES = {
 
 
 def stream(n, loss=None, seed=0, missing=0.0):
-    """Inputs (n, 3) and outputs (n, 3) that suit the loss, some of them missing."""
+    """Inputs (n, 3) and outputs (n, 3) suitable for the loss, some of them missing."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, D))
     Y = np.column_stack([np.sin(X[:, 0]), np.sin(X[:, 0]) + X[:, 1], X[:, 2] ** 2 - 1])
@@ -85,13 +84,13 @@ BLOCKS = (1, 7, 32)
 
 @contextmanager
 def blocks_of(size):
-    """Every online learner computes blocks of that many rows; None for the sizes that they choose themselves."""
+    """Set the block size of all online learners; None for their own."""
     with pytest.MonkeyPatch.context() as patch:
         if size is not None:
-            for name in ("MAX_BLOCK", "MIN_BLOCK"):
+            for name in ("MAX_BLOCK_ROWS", "MIN_BLOCK_ROWS"):
                 patch.setattr(base, name, size)
-            for name in ("SMALLEST_BLOCK", "LARGEST_BLOCK"):
+            for name in ("MIN_BLOCK_POINTS", "MAX_BLOCK_POINTS"):
                 patch.setattr(block_ridge, name, size)
-            patch.setattr(arrow, "MAX_POINTS", size)
-            patch.setattr(kawv, "PANEL", size)
+            patch.setattr(coupled_ridge, "MAX_BLOCK_POINTS", size)
+            patch.setattr(kawv, "PANEL_ROWS", size)
         yield

@@ -1,4 +1,4 @@
-"""Bad rows are refused or skipped; strange ones are learned from; the model is never poisoned."""
+"""Invalid rows are refused or skipped, unusual rows are learned, and the model stays finite."""
 
 import pickle
 
@@ -104,7 +104,7 @@ REFUSED = {
     "epsilon": ({"loss": EpsilonInsensitive(-0.1)}, "epsilon must be non-negative and finite"),
     "nu": ({"loss": Novelty(1.5)}, "nu must be a number in"),
     "quantiles": ({"loss": Pinball([0.5, 0.5])}, "one for each of the 3 outputs"),
-    "quantile": ({"loss": Pinball(1.0)}, r"quantiles must lie in \(0, 1\)"),
+    "quantile": ({"loss": Pinball(1.0)}, r"quantiles must be a number in \(0, 1\)"),
     "labels": ({"loss": "hinge"}, "labels of Hinge must be -1 or 1, got .* in row 0, output 0"),
     "codes": ({"loss": LOSSES["simplex"]}, "rows of simplex_code"),
     "truncation": ({"truncation": "some"}, "truncation must be .auto., None, a number of points or"),
@@ -170,7 +170,7 @@ def test_shapes_are_refused():
 
 
 class Rising(Schedule):
-    """eta_t = t / 10, which no one should use."""
+    """An unreasonable schedule, eta_t = t / 10."""
 
     def rate(self, t):
         return t / 10
@@ -205,7 +205,7 @@ STRANGE = {
 @pytest.mark.parametrize("schedule", [0.5, "auto"], ids=str)
 @pytest.mark.parametrize("loss", ["squared", "huber", "epsilon-insensitive", EpsilonInsensitive(joint=True)], ids=str)
 @pytest.mark.parametrize("case", STRANGE)
-def test_strange_streams(case, loss, schedule, params):
+def test_unusual_streams(case, loss, schedule, params):
     X, Y = STRANGE[case](*stream(200))
     model = OLOK(Gaussian(1.0) * MixedEffect(0.5), 0.1, schedule, loss, **params)
     Z = model.predict_then_learn(X, Y)
@@ -213,7 +213,7 @@ def test_strange_streams(case, loss, schedule, params):
     assert np.isfinite(model.predict(X[:10])).all()
     for name in ("norm_", "cumulative_loss_", "cumulative_risk_", "truncation_error_"):
         assert not np.isnan(getattr(model, name)), name
-    # Zero rows teach nothing.
+    # Rows of zeros have no effect.
     before = state(model)
     assert model.predict_then_learn(X[:0], Y[:0]).shape == (0, 3)
     assert state(model) == before
@@ -226,10 +226,10 @@ def test_default_learner_begins_with_one_row():
 
 def test_outliers_do_not_move_a_robust_learner():
     X, Y = stream(300)
-    wild = Y.copy()
-    wild[::30] = 1e300
+    outliers = Y.copy()
+    outliers[::30] = 1e300
     calm = OLOK(KERNELS["separable"], 0.01, 0.5, "huber").fit(X, Y)
-    robust = OLOK(KERNELS["separable"], 0.01, 0.5, "huber").fit(X, wild)
+    robust = OLOK(KERNELS["separable"], 0.01, 0.5, "huber").fit(X, outliers)
     assert np.abs(robust.predict(X) - calm.predict(X)).max() < 1.5
 
 
@@ -248,7 +248,7 @@ def test_start_from_a_batch_solution():
             assert_allclose(Z[0], f(X[40:41])[0], rtol=0, atol=1e-12)
             assert_allclose(Z, f(X[40:]), rtol=0, atol=0.2)
             assert model.t_ == 40
-        # A row without outputs is predicted by the start itself.
+        # The initial function predicts a row without outputs.
         model = OLOK(K, 0.1, 0.5, init=init, average=True).partial_fit(X[:1], np.full((1, 3), np.nan))
         assert_allclose(model.predict(X), f(X), rtol=0, atol=1e-12)
         assert_allclose(model.norm_, f.norm(), rtol=1e-9)
@@ -267,5 +267,5 @@ def test_start_in_one_go_or_two():
 def test_start_without_intercept_only():
     X, Y = stream(40)
     batch = OVKRidge(Gaussian(1.0), fit_intercept=True).fit(X, Y)
-    with pytest.raises(ValueError, match="without an intercept: fit it with fit_intercept=False"):
+    with pytest.raises(ValueError, match="init has an intercept: fit it with fit_intercept=False"):
         OLOK(Gaussian(1.0), init=batch).partial_fit(X, Y)

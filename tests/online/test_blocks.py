@@ -1,4 +1,4 @@
-"""A block of steps does not depend on how a kernel has laid out its matrix, and leaves it as it was."""
+"""A block of steps does not depend on the memory order of the kernel matrix, and does not change it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Theorem 1 of the OLOK paper: it holds where its assumptions do, and says which one fails where they do not."""
+"""Theorem 1 of the OLOK paper holds under its assumptions, and `error_bound` reports which one is violated."""
 
 import numpy as np
 import pytest

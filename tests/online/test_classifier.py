@@ -1,4 +1,4 @@
-"""Labels through the online learner."""
+"""Online classifiers."""
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def test_rows_equal_chunks_and_progressive_labels_come_before_learning():
         assert one.predict_then_learn(X[i : i + 1], y[i : i + 1], classes=["a", "b", "c"])[0] == whole[i]
 
 
-def test_save_load_and_go_on(tmp_path):
+def test_save_load_and_resume(tmp_path):
     X, y = three_classes(400)
     first = model().partial_fit(X[:200], y[:200], classes=["a", "b", "c"])
     save(first, tmp_path / "m.ovk")
@@ -91,7 +91,7 @@ def test_save_load_and_go_on(tmp_path):
     assert_array_equal(first.decision_function(X), again.decision_function(X))
 
 
-def test_a_failed_first_call_leaves_nothing_behind():
+def test_a_failed_first_call_leaves_the_model_new():
     X, y = three_classes(30)
     fresh = model()
     with pytest.raises(ValueError, match="'z'"):
@@ -150,7 +150,7 @@ def test_a_row_that_is_skipped_has_no_label(kind, labels):
     expected = kind(Gaussian(1.0)).predict_then_learn(X[fine], y[fine], labels)
     assert found[fine].tolist() == expected.tolist()
     assert model.learner_.n_skipped_ == 2
-    # Without such rows labels have the type of the classes.
+    # Without skipped rows, labels have the type of the classes.
     assert model.predict_then_learn(X, y).dtype == np.asarray(labels).dtype
     assert np.isnan(model.predict_proba_then_learn(holes, y)[[3, 40]]).all()
 

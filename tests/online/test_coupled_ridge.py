@@ -1,4 +1,4 @@
-"""Ridge regression of coupled outputs with missing labels: equal to the full normal matrix, rows equal chunks."""
+"""Ridge regression of coupled outputs with missing labels, against the full normal matrix; rows equal chunks."""
 
 from copy import deepcopy
 
@@ -53,7 +53,7 @@ def learner(name, alpha, g=1.0, m=6):
 
 
 def learn(ridge, Phi, Y, shrink):
-    """Predictions in pieces of up to five rows; a block ends with the row that makes it full."""
+    """Predictions in pieces of up to five rows; a block ends with its last row."""
     Z, start, observed = [], 0, ~np.isnan(Y)
     while start < len(Phi):
         left = ridge.block_size(6) if ridge.sums.points_left() is None else ridge.sums.points_left()
@@ -91,7 +91,7 @@ def test_equals_the_full_normal_matrix(name, alpha, shrink, missing, g):
 
 @pytest.mark.parametrize("name", ["mixed effect", "dense"])
 def test_equals_the_full_normal_matrix_where_its_inverse_is_corrected(name):
-    """In the first blocks it is computed afresh, later a block corrects that of the block before."""
+    """It is recomputed in the first blocks and updated later."""
     Phi, Y = stream(n=600, missing=0.1)
     ridge = learner(name, 0.1)
     Z = learn(ridge, Phi, Y, shrink=True)
@@ -117,10 +117,10 @@ def test_states_resume_and_predictions_are_pure(name, shrink, g):
 
 def test_labels_of_a_row_do_not_reach_its_prediction():
     Phi, Y = stream(n=50)
-    wild = Y.copy()
-    wild[40, ~np.isnan(Y[40])] = 1e10
-    assert (wild[40] == 1e10).any()
-    one, other = (learn(learner("mixed effect", 0.1), Phi, labels, True) for labels in (Y, wild))
+    outliers = Y.copy()
+    outliers[40, ~np.isnan(Y[40])] = 1e10
+    assert (outliers[40] == 1e10).any()
+    one, other = (learn(learner("mixed effect", 0.1), Phi, labels, True) for labels in (Y, outliers))
     np.testing.assert_allclose(one[:41], other[:41], rtol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Ridge regression that forgets: equal to its definition, to no forgetting at discount 1, and rows equal chunks."""
+"""Ridge regression that forgets, against its definition; rows equal chunks."""
 
 import numpy as np
 import pytest
@@ -94,9 +94,9 @@ def test_replayed_rows_age_what_was_learned_before(stream):
 
 def test_a_limited_label_changes_nothing_more(stream):
     Phi, Y = stream
-    wild = Y.copy()
-    wild[100, 0] = 1e9
-    Z = [DecayingRidge(7, 2, 0.1, limit=3.0).predict_and_update(Phi, labels) for labels in (Y, wild)]
+    outliers = Y.copy()
+    outliers[100, 0] = 1e9
+    Z = [DecayingRidge(7, 2, 0.1, limit=3.0).predict_and_update(Phi, labels) for labels in (Y, outliers)]
     errors = [np.mean((z - Y)[101:, 0] ** 2) for z in Z]
     assert errors[1] < 1.2 * errors[0]
 
@@ -117,7 +117,7 @@ def test_blocks_halve_the_sums_at_most():
         assert g ** block_length(g) >= 0.5
 
 
-def test_leading_features_are_a_learner_of_their_own(stream):
+def test_leading_features_give_a_separate_learner(stream):
     Phi, Y = stream
     one, other = DecayingRidge(7, 2, 0.1, block=50), DecayingRidge(4, 2, 0.1, block=50)
     one.predict_and_update(Phi[:200], Y[:200])
@@ -142,14 +142,14 @@ def test_the_limit_follows_the_residuals(stream, level):
     Phi, _ = stream
     rng = np.random.default_rng(2)
     Y = Phi @ rng.standard_normal((7, 2)) + level * rng.standard_normal((300, 2))
-    wild = Y.copy()
-    wild[200] = 1e9
-    Z = [DecayingRidge(7, 2, 1e-6, robust=2.0).predict_and_update(Phi, labels) for labels in (Y, wild)]
+    outliers = Y.copy()
+    outliers[200] = 1e9
+    Z = [DecayingRidge(7, 2, 1e-6, robust=2.0).predict_and_update(Phi, labels) for labels in (Y, outliers)]
     errors = [np.mean((z - Y)[201:] ** 2, axis=0) for z in Z]
     assert (errors[1] < 1.2 * errors[0]).all()
 
 
-def test_replayed_rows_say_what_is_wild(stream):
+def test_replayed_rows_set_the_limits(stream):
     Phi, Y = stream
     learner = DecayingRidge(7, 2, 0.1, robust=2.0)
     learner.replay(Phi[:200], Y[:200])
@@ -164,37 +164,37 @@ def test_a_change_of_level_is_followed(stream):
     for robust in (2.0, np.inf):
         Z = DecayingRidge(8, 2, 1e-6, discount=0.95, robust=robust).predict_and_update(R, Y)
         errors[robust] = (Z - Y) ** 2
-    # The limit doubles some 13 times; so many rows later the error is what it would have been.
+    # The limit doubles about 13 times; after as many rows the error is that without an outlier.
     assert np.mean(errors[2.0][265:]) < np.mean(errors[np.inf][250:285])
 
 
 @pytest.mark.parametrize("limit", [np.inf, 3.0])
 @pytest.mark.parametrize("g", [1.0, 0.98])
-def test_blocks_with_many_wild_rows_equal_the_rows_one_by_one(stream, g, limit):
+def test_blocks_with_many_outliers_equal_single_rows(stream, g, limit):
     Phi, Y = stream
     Y = Y + np.exp(np.arange(300) / 15.0)[:, None] * np.random.default_rng(5).standard_t(1.5, Y.shape)
     rows, blocks = (DecayingRidge(7, 2, 0.1, discount=g, limit=limit, robust=1.01) for _ in range(2))
-    reached, wild, Z = [], 0, np.empty(Y.shape)
+    reached, outliers, Z = [], 0, np.empty(Y.shape)
     for i in range(len(Y)):
         before = rows.reach
         Z[i] = rows.predict_and_update(Phi[i : i + 1], Y[i : i + 1])[0]
-        wild += bool((np.abs(Y[i] - Z[i]) > np.minimum(before, limit)).any())
+        outliers += bool((np.abs(Y[i] - Z[i]) > np.minimum(before, limit)).any())
         reached.append(rows.reach)
-    assert wild > 15
+    assert outliers > 15
     np.testing.assert_allclose(blocks.predict_and_update(Phi[:40], Y[:40]), Z[:40], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(blocks.reach, reached[39])
     np.testing.assert_allclose(blocks.predict_and_update(Phi[40:], Y[40:]), Z[40:], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(blocks.reach, rows.reach)
 
 
-def test_a_quiet_output_that_wakes_up_is_learned_after_a_few_rows():
+def test_a_constant_output_that_starts_to_vary_is_learned_after_a_few_rows():
     rng = np.random.default_rng(6)
     Phi = np.column_stack([np.ones(3000), rng.standard_normal(3000)])
     Y = np.where(np.arange(3000) < 2500, 0.0, 3.0 + Phi[:, 1])[:, None]
     ridge = DecayingRidge(2, 1, 1e-3, discount=0.95, limit=1.5, robust=2.0)
     Z = ridge.predict_and_update(Phi, Y)
     assert np.abs((Z - Y)[:2500]).max() == 0.0
-    # Labels 3 deviations away are beyond the limit that was given, which no longer counts.
+    # Labels 3 standard deviations away exceed the given limit, which no longer applies.
     assert np.mean((Z - Y)[2560:] ** 2) < 1e-3
     assert np.mean((Z - Y)[2515:] ** 2) < 0.1
 

@@ -1,4 +1,4 @@
-"""Labels that are wild teach no more than ordinary ones, and the learner is exact for the labels as moved."""
+"""The influence of outliers is capped, and the learner is exact for the clipped labels."""
 
 import numpy as np
 import pytest
@@ -27,10 +27,10 @@ def learner(points, **params):
 
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("params", [{}, {"discount": 0.98}, {"window": 80}], ids=str)
-def test_the_labels_are_moved_as_stated(params, gaps, tmp_path):
+def test_labels_are_clipped_as_documented(params, gaps, tmp_path):
     X, Y = rows(160, gaps)
     Y[[90, 130], [0, 1]] = 50.0, -1e9
-    # One row at a time with the squared loss, the labels moved by hand.
+    # One row at a time with the squared loss and labels clipped here.
     plain, limit, early, moved = (
         learner(X[:8], forecaster="ridge", **params).replace(loss="squared"),
         np.full(2, np.inf),
@@ -63,18 +63,18 @@ def test_the_labels_are_moved_as_stated(params, gaps, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("wild", [1e9, 1e30, 1e300])
+@pytest.mark.parametrize("outliers", [1e9, 1e30, 1e300])
 @pytest.mark.parametrize("make", [lambda: PKAWV(loss="huber"), AutoStream], ids=["pkawv", "auto"])
-def test_one_wild_label_is_forgotten_after_a_hundred_rows(make, wild):
+def test_one_outlier_is_forgotten_after_a_hundred_rows(make, outliers):
     X, Y = rows(700, gaps=False)
     y = Y[:, 0]
     spoiled = y.copy()
-    spoiled[300] = wild
+    spoiled[300] = outliers
     errors = [np.mean((make().predict_then_learn(X, labels)[400:] - y[400:]) ** 2) for labels in (y, spoiled)]
     assert errors[1] <= 1.05 * errors[0]
 
 
-def test_without_wild_labels_nothing_changes():
+def test_without_outliers_nothing_changes():
     X, Y = rows(300, gaps=False)
     one = PKAWV(Gaussian(1.0), 0.1).predict_then_learn(X, Y)
     assert_array_equal(PKAWV(Gaussian(1.0), 0.1, loss="huber").predict_then_learn(X, Y), one)
@@ -85,5 +85,5 @@ def test_refusals():
     with pytest.raises(ValueError, match="loss must be 'squared' or 'huber', got 'cauchy'"):
         PKAWV(loss="cauchy").fit(X, Y)
     model = learner(X[:5]).fit(X, Y)
-    with pytest.raises(ValueError, match="loss of Huber cannot be merged"):
+    with pytest.raises(ValueError, match="loss='huber' cannot be merged"):
         model.merge(model)

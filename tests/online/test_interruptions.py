@@ -1,4 +1,4 @@
-"""A learner interrupted in the middle of a call is as it was before it, and goes on as if nothing had happened."""
+"""An interrupted call does not change the learner, which then continues normally."""
 
 import copy
 import importlib
@@ -24,13 +24,13 @@ def spread(total, tried):
 
 
 def interrupted(model, action, tried=TRIED):
-    """Copies of a model whose `action` was interrupted, each at another of its inner calls."""
+    """Copies of a model whose `action` was interrupted, each at a different inner call."""
     counted = copy.deepcopy(model)
     calls = count_calls(lambda: action(counted))
     for number in spread(calls, tried):
         trial = copy.deepcopy(model)
         if not interrupt(lambda trial=trial: action(trial), number):
-            # What is remembered for later calls makes the second run a little shorter than the first.
+            # Cached results make the second run slightly shorter than the first.
             assert number > 0.9 * calls
             return
         yield trial
@@ -137,7 +137,7 @@ def test_an_interrupted_example_with_a_new_feature(kind):
 
 
 class Failing(ScalarKernel):
-    """A kernel of a user that fails now and then."""
+    """A user-defined kernel that sometimes fails."""
 
     def __init__(self, length_scale=1.0):
         self.length_scale = length_scale

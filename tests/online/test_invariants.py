@@ -1,4 +1,4 @@
-"""What the paper proves about every step, and what the learner says about itself."""
+"""Statements of the paper about every step, and attributes of the learner."""
 
 import tracemalloc
 
@@ -66,7 +66,7 @@ def test_proposition_2(kernel, ratio, product, largest, seed):
 
 @pytest.mark.parametrize("kappa", [1.0, 3.0, 10.0])
 def test_the_batch_solution_of_proposition_2(kappa):
-    """It is no longer than U, as the theorem needs, but can be longer than 2 C_y / alpha, as the paper has it."""
+    """Its norm is at most U, as the theorem requires, but can exceed 2 C_y / alpha, the bound stated in the paper."""
     alpha = 2.01 * kappa**2
     batch = OVKRidge(kappa**2 * Gaussian(1.0), alpha, fit_intercept=False).fit([[0.0]], [1.0])
     norm = batch.expansion_.norm()
@@ -118,17 +118,17 @@ def test_memory_is_flat():
     assert peak - before < 5_000_000
 
 
-def test_the_untruncated_learner_says_what_it_needs():
+def test_the_untruncated_learner_reports_its_memory():
     X, Y = stream(150)
     model = OLOK(KERNELS["separable"], 0.1, 0.5, max_support=100).fit(X[:60], Y[:60])
     assert model.memory_needed(1000) == 8 * 1000 * (3 + 3 + 1)
     before, predictions = model.t_, model.predict(X)
-    with pytest.raises(ValueError, match=r"these 41 rows make 101 support points .* more than max_support=100"):
+    with pytest.raises(ValueError, match=r"max_support is 100, but .* there would be 101 support points"):
         model.partial_fit(X[60:101], Y[60:101])
     assert model.t_ == before
     assert_allclose(model.predict(X), predictions, rtol=0, atol=0)
     model.partial_fit(X[60:100], Y[60:100])
-    with pytest.raises(ValueError, match="give truncation=Tolerance"):
+    with pytest.raises(ValueError, match="pass truncation=Tolerance"):
         model.partial_fit(X[:1], Y[:1])
     new = OLOK(truncation=None, max_support=10, warm_up=0)
     with pytest.raises(ValueError, match="150 support points"):
@@ -137,7 +137,7 @@ def test_the_untruncated_learner_says_what_it_needs():
 
 
 def brute_force(epsilon, product):
-    """The first t from which on all three conditions hold."""
+    """The smallest t from which all three conditions hold."""
     t = np.arange(1.0, 200_001.0)
     holds = (
         (product < np.sqrt(t))
@@ -157,7 +157,7 @@ def test_paper_window(epsilon, product):
     assert window.first(product, 1.0) == first
     times = np.array([1, 10, 10_000])
     assert_allclose(window.size(times, product, 1.0), np.maximum(np.ceil(times ** (0.5 + epsilon)), first))
-    # The lower edge t - s_t never moves back.
+    # The lower edge t - s_t never decreases.
     t = np.arange(1, 3000)
     assert (np.diff(t - window.size(t, product, 1.0)) >= 0).all()
 
@@ -195,7 +195,7 @@ def test_forgetting_follows_a_drift():
     assert late[0.97] < 0.8 * late[1.0]
 
 
-def test_outputs_apart_are_learned_apart():
+def test_uncoupled_outputs_are_learned_independently():
     X, Y = stream(120)
     both = OLOK(Gaussian(1.0) * Identity(), 0.1, 0.5, truncation=50).predict_then_learn(X, Y[:, :2])
     for q in range(2):

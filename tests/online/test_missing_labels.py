@@ -1,4 +1,4 @@
-"""Online classifiers with labels that are missing, and probabilities made before a row is learned."""
+"""Online classifiers with missing labels, and probabilities before a row is learned."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Many kernels from a stream: rows equal chunks, the stated guarantee, and the way to the batch learner."""
+"""Online learning with several kernels: rows equal chunks, the guarantee, and convergence to the batch learner."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_rows_equal_chunks(bound, holes):
 
 
 def test_written_out():
-    """The forecaster, a row at a time, over learners of their own."""
+    """The forecaster row by row, on separate learners."""
     B = 3.0
     model = OnlineMovKL(KERNELS, bound=B, grid=T, even=False)
     found = in_chunks(model, [40])
@@ -72,7 +72,7 @@ def test_written_out():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_guarantee_holds_on_any_stream(seed):
-    """Adversarial as well: outputs that change their sign with the best learner's."""
+    """Also for adversarial outputs, whose sign depends on the best learner's prediction."""
     rng = np.random.default_rng(seed)
     y = rng.standard_normal((200, 3))
     y /= np.maximum(np.linalg.norm(y, axis=1, keepdims=True), 1.0)
@@ -84,7 +84,7 @@ def test_the_guarantee_holds_on_any_stream(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_guarantee_against_combinations(seed):
-    """Exponentiated gradient written out, and its bound against the best combination in hindsight."""
+    """The definition of exponentiated gradient, and its bound against the best combination in hindsight."""
     rng = np.random.default_rng(seed)
     y = (
         0.5 * np.sin(9 * X[:200, :1])
@@ -130,7 +130,7 @@ def test_memory_stays_with_truncation():
 
 
 def test_comes_close_to_the_batch_learner():
-    """Passes over the stream: the error against the truth comes down to within a factor of two of the batch fit's."""
+    """After several passes the error is within a factor of two of that of the batch fit."""
     batch = MovKL(KERNELS, alpha=0.1, grid=T).fit(X, Y)
     target = float(((batch.predict(NEW) - TRUTH) ** 2).mean())
     model = OnlineMovKL(KERNELS, OLOK(alpha=1e-5, schedule="auto", max_support=10_000), grid=T)
@@ -143,7 +143,7 @@ def test_comes_close_to_the_batch_learner():
     assert errors[-1] - target < 0.1 * (zero - target)
 
 
-def test_saving_and_going_on(tmp_path):
+def test_saving_and_resuming(tmp_path):
     model = OnlineMovKL(KERNELS, grid=T).partial_fit(X[:100], Y[:100])
     ovk.save(model, tmp_path / "model")
     again = ovk.load(tmp_path / "model")
@@ -202,5 +202,5 @@ def test_invalid_rows_are_skipped_and_weights_refused():
     assert_allclose(Z[good], clean.predict_then_learn(X[good], Y[good]), atol=1e-12)
     with pytest.raises(ValueError, match="row 3 holds NaN"):
         clean.partial_fit(bad, Y)
-    with pytest.raises(ValueError, match="OnlineMovKL cannot take sample_weight"):
+    with pytest.raises(ValueError, match="OnlineMovKL does not support sample_weight"):
         clean.partial_fit(X, Y, sample_weight=np.ones(len(X)))

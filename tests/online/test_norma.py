@@ -1,4 +1,4 @@
-"""NORMA in full: nu-classification, an adaptive tube, a bias that is not penalised, novelty detection."""
+"""NORMA: nu-classification, an adaptive tube, an unpenalised bias, and novelty detection."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_a_bias_in_chunks_is_that_of_rows(loss, schedule):
 
 
 def test_a_bias_costs_no_penalty():
-    """With outputs far from zero a bias is learned where a penalised f is not."""
+    """For outputs far from zero, a bias is more accurate than a penalised f."""
     y = Y["regression"]
     plain, biased = (OLOK(K, 0.3, 0.3, fit_intercept=bias).fit(X, y) for bias in (False, True))
     errors = [np.mean((model.predict(X) - y) ** 2) for model in (plain, biased)]
@@ -113,7 +113,7 @@ def test_a_classifier_takes_the_loss_and_the_bias():
     assert model.score(X, names) > 0.9
 
 
-def test_novelties_are_told_from_what_is_known(tmp_path):
+def test_new_inputs_are_detected(tmp_path):
     rows = np.random.default_rng(0).standard_normal((1500, 2))
     model = NoveltyDetector(Gaussian(1.0), nu=0.1).fit(rows)
     assert_array_equal(model.predict(np.full((5, 2), 5.0)), [-1] * 5)
@@ -128,7 +128,7 @@ def test_novelties_are_told_from_what_is_known(tmp_path):
     assert_array_equal(again.predict(rows), model.partial_fit(rows[:50]).predict(rows))
 
 
-def test_a_saved_bias_goes_on(tmp_path):
+def test_a_saved_bias_resumes(tmp_path):
     model = OLOK(K, 0.1, 0.5, NuInsensitive(0.2), truncation=30, fit_intercept=True).fit(X, Y["regression"])
     ovk.save(model, tmp_path / "m.ovk")
     again = ovk.load(tmp_path / "m.ovk").partial_fit(X, Y["regression"])
@@ -140,17 +140,17 @@ def test_starting_from_a_function_with_an_intercept():
     model = OLOK(K, 1e-3, 0.1, init=batch, fit_intercept=True)
     first = model.predict_then_learn(X[:1], Y["regression"][:1])
     assert_allclose(first, batch.predict(X[:1]))
-    with pytest.raises(ValueError, match="without an intercept"):
+    with pytest.raises(ValueError, match="init has an intercept"):
         OLOK(K, init=batch).fit(X, Y["regression"])
 
 
-def test_what_a_bias_and_a_threshold_do_not_go_with():
+def test_bias_and_threshold_exclude_other_options():
     y = Y["regression"]
-    with pytest.raises(ValueError, match="not with average=True"):
+    with pytest.raises(ValueError, match="average=True cannot be combined"):
         OLOK(K, fit_intercept=True, average=True).fit(X, y)
     with pytest.raises(ValueError, match="use a window"):
         OLOK(K, fit_intercept=True, truncation=Tolerance()).fit(X, y)
-    with pytest.raises(AttributeError, match="Squared has no threshold"):
+    with pytest.raises(AttributeError, match="Squared has no learned threshold"):
         _ = OLOK(K).fit(X, y).threshold_
     biased = OLOK(K, 0.1, 0.5, "hinge", fit_intercept=True).fit(X, Y["classification"])
     assert "fit_intercept" in error_bound(biased).failed

@@ -23,7 +23,7 @@ def run(nu, schedule, n=6000):
 @pytest.mark.long
 @pytest.mark.parametrize("nu", [0.05, 0.2, 0.5])
 def test_a_fraction_nu_is_new(nu):
-    """The threshold moves until a share nu of the rows, each judged before it is learned, lies below it."""
+    """The threshold moves so that a share nu of the rows, each scored before it is learned, is below it."""
     rows = np.random.default_rng(0).standard_normal((1200, 1, 2))
     model = OLOK(Gaussian(1.0), 0.1, 1.0, Novelty(nu), truncation=500).fit(rows[0])
     new = []
@@ -49,7 +49,7 @@ def test_without_targets():
         OLOK().fit(X)
 
 
-def test_adaptive_steps_get_going():
+def test_adaptive_steps_start():
     model, new = run(0.2, "auto", n=3000)
     assert model.threshold_ > 0
     assert 0.02 < new[2:].mean() < 0.5

@@ -1,4 +1,4 @@
-"""Operators from streams: coordinates written out, chunks, the learners inside, gaps, other grids, refusals."""
+"""Online operator learning: coordinates, chunks, learners, missing values, other grids and errors."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ LEARNERS = {
 
 
 def smooth(n, t, seed=0):
-    """Sums of four waves, and what an operator that is not linear makes of them."""
+    """Sums of four waves, and their images under a nonlinear operator."""
     a = np.random.default_rng(seed).standard_normal((n, 4)) / np.arange(1, 5)
     waves = np.stack([np.cos(np.pi * k * t) for k in range(1, 5)])
     return a @ waves, (a * np.exp(-0.3 * np.arange(1, 5))) @ waves + 0.3 * (a[:, :1] ** 2 - 1) * np.sin(np.pi * t)
@@ -52,7 +52,7 @@ def test_errors_fall_and_rows_equal_chunks(name):
 
 
 def test_coordinates_written_out():
-    """After the warm-up the learner sees exactly what a user would have made by hand."""
+    """After the warm-up the learner receives the coordinates computed here."""
     model = OnlineOperator(LEARNERS["olok"](), input_grid=UNEVEN, output_grid=UNEVEN, warm_up=50)
     found = model.predict_then_learn(X, Y)
     roots = np.sqrt(UNEVEN.weights())
@@ -69,7 +69,7 @@ def test_coordinates_written_out():
 
 
 def test_loss_is_the_integral_whatever_the_grid():
-    """The same functions on a finer grid teach the same operator."""
+    """The same functions on a finer grid give the same operator."""
     fine = Grid(np.linspace(0, 1, 401))
     A, B = smooth(260, fine.checked())
     coarse = Grid(np.linspace(0, 1, 101))

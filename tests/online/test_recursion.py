@@ -22,7 +22,7 @@ def one_by_one(start, factors, additions):
 )
 def test_as_one_at_a_time(start, steps):
     factors, additions = np.array([s[0] for s in steps]), np.array([s[1] for s in steps])
-    # What cancels is lost relative to the largest sum, not to the result.
+    # Rounding errors are relative to the largest sum, not to the result.
     size = one_by_one(abs(start), factors, np.abs(additions))
     expected = one_by_one(start, factors, additions)
     assert (np.abs(recursion(start, factors, additions) - expected) <= 1e-12 * size + 1e-300).all()

@@ -59,7 +59,7 @@ def test_the_exact_forecaster(kind, alpha):
         return reference.feature_forecasts(phi, Y, alpha)
 
     Y = against(forecast, N) if kind == "adversarial" else labels(kind, X, rng)
-    # Against the regularised best function, and against one that fits the labels closely.
+    # Against the regularised minimiser, and against a function that fits the labels closely.
     for ridge in (alpha, 0.1 * alpha):
         loss, norm = best_in_hindsight(K, Y, ridge)
         bound = regret_bound(k, X, alpha, norm=norm, largest=1.0)
@@ -83,7 +83,7 @@ def test_several_outputs(K):
 
 
 def dictionaries(K, kept):
-    """The matrix L with <phi(x_i), phi(x_j)> = K, and for each row a basis of what the points kept by then span."""
+    """The factor L of the kernel matrix, and for each row a basis of the span of the points kept so far."""
     L = np.linalg.cholesky(K + 1e-12 * np.eye(len(K)))
 
     def basis(t):
@@ -93,7 +93,7 @@ def dictionaries(K, kept):
 
 
 def gap(K, L, basis):
-    """The largest eigenvalue of K - K~, at worst over time."""
+    """The maximum over time of the largest eigenvalue of K - K~."""
     return max(
         np.linalg.eigvalsh(K[: t + 1, : t + 1] - (L[: t + 1] @ basis(t)) @ (L[: t + 1] @ basis(t)).T)[-1]
         for t in range(len(K))
@@ -120,7 +120,7 @@ def test_the_projected_forecaster(kind, mu):
     assert regret(forecast(Y), Y, loss) <= bound
 
 
-def test_a_dictionary_known_beforehand_pays_once():
+def test_a_dictionary_known_beforehand_adds_the_gap_once():
     rng = np.random.default_rng(3)
     alpha, k = 0.5, Gaussian(0.3)
     X = rng.uniform(-1, 1, (N, 2))
@@ -149,7 +149,7 @@ def test_features_left_as_they_were_projected(kind):
     assert regret(reference.feature_forecasts(phi[:, None], Y, alpha), Y, loss) <= bound
 
 
-def test_a_taylor_map_spills_what_it_says():
+def test_the_spill_of_a_taylor_map():
     k, X = Gaussian(0.5), np.random.default_rng(5).uniform(-1, 1, (N, 2))
     features = TaylorMap.from_kernel(k, 25, np.zeros(2))
     args = {"norm": 1.0, "largest": 1.0, "loss": 1.0}
@@ -162,7 +162,7 @@ def test_the_largest_eigenvalue_of_the_operator_scales_the_gap():
     K, args = Gaussian(0.5) * Dense([[4.0, 0.0], [0.0, 1.0]]), {"norm": 0.0, "largest": 1.0}
     extra = projected_regret_bound(K, X, 1.0, gap=0.1, growths=0, **args) - regret_bound(K, X, 1.0, **args)
     assert_allclose(extra, 10 * 0.4 / 1.4)
-    with pytest.raises(ValueError, match="scalar kernel or k T"):
+    with pytest.raises(ValueError, match="scalar kernel or a product"):
         projected_regret_bound(CurlFree(Gaussian(0.5)), X, 1.0, gap=0.1, growths=0, **args)
 
 
@@ -177,7 +177,7 @@ def draws(beta, eps, mu, repeats):
 
 
 def test_the_size_and_the_gap_of_kors_with_the_constants_of_the_proof():
-    """Over 8 draws, none exceeds what may fail with a chance of a twentieth each; the bounds are far from tight."""
+    """None of 8 draws exceeds a bound that may fail with probability 1/20; the bounds are far from tight."""
     mu, eps = 2.0, 0.5
     beta = kors_beta(200, delta=0.05, eps=eps)
     X, K, found = draws(beta, eps, mu, 8)

@@ -1,4 +1,4 @@
-"""The forecasters keep the theorem's promise: measured regret stays below the explicit bounds, on any labels."""
+"""The measured regret of the forecasters is below the bounds for any labels."""
 
 import re
 from copy import deepcopy
@@ -20,7 +20,7 @@ KERNEL = Gaussian(0.4)
 
 
 def played(model, X, kind, d=1, seed=0):
-    """Labels of length at most 1, and the predictions that were made before each of them."""
+    """Labels of norm at most 1, and the predictions made before each of them."""
     rng = np.random.default_rng(seed)
     if kind != "adversarial":
         Y = rng.choice([-1.0, 1.0], size=(len(X), d)) if kind == "random" else np.sin(3 * X[:, :1]) * np.ones((1, d))
@@ -28,7 +28,7 @@ def played(model, X, kind, d=1, seed=0):
         return Y, np.asarray(model.predict_then_learn(X, Y)).reshape(Y.shape)
     Y, F = np.zeros((len(X), d)), np.zeros((len(X), d))
     for t in range(len(X)):
-        # The adversary looks at what a copy, random numbers included, is about to say, and chooses the opposite.
+        # The adversary computes the prediction with a copy, including its random state, and chooses the opposite.
         seen = np.asarray(deepcopy(model).predict_then_learn(X[t : t + 1], np.zeros((1, d)))).reshape(d)
         Y[t] = np.where(seen >= 0, -1.0, 1.0) / np.sqrt(d)
         F[t] = np.asarray(model.predict_then_learn(X[t : t + 1], Y[t : t + 1])).reshape(d)
@@ -66,7 +66,7 @@ def test_several_outputs(K, kind):
 
 
 def own_time(X, support):
-    """(n, m) features of each row at its own time, zeros for points that joined later; when each point joined."""
+    """(n, m) features of each row when it was predicted, 0 for later points; and when each point was added."""
     joined = [int(np.flatnonzero((point == X).all(axis=1))[0]) for point in support]
     assert joined == sorted(joined)
     phi = NystromMap.from_points(KERNEL, support).transform(X)
@@ -76,7 +76,7 @@ def own_time(X, support):
 
 
 def documented():
-    """What the docstring of `PKAWV` says of each past: its bound, and the text."""
+    """The bound of `PKAWV` for each value of `past`, and the text of its docstring."""
     items = re.findall(r'- ``Nystrom\(past="(\w+)"\)``(.*?)(?=\n    - )', PKAWV.__doc__, flags=re.DOTALL)
     return {past: (getattr(ovk.online, re.search(r"`(\w+_bound)`", text)[1]), text) for past, text in items}
 
@@ -85,7 +85,7 @@ def test_the_docstring_says_which_bound_goes_with_which_past():
     found = documented()
     assert set(found) == {"exact", "projected"}
     for past, (bound, text) in found.items():
-        # The bound itself says for which past it is, and the docstring which past is the default.
+        # The docstring of the bound states its `past`, and that of the learner the default.
         assert f'``past="{past}"``' in bound.__doc__
         assert (", the default" in text) == (Nystrom().past == past)
 
@@ -109,7 +109,7 @@ def test_projected_anew_at_each_growth(kind, mu):
     bound = named(KERNEL, X, alpha, norm=norm, largest=1.0, gap=gap, growths=len(joined))
     assert 3 < len(joined) < len(X)
     assert np.sum((F - Y) ** 2) - loss <= bound
-    # As the docstring has it, m n mu / alpha more than the exact forecaster: here mu is what the gap came to.
+    # As in the docstring, m n mu / alpha more than the exact forecaster, with the measured gap as mu.
     most = (1 + len(joined)) * len(X) * gap / alpha
     assert bound - regret_bound(KERNEL, X, alpha, norm=norm, largest=1.0) <= most
 
@@ -144,7 +144,7 @@ def test_features_known_beforehand(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("plan", [Taylor(8), Fourier(200)])
 def test_fixed_features(kind, plan):
-    """Against functions of the features themselves nothing is spilled, whichever they are."""
+    """Against functions in the span of the features, spill is 0."""
     X, alpha = inputs(120), 0.5
     model = PKAWV(KERNEL, alpha, plan, random_state=0)
     Y, F = played(model, X, kind)

@@ -1,4 +1,4 @@
-"""river's faces: its own checks, and the same result as the learner itself."""
+"""River adapters: river's checks, and the same results as the learner."""
 
 import pickle
 import re
@@ -74,7 +74,7 @@ CHECKS = [
 
 
 def without_its_data(check):
-    """A check on rows of ours: for detectors of anomalies river would fetch a file."""
+    """A check on local rows; for anomaly detectors river would download a file."""
     if "dataset" not in getattr(check, "keywords", {}):
         return check
     rng = np.random.default_rng(0)
@@ -94,11 +94,11 @@ def test_river_checks_of_a_detector(check):
 def test_river_checks(model, check):
     assert not model._unit_test_skips()
     if "dataset" in getattr(check, "keywords", {}):
-        # Windows and landmarks are full after 20 examples: some three times as many show what river's hundreds would.
+        # Windows and landmarks are full after 20 examples, so 60 are as good as river's hundreds.
         dataset = list(check.keywords["dataset"])
         dataset = dataset[:: max(1, len(dataset) // 60)]
         if isinstance(model.model, (AutoStream, AutoStreamClassifier)):
-            # They choose after 20 and 60 examples, and their memory grows there.
+            # They refit after 20 and 60 examples, where their memory grows.
             dataset = (3 * dataset)[:50]
         check = partial(check.func, dataset=dataset)
     check(model.clone())
@@ -112,7 +112,7 @@ def learner(**params):
     return OLOK(K, 0.1, 0.5, **params)
 
 
-def test_rows_through_the_adapter_are_the_learners_own_chunks():
+def test_rows_through_the_adapter_equal_chunks_of_the_learner():
     X, Y = stream(150)
     y = Y[:, 0]
     own = learner(truncation=60)
@@ -144,11 +144,11 @@ def test_several_targets():
     for x, y, z in zip(dicts(X), Y, Z, strict=True):
         if model._names:
             assert_allclose(list(model.predict_one(x).values()), z, rtol=0, atol=1e-10)
-        # Absent or nan: not observed. The order of a dictionary means nothing.
+        # Absent or nan targets are missing. The order of a dictionary does not matter.
         seen = {name: value for name, value in zip("uvw", y.tolist(), strict=True) if value > 0 or value <= 0}
         model.learn_one(x, dict(reversed(seen.items())) if model._names else seen)
     assert_allclose(list(model.predict_one(dicts(X)[7]).values()), own.predict(X[7:8])[0], rtol=0, atol=1e-10)
-    with pytest.raises(ValueError, match=r"y holds the target 'z', which is not one of .*: name all with targets="):
+    with pytest.raises(ValueError, match=r"y holds the target 'z', which is not one of .*: pass all with targets="):
         model.learn_one({"a": 1.0}, {"z": 1.0})
 
 
@@ -172,7 +172,7 @@ def test_features_that_come_and_go():
         model.learn_one({name: value for name, value in x.items() if name not in absent}, Y[i, 0])
     rows = dicts(X)
     assert_allclose([model.predict_one(x) for x in rows], own.predict(X), rtol=0, atol=1e-10)
-    # Nothing is known of d: predicting ignores it, and changes nothing.
+    # The feature d is new: predictions ignore it and do not change the model.
     before = pickle.dumps(model)
     assert model.predict_one({**rows[0], "d": 7.0}) == model.predict_one(rows[0])
     assert pickle.dumps(model) == before
@@ -200,11 +200,11 @@ def test_kernels_for_a_number_of_features_refuse_more():
         model.learn_one({"a": 1.0}, {"u": 1.0, "v": 0.0})
 
 
-def test_what_cannot_be_learned_is_refused():
+def test_invalid_examples_are_refused():
     model = RiverRegressor(learner())
     with pytest.raises(ValueError, match="feature 'a' must be a number, got 'x': encode it first"):
         model.learn_one({"a": "x"}, 1.0)
-    with pytest.raises(ValueError, match="feature 'a' must be a number, got None: write a missing value as nan"):
+    with pytest.raises(ValueError, match="feature 'a' must be a number, got None: use nan for missing values"):
         model.learn_one({"a": None}, 1.0)
     with pytest.raises(ValueError, match=r"y must be a number, got .*use RiverMultiTargetRegressor"):
         model.learn_one({"a": 1.0}, {"u": 1.0})
@@ -251,7 +251,7 @@ def test_known_classes_are_learned_together():
         model.learn_one({"a": 1.0}, "pink")
 
 
-def test_unknown_classes_join_when_they_come():
+def test_classes_may_appear_later():
     X, y = clusters()
     model = RiverClassifier(OLOKClassifier(K))
     assert model.predict_one({"a": 1.0}) is None
@@ -344,7 +344,7 @@ def test_features_that_cannot_be_widened():
         adapter.learn_one({"a": 1.0, "b": 1.0}, 1.0)
 
 
-def test_rows_without_settings_are_the_learners_own():
+def test_rows_through_the_adapter_equal_autostream():
     X, Y = stream(80)
     Z = AutoStream().predict_then_learn(X, Y[:, 0])
     model, found = RiverRegressor(AutoStream()), []
@@ -354,7 +354,7 @@ def test_rows_without_settings_are_the_learners_own():
     assert_allclose(found, Z, rtol=0, atol=1e-8)
 
 
-def test_classes_without_settings_join_when_they_come():
+def test_autostream_classes_may_appear_later():
     X, y = clusters(90)
     order = np.argsort(y == "green", kind="stable")
     X, y = X[order], y[order]
@@ -374,7 +374,7 @@ def test_classes_without_settings_join_when_they_come():
 
 
 @pytest.mark.parametrize("before", [10, 40])
-def test_features_that_come_later_without_settings(before):
+def test_features_that_appear_later_with_autostream(before):
     X, Y = stream(before + 90)
     X[:before, 2] = 0.0
     y = Y[:, 0] + 50.0 * X[:, 2]
@@ -387,9 +387,9 @@ def test_features_that_come_later_without_settings(before):
         errors.append(model.predict_one(x) - label)
         model.learn_one(x, label)
     assert model.learner.n_features_in_ == 3
-    # Stages are counted from the new feature on: after 60 more rows its part in the label is known.
+    # Refits count rows from the new feature on: after 60 more rows its effect is learned.
     assert np.std(errors[65:]) < 0.2 * np.std(y[before + 65 :])
-    # What is not learned because of a bad value leaves the old features as they were.
+    # A row with an invalid value does not change the features.
     with pytest.raises(ValueError, match="must be a number"):
         kept.learn_one({"a": 0.0, "c": "?"}, 0.0)
     assert kept.learner.n_features_in_ == 2
@@ -410,16 +410,16 @@ def test_anomalies_are_those_of_the_detector():
 
 def test_a_learner_is_checked_when_it_is_wrapped():
     for adapter, model, message in [
-        (RiverRegressor, OVKRidge(), r"OVKRidge has no partial_fit, .* such as RiverRegressor\(AutoStream\(\)\)"),
+        (RiverRegressor, OVKRidge(), r"OVKRidge has no partial_fit: .* such as RiverRegressor\(AutoStream\(\)\)"),
         (RiverRegressor, DelayedLabels(AutoStream()), "DelayedLabels has no partial_fit"),
         (
             RiverRegressor,
             AutoStreamClassifier(),
-            "cannot take AutoStreamClassifier: use RiverClassifier",
+            "does not support AutoStreamClassifier: use RiverClassifier",
         ),
-        (RiverMultiTargetRegressor, NoveltyDetector(), "cannot take NoveltyDetector: use RiverAnomalyDetector"),
+        (RiverMultiTargetRegressor, NoveltyDetector(), "does not support NoveltyDetector: use RiverAnomalyDetector"),
         (RiverClassifier, AutoStream(), r"use RiverRegressor, or another learner such as AutoStreamClassifier\(\)"),
-        (RiverAnomalyDetector, AutoStream(), "RiverAnomalyDetector cannot take AutoStream: use RiverRegressor"),
+        (RiverAnomalyDetector, AutoStream(), "RiverAnomalyDetector does not support AutoStream: use RiverRegressor"),
     ]:
         with pytest.raises(TypeError, match=message):
             adapter(model)
@@ -430,7 +430,7 @@ def test_a_pipeline_shows_the_learner():
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_intervals_in_the_manner_of_river(several):
+def test_intervals_as_in_river(several):
     X, Y = stream(60)
     X[:20, 2] = 0.0
     Y, unit = Y if several else Y[:, :1], X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -452,7 +452,7 @@ def test_intervals_in_the_manner_of_river(several):
         y = dict(zip("uvw", Y[t].tolist(), strict=False)) if several else float(Y[t, 0])
         pipeline.learn_one(x, y)
         own.partial_fit(unit[t : t + 1], Y[t : t + 1])
-    with pytest.raises(ValueError, match=r"wrap it, \w+\(WithIntervals\(OLOK\(\), 0.9\)\)"):
+    with pytest.raises(ValueError, match=r"with intervals: use \w+\(WithIntervals\(OLOK\(\), 0.9\)\)"):
         adapter(learner()).predict_one({"a": 1.0}, with_interval=True)
 
 
@@ -491,7 +491,7 @@ def test_the_advice_on_saving_works_as_written(name, tmp_path):
 
 
 class Duck:
-    """A learner that is no estimator of scikit-learn."""
+    """A learner that is not a scikit-learn estimator."""
 
     def partial_fit(self, X, y=None):
         return self
@@ -506,7 +506,7 @@ class Duck:
         return self
 
 
-def test_learners_of_any_kind_that_learn():
+def test_learners_that_are_not_estimators():
     assert RiverRegressor(Duck()).model.predict([[0.0]]) == 0.0
 
 
@@ -606,10 +606,10 @@ def test_values_are_numbers_in_predictions_as_in_learning(adapter, learned):
         model.learn_one({"a": 1.0}, y)
     for value, cure in [
         ("s", "encode it first"),
-        ([1.0, 2.0], "give every value in it a feature of its own"),
-        ({"b": 1.0}, "a feature of its own"),
-        (np.zeros(50), "a feature of its own"),
-        (None, "write a missing value as nan"),
+        ([1.0, 2.0], "use a separate feature for each of its values"),
+        ({"b": 1.0}, "a separate feature"),
+        (np.zeros(50), "a separate feature"),
+        (None, "use nan for missing values"),
     ]:
         message = rf"feature 'q' must be a number, got .*: .*{cure}"
         for call in (model.predict_one, lambda x: model.learn_one(x, y)):
@@ -617,7 +617,7 @@ def test_values_are_numbers_in_predictions_as_in_learning(adapter, learned):
                 call({"a": 1.0, "q": value})
             assert len(str(error.value)) < 220
     if learned:
-        # All that is known is absent, and so 0.
+        # All known features are absent, hence 0.
         assert model.predict_one({"q": 1.0}) == model.predict_one({"a": 0.0}) == model.predict_one({})
 
 
@@ -642,14 +642,14 @@ def test_a_target_that_is_no_number_is_named():
         several.learn_one({"a": 1.0}, 1.0)
     with pytest.raises(ValueError, match=r"target 'v' must be a number, got 'x': .*RiverClassifier"):
         several.learn_one({"a": 1.0}, {"u": 1.0, "v": "x"})
-    with pytest.raises(ValueError, match=r"target 'v' must be a number, got \[1.0\]: .* a target of its own"):
+    with pytest.raises(ValueError, match=r"target 'v' must be a number, got \[1.0\]: use a separate target"):
         several.learn_one({"a": 1.0}, {"u": 1.0, "v": [1.0]})
     several.learn_one({"a": 1.0}, {"u": 1.0, "v": None})
     assert several.predict_one({"a": 1.0})["u"] == 1.0
     one, frame = RiverRegressor(AutoStream()), pd.DataFrame({"a": [1.0, 2.0]})
     with pytest.raises(ValueError, match=r"y in row 1 must be a number, got 'x': .*RiverClassifier"):
         one.learn_many(frame, [1.0, "x"])
-    with pytest.raises(ValueError, match=r"y must hold a number for each row, got shape \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"y must be one-dimensional, got shape \(2, 1\)"):
         one.learn_many(frame, np.ones((2, 1)))
     with pytest.raises(ValueError, match=r"y must be a number, got \[1.0\]: .*RiverMultiTargetRegressor"):
         one.learn_one({"a": 1.0}, [1.0])
@@ -665,7 +665,7 @@ def test_a_date_is_not_one_hot_encoded():
         RiverRegressor(AutoStream()).learn_one({"when": datetime(2026, 1, 1)}, 1.0)
 
 
-def test_a_learner_that_has_learned_begins_anew_with_a_warning():
+def test_a_fitted_learner_is_copied_with_a_warning():
     trained = PKAWV().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
     with pytest.warns(UserWarning, match="pickle the adapter"):
         adapter = RiverRegressor(trained)

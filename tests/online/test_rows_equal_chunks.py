@@ -1,4 +1,4 @@
-"""One row at a time, chunks of any sizes, all rows at once: the same predictions, those of the naive loop."""
+"""Rows one at a time, in chunks or all at once give the predictions of the reference loop."""
 
 import copy
 import pickle
@@ -102,7 +102,7 @@ def test_one_row_at_a_time(loss, schedule, size):
 
 def agrees(Z, model, found, kept):
     assert_allclose(Z, found, rtol=0, atol=1e-10)
-    # Steps without a gradient leave no point.
+    # Steps without a gradient add no point.
     kept = [entry for entry in kept if entry[1].any()]
     assert_array_equal(model.support_.X, np.array([point for point, *_ in kept]))
     assert_allclose(model.support_.A[:, 0], np.array([a for _, a, *_ in kept]), rtol=0, atol=1e-10)
@@ -187,7 +187,7 @@ def test_streams_longer_than_the_blocks_that_are_used(loss, truncation):
     assert truncation is None or len(whole.support_) < whole.t_ - 200
     with blocks_of(32):
         small.fit(X, Y)
-    # What is dropped by weight depends on where blocks end, by no more than the certificates say.
+    # Truncation by weight depends on where blocks end, within the bounds on the truncation error.
     reach = whole.kappa2_**0.5 * (whole.truncation_error_ + small.truncation_error_)
     exact = truncation is None or isinstance(truncation, Window)
     assert np.abs(small.predict(X) - whole.predict(X)).max() <= (0 if exact else reach) + 1e-10
@@ -239,7 +239,7 @@ HOWS = {
     ],
     ids=str,
 )
-def test_go_on_after_a_copy(how, params, tmp_path):
+def test_resume_after_a_copy(how, params, tmp_path):
     X, Y = stream(2 * N, missing=0.1)
     model = OLOK(KERNELS["sum"], **{"alpha": 0.3, "schedule": 0.5, **params})
     model.predict_then_learn(X[:N], Y[:N])
@@ -251,7 +251,7 @@ def test_go_on_after_a_copy(how, params, tmp_path):
     assert_array_equal(other.predict(X), model.predict(X))
 
 
-def test_a_clone_starts_anew():
+def test_a_clone_is_new():
     X, Y = stream(N)
     model = OLOK(KERNELS["sum"], 0.3, 0.5)
     Z = model.predict_then_learn(X, Y)
@@ -274,7 +274,7 @@ def test_predict_changes_nothing(params):
     assert state(model) == before
 
 
-def test_predictions_of_a_row_do_not_know_its_output():
+def test_predictions_do_not_depend_on_the_output_of_the_row():
     X, Y = stream(N)
     other = Y.copy()
     other[100:] = -7.0

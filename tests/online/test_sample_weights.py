@@ -1,4 +1,4 @@
-"""Weights of rows: what multiplies a row's loss, against definitions, and what they must not touch."""
+"""Sample weights against their definitions, and what they must not affect."""
 
 import copy
 
@@ -26,7 +26,7 @@ def weighted(n=N, seed=5):
 
 
 def gaps(Y):
-    """At least one output of every row is observed, so that rows and the clock of forgetting agree."""
+    """At least one output of every row is observed, so that every row ages the sums."""
     Y = Y.copy()
     Y[np.random.default_rng(1).random(Y.shape) < [0.0, 0.5, 0.5]] = np.nan
     return Y
@@ -46,7 +46,7 @@ def test_the_exact_forecaster_minimises_the_weighted_errors(kernel, forecaster):
     assert_allclose(Z, expected, rtol=0, atol=1e-9)
     known = ~np.isnan(Y)
     assert_allclose(model.cumulative_loss_, np.sum((w[:, None] * (Y - Z) ** 2)[known]))
-    # The function that was learned, and the prediction of a row that comes next.
+    # The learned function, and the prediction of the next row.
     if forecaster == "ridge":
         assert_allclose(model.expansion_(X[:5]), model.predict(X[:5]), rtol=0, atol=1e-9)
     again = np.vstack([X, X[3:4]]), np.vstack([Y, np.full((1, 3), np.nan)])
@@ -142,10 +142,10 @@ def test_what_weights_of_zero_and_one_mean_and_that_chunks_do_not_matter(name, t
     fresh = LEARNERS[name]
     whole = copy.deepcopy(fresh)
     Z = whole.predict_then_learn(X, Y, w)
-    # A weight of 0 is a label that is missing.
+    # A weight of 0 is equivalent to a missing label.
     missing = np.where(w[:, None] > 0, Y, np.nan)
     assert_allclose(copy.deepcopy(fresh).predict_then_learn(X, missing, np.where(w > 0, w, 7.0)), Z, atol=1e-9)
-    # In pieces, by rows, saved in the middle, and without weights where they are 1.
+    # In chunks, by rows, saved in between, and without weights where they are 1.
     w[50:] = 1.0
     whole = copy.deepcopy(fresh)
     Z = whole.predict_then_learn(X, Y, w)
@@ -163,7 +163,7 @@ def test_what_weights_of_zero_and_one_mean_and_that_chunks_do_not_matter(name, t
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_prediction_does_not_know_the_weight_of_its_row(name):
+def test_a_prediction_does_not_depend_on_the_weight_of_its_row(name):
     """Weights may come from labels, as those that balance classes do."""
     X, Y = stream(40)
     model = copy.deepcopy(LEARNERS[name]).partial_fit(X[:30], Y[:30], weighted(30))
@@ -200,12 +200,12 @@ def test_weights_that_are_refused_leave_the_model_as_it_was(name):
         assert_array_equal(model.predict(X), before)
 
 
-def test_learners_without_weights_say_so():
+def test_learners_without_weights_raise():
     X, Y = stream(30)
     w = np.ones(30)
-    with pytest.raises(ValueError, match="OnlineOperator cannot take sample_weight: AutoStream, OLOK, KAWV and PKAWV"):
+    with pytest.raises(ValueError, match="OnlineOperator does not support sample_weight; AutoStream, OLOK, KAWV"):
         OnlineOperator().partial_fit(X, Y, w)
-    with pytest.raises(ValueError, match="sample_weight cannot go with past='exact'"):
+    with pytest.raises(ValueError, match="sample_weight and past='exact' cannot be combined"):
         PKAWV(K, features=Nystrom(Uniform(size=5), past="exact")).partial_fit(X, Y, w)
-    with pytest.raises(ValueError, match="sample_weight cannot go with loss=NuInsensitive"):
+    with pytest.raises(ValueError, match="sample_weight and loss=NuInsensitive"):
         OLOK(K, loss=NuInsensitive()).partial_fit(X, Y, w)

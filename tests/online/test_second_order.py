@@ -1,4 +1,4 @@
-"""KAWV and PKAWV against solving anew for each row."""
+"""KAWV and PKAWV against a separate solution for each row."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ FORGET = {
     "all": ({}, None, None),
     # Blocks of six rows, in which the ridge decays as well.
     "discount": ({"discount": 0.9}, lambda t, s: 0.9 ** (t - s), lambda t: 0.9 ** (t % 6 + 1 - 3.5)),
-    # Segments of two rows: seven of them, and what there is of the eighth.
+    # Segments of two rows: seven full ones and a partial eighth.
     "window": ({"window": 16}, lambda t, s: float(s // 2 > t // 2 - 8), None),
 }
 
@@ -73,7 +73,7 @@ def test_projected_forecaster(kernel, selection, past, forget):
         return
     X, Y = stream(N)
     if kernel == "gaps":
-        # At least one output of every row is observed, so that rows and the clock of forgetting agree.
+        # At least one output of every row is observed, so that every row ages the sums.
         Y[np.random.default_rng(1).random(Y.shape) < [0.0, 0.5, 0.5]] = np.nan
         kernel = "separable"
     K = KERNELS[kernel]

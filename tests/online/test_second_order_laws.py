@@ -1,4 +1,4 @@
-"""Regret bounds, numbers at the edge, and what is refused."""
+"""Regret bounds, extreme numbers and errors."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def against(model, X, sequence, seed=0):
         return y, model.predict_then_learn(X, y)
     y, Z = np.empty(len(X)), np.empty(len(X))
     for t in range(len(X)):
-        # A row without a label is predicted and leaves everything as it was.
+        # A row without a label is predicted and has no other effect.
         Z[t] = model.predict_then_learn(X[t : t + 1], np.array([np.nan]))[0]
         y[t] = -1.0 if Z[t] > 0 else 1.0
         model.partial_fit(X[t : t + 1], y[t : t + 1])
@@ -58,7 +58,7 @@ def test_regret_of_the_projected_forecaster(sequence):
     kept = reference.kors(K, mu, 1.0, 0.5, draws)
     model = PKAWV(Gaussian(2.0), alpha, Nystrom(KORS(mu)), random_state=1)
     if sequence == "adversarial":
-        # Rows that ask without a label draw too: choose the same points beforehand, and let them in as they come.
+        # Rows without a label also use random numbers, so the same points are given beforehand and added in order.
         model = PKAWV(Gaussian(2.0), alpha, Nystrom(Given(X[kept])))
         frozen = [kept] * n
     else:
@@ -88,12 +88,12 @@ def test_size_of_a_kors_dictionary():
         effective = (values / (values + mu)).sum()
         points = Given.chosen(Gaussian(2.0), X, KORS(mu), random_state=0).points
         assert len(points) <= 3 * 1.5 * effective * (1 + np.log1p(values[-1] / mu))
-        # It is there for a reason: a dictionary this size leaves little of the kernel.
+        # A dictionary of this size approximates the kernel well.
         left = K - (F := Gaussian(2.0)(X, points)) @ np.linalg.lstsq(Gaussian(2.0)(points), F.T, rcond=1e-10)[0]
         assert np.linalg.norm(left, 2) <= 3 * mu
 
 
-# Numbers at the edge -------------------------------------------------------------------------------------------------
+# Extreme numbers -----------------------------------------------------------------------------------------------------
 
 STRANGE = {
     "huge outputs": lambda X, Y: (X, np.where(np.arange(len(Y))[:, None] % 50 == 7, 1e150, Y)),
@@ -122,7 +122,7 @@ MODELS = {
 @pytest.mark.parametrize("alpha", [0.1, 1e-12])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("case", STRANGE)
-def test_strange_streams(case, model, alpha):
+def test_unusual_streams(case, model, alpha):
     X, Y = STRANGE[case](*stream(150))
     learner = MODELS[model](Gaussian(1.0) * MixedEffect(0.5), alpha)
     Z = learner.predict_then_learn(X, Y)
@@ -148,8 +148,8 @@ def test_a_tiny_ridge_loses_nothing_once_the_rows_determine_the_features(m, alph
     Z = model.predict_then_learn(X, Y)
     slow = reference.progressive_least_squares(model.features_.transform(X), Y, alpha)
     assert_allclose(Z, slow, rtol=1e-8, atol=1e-8)
-    apart = in_chunks(clone(model), X, Y, [1, 5, 17, m, 90])
-    assert_allclose(apart, Z, rtol=1e-8, atol=1e-8)
+    separate = in_chunks(clone(model), X, Y, [1, 5, 17, m, 90])
+    assert_allclose(separate, Z, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("case", ["constant inputs", "duplicated rows", "an output never seen"])
@@ -170,7 +170,7 @@ def test_forgetting_does_not_drift():
     model = PKAWV(Gaussian(1.0), 0.3, Nystrom(Given(points)), discount=g, forecaster="ridge").fit(X, Y)
     phi = whitened_rows(np.linalg.cholesky(Gaussian(1.0)(points)), Gaussian(1.0)(X, points))
     w = g ** np.arange(n, 0, -1)
-    # The ridge decays as well in each block of 68 rows, and is as given in the middle of it.
+    # The ridge also decays in each block of 68 rows, with its given value in the middle.
     ridge = 0.3 * g ** (n % 68 + 1 - (68 + 1) / 2)
     W = np.linalg.solve((phi.T * w) @ phi + ridge * np.eye(8), (phi.T * w) @ Y)
     assert_allclose(model.predict(X[:50]), phi[:50] @ W, rtol=0, atol=1e-10)
@@ -181,7 +181,7 @@ def test_memory_does_not_grow_with_a_projected_past():
     model = PKAWV(KERNELS["separable"], 0.3, Nystrom(Uniform(size=10)))
 
     def size():
-        # The largest block may be open: count at the same place of one.
+        # The last block may be incomplete: compare at the same position within a block.
         ridge = model.ridges_[0]
         return sum(part.S.nbytes + part.B.nbytes for part in (ridge.sums.old, ridge.sums.recent)) + sum(
             P.nbytes for P, _ in ridge.pending
@@ -241,7 +241,7 @@ def test_a_window_forgets_and_a_discount_fades():
     assert errors["discount"] < 0.05 * errors["all"]
 
 
-# Refusals ------------------------------------------------------------------------------------------------------------
+# Errors --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -250,8 +250,8 @@ def test_a_window_forgets_and_a_discount_fades():
         (KAWV(alpha=0.0), "alpha must be positive and finite"),
         (PKAWV(alpha=1e-200), "alpha must be at least 1e-100"),
         (KAWV(forecaster="best"), "forecaster must be 'awv' or 'ridge', got 'best'"),
-        (KAWV(clip=(1.0, 0.0)), r"clip must be None, a number > 0 or a pair low < high"),
-        (KAWV(max_rows=20), "these rows make 30, more than max_rows=20; their factor takes .*: use PKAWV"),
+        (KAWV(clip=(1.0, 0.0)), r"clip must be None, a positive number or a pair low < high"),
+        (KAWV(max_rows=20), "max_rows is 20, but there would be 30 rows, which need .*: use PKAWV"),
         (KAWV(on_invalid="no"), "on_invalid must be 'raise' or 'skip'"),
         (PKAWV(features="nystrom"), "features must be Nystrom, Taylor, Fourier or OperatorFourier"),
         (PKAWV(features=Nystrom("kors")), "selection must be KORS, Uniform, ALD or Given"),
@@ -266,8 +266,8 @@ def test_a_window_forgets_and_a_discount_fades():
         (PKAWV(features=Taylor(centre=[0.0])), r"centre must have shape \(3,\)"),
         (PKAWV(KERNELS["curl-free"], features=Fourier(5)), "Fourier features support scalar kernels and products"),
         (PKAWV(discount=0.0), r"discount must lie in \(0, 1\]"),
-        (PKAWV(discount=0.9, window=9), "window and discount cannot both be given"),
-        (PKAWV(features=Nystrom(past="exact"), window=9), "window cannot go with past='exact'"),
+        (PKAWV(discount=0.9, window=9), "window and discount cannot be combined"),
+        (PKAWV(features=Nystrom(past="exact"), window=9), "window and past='exact' cannot be combined"),
     ],
     ids=str,
 )
@@ -283,18 +283,18 @@ def test_bad_rows(model):
     X, Y = stream(40)
     bad = X.copy()
     bad[33, 1] = np.nan
-    wild = Y.copy()
-    wild[35, 0] = np.inf
+    outliers = Y.copy()
+    outliers[35, 0] = np.inf
     model.fit(X[:20], Y[:20])
     before = model.predict(X)
-    for rows, message in (((bad, Y), "row 33 holds NaN or infinity"), ((X, wild), "row 35 holds infinity")):
+    for rows, message in (((bad, Y), "row 33 holds NaN or infinity"), ((X, outliers), "row 35 holds infinity")):
         with pytest.raises(ValueError, match=message):
             model.partial_fit(*rows)
     with pytest.raises(ValueError, match="y has 2 outputs but the model has learned 3"):
         model.partial_fit(X, Y[:, :2])
     assert_array_equal(model.predict(X), before)
     skipping = model.replace(on_invalid="skip")
-    Z = skipping.predict_then_learn(bad, wild)
+    Z = skipping.predict_then_learn(bad, outliers)
     assert np.isnan(Z[[33, 35]]).all()
     assert skipping.n_skipped_ == 2
     kept = np.delete(np.arange(40), [33, 35])
@@ -304,7 +304,7 @@ def test_bad_rows(model):
 def test_a_point_too_many_for_the_exact_forecaster_leaves_it_as_it_was():
     X, Y = stream(40)
     model = KAWV(Gaussian(1.0), max_rows=30).fit(X[:20], Y[:20])
-    with pytest.raises(ValueError, match="max_rows=30"):
+    with pytest.raises(ValueError, match="max_rows is 30"):
         model.partial_fit(X[20:], Y[20:])
     assert model.t_ == 20
     model.partial_fit(X[20:30], Y[20:30])
@@ -354,7 +354,7 @@ def test_parkinsons_last_rows_are_predicted_as_well_as_by_the_batch():
     X, Y = (X - X[:900].mean(axis=0)) / X[:900].std(axis=0), (Y - Y[:900].mean(axis=0)) / Y[:900].std(axis=0)
     K = Gaussian(3.0) * MixedEffect(0.5, 2)
     batch = OVKRidge(K, 0.1).fit(X[:900], Y[:900]).predict(X[900:])
-    # With so few rows the shrinking of the safer forecaster still costs something.
+    # With so few rows the shrinkage of the forecaster still increases the error.
     for forecaster, most in (("ridge", 1.0), ("awv", 1.06)):
         Z = KAWV(K, 0.1, forecaster=forecaster).predict_then_learn(X, Y)
         assert np.mean((Z[900:] - Y[900:]) ** 2) < most * np.mean((batch - Y[900:]) ** 2)
@@ -375,5 +375,5 @@ def test_parameters_from_theory():
     assert rough.features.budget == 20
     assert rough.alpha == pytest.approx(10_000 * 20**-1.5)
     assert PKAWV.auto().features.selection.mu == 1e-8
-    with pytest.raises(ValueError, match="p, the number of inputs, must be given for Matern"):
+    with pytest.raises(ValueError, match="p, the number of inputs, is required for Matern"):
         PKAWV.auto(Matern(1.5, 1.0))

@@ -1,4 +1,4 @@
-"""KAWV and PKAWV as streams: rows equal chunks, copies go on alike, predictions are pure, learners merge."""
+"""KAWV and PKAWV on streams: rows equal chunks, copies agree, predictions do not change the state, learners merge."""
 
 import copy
 import pickle
@@ -204,7 +204,7 @@ def test_features_known_beforehand():
         PKAWV(Gaussian(1.0) * Identity(3), 0.3, Nystrom(Given(POINTS), past="exact")),
         PKAWV(KERNELS["separable"], 0.3, Fourier(10), random_state=3),
     ],
-    ids=["separable", "curl-free", "apart", "fourier"],
+    ids=["separable", "curl-free", "diagonal", "fourier"],
 )
 def test_merging_two_halves_is_one_pass(model, missing):
     X, Y = stream(170, missing=missing)
@@ -259,7 +259,7 @@ LEARNERS = {
     "past": PKAWV(KERNELS["separable"], 0.3, FEATURES["exact"], random_state=1),
     "discount": PKAWV(KERNELS["separable"], 0.3, FEATURES["first"], discount=0.99),
     "window": PKAWV(KERNELS["separable"], 0.3, FEATURES["first"], window=40),
-    "apart": PKAWV(Gaussian(1.0) * Dense(np.diag([1.0, 0.0, 2.0])), 0.3, FEATURES["first"]),
+    "diagonal": PKAWV(Gaussian(1.0) * Dense(np.diag([1.0, 0.0, 2.0])), 0.3, FEATURES["first"]),
     "fourier": PKAWV(KERNELS["separable"], 0.3, FEATURES["fourier"], random_state=1),
     "operator": PKAWV(KERNELS["curl-free"], 0.3, FEATURES["operator"], random_state=1),
     "taylor": PKAWV(KERNELS["separable"], 0.3, FEATURES["taylor"]),
@@ -270,7 +270,7 @@ LEARNERS = {
 @pytest.mark.parametrize("size", [7, None])
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_go_on_after_a_copy(learner, how, size, tmp_path):
+def test_resume_after_a_copy(learner, how, size, tmp_path):
     X, Y = stream(2 * 130, missing=0.1)
     model = clone(LEARNERS[learner])
     with blocks_of(size):
@@ -289,7 +289,7 @@ def test_a_file_holds_what_is_in_use(tmp_path):
     few_file, many_file = tmp_path / "few.ovk", tmp_path / "many.ovk"
     ovk.save(few, few_file)
     ovk.save(many, many_file)
-    # 300 rows make a panel of 256 that is full and 44 rows of the next, for each of two eigenvalues.
+    # For each of two eigenvalues, 300 rows are a full panel of 256 and 44 rows of the next.
     assert few_file.stat().st_size < 50_000
     assert many_file.stat().st_size < 8 * 2 * (256**2 + 44 * 300) + 100_000
     loaded = ovk.load(many_file)
@@ -314,7 +314,7 @@ def test_predict_changes_nothing(learner):
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_predictions_of_a_row_do_not_know_its_output(learner):
+def test_predictions_do_not_depend_on_the_output_of_the_row(learner):
     X, Y = stream(140)
     other = Y.copy()
     other[100:] = -7e10

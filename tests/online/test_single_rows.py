@@ -1,4 +1,4 @@
-"""Rows that pass the gate, one at a time: the results of chunks, refusals, interruptions, copies."""
+"""The fast path for single rows: same results as chunks, errors, interruptions and copies."""
 
 import copy
 import pickle
@@ -93,7 +93,7 @@ def test_rows_equal_a_chunk(name, single, monkeypatch):
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.sampled_from(["kawv-coupled", "pkawv-coupled", "pkawv-window", "olok-window", "olok-tolerance"]), st.data())
 def test_rows_gaps_and_chunks_in_any_order(name, data):
-    """Whatever goes through the gate, and whatever does not, is one stream."""
+    """Rows on the fast path and on the general path form one stream."""
     X, Y = stream(160, seed=1)
     for row in data.draw(st.lists(st.integers(0, 159), max_size=3)):
         Y[row, data.draw(st.integers(0, 1))] = np.nan
@@ -108,7 +108,7 @@ def test_rows_gaps_and_chunks_in_any_order(name, data):
 
 
 @pytest.mark.parametrize("name", ["kawv-coupled", "pkawv-coupled", "olok-window"])
-def test_what_the_gate_does_not_admit(name):
+def test_rows_that_the_fast_path_does_not_accept(name):
     X, Y = stream()
     model = copy.deepcopy(REGRESSORS[name])
     one_by_one(model, X[:100], Y[:100])
@@ -134,7 +134,7 @@ def test_what_the_gate_does_not_admit(name):
 
 
 def fewest_calls(model, X, Y):
-    """Inner calls of learning a row. Now and then there are more: BLAS is asked for its threads once in many rows."""
+    """Number of inner calls of learning a row; occasionally more, as the BLAS threads are checked once in many rows."""
     forks = [model._snapshot(), model._snapshot()]
     return min(count_calls(lambda fork=fork: fork.partial_fit(X, Y)) for fork in forks)
 
@@ -144,9 +144,9 @@ def test_an_interrupted_row_leaves_no_trace(name):
     X, Y = stream()
     Y = Y[:, :1] if name == "olok-intercept" else Y
     model = copy.deepcopy(REGRESSORS[name])
-    # The row after these is the last of a block for one of them.
+    # The next row is the last of a block for one of the learners.
     one_by_one(model, X[:147], Y[:147])
-    # Forks, for a copy has no gate. They may write behind the end of the same arrays, one after the other.
+    # Snapshots, as copies have no fast path. One after the other may write beyond the end of the same arrays.
     before, undisturbed = model.predict(X), model._snapshot()
     calls = fewest_calls(model, X[147:148], Y[147:148])
     after = undisturbed.partial_fit(X[147:148], Y[147:148]).predict(X)
@@ -171,7 +171,7 @@ def test_copies_and_files_in_the_middle(name, tmp_path):
 
 
 def test_an_older_copy_keeps_its_past():
-    """A fork of a learner goes on by itself for as long as the other does not."""
+    """A snapshot of a learner can continue as long as the other does not."""
     X, Y = stream()
     model = PKAWV(Gaussian(1.0), 0.1, Nystrom(Given(X[:10]))).partial_fit(X[:50], Y[:50])
     model.partial_fit(X[50:51], Y[50:51])
@@ -181,12 +181,12 @@ def test_an_older_copy_keeps_its_past():
     assert_array_equal(kept.predict(X), before)
 
 
-def test_rows_behind_the_last_one_that_has_room_are_refused():
+def test_rows_beyond_the_maximum_are_refused():
     X, Y = stream(60)
     model = KAWV(COUPLED, 0.1, max_rows=50)
     one_by_one(model, X[:50], Y[:50])
     before = model.predict(X)
-    with pytest.raises(ValueError, match="more than max_rows=50"):
+    with pytest.raises(ValueError, match="max_rows is 50, but there would be 51 rows"):
         model.partial_fit(X[50:51], Y[50:51])
     assert_array_equal(model.predict(X), before)
 
@@ -201,7 +201,7 @@ def test_rows_after_rows_with_weights():
     assert_allclose(parts.predict(X[:1]), whole.predict(X)[:1], rtol=0, atol=1e-8)
 
 
-def test_a_row_on_which_steps_run_away_is_refused():
+def test_a_row_on_which_steps_diverge_is_refused():
     X, Y = stream(60)
     model = OLOK(Gaussian(1.0), 0.0, Constant(5.0), truncation=30)
     with pytest.raises(ValueError, match="diverged"):

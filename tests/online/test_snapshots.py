@@ -1,4 +1,4 @@
-"""A copy taken before learning stays as it was, to the last bit, whatever the learner learns after it."""
+"""A snapshot does not change, bit for bit, when the learner learns more rows."""
 
 from inspect import signature
 
@@ -48,7 +48,7 @@ ALL = {**EVERY, **TOGETHER}
 
 
 def written(model, path):
-    """All of a learner's state, as it stands in a file."""
+    """The state of a learner, as in a file."""
     ovk.save(model, path)
     return path.read_bytes()
 
@@ -58,7 +58,7 @@ UNWEIGHTED = {"pkawv-exact-past", "operator", "movkl", "movkl, against combinati
 
 
 def learn(name, model, X, Y, chunk):
-    """Learn a chunk, with weights where it begins with an odd row."""
+    """Learn a chunk, with weights if it starts at an odd row."""
     if chunk.start % 2 and name not in UNWEIGHTED and "sample_weight" in signature(model.partial_fit).parameters:
         model.partial_fit(X[chunk], Y[chunk], sample_weight=np.linspace(0.5, 2.0, len(X))[chunk])
     else:
@@ -66,7 +66,7 @@ def learn(name, model, X, Y, chunk):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_learning_leaves_copies_alone(name, tmp_path):
+def test_learning_does_not_change_snapshots(name, tmp_path):
     if name in EVERY:
         model = begun(name)
     else:
@@ -74,7 +74,7 @@ def test_learning_leaves_copies_alone(name, tmp_path):
         model = ALL[name]().partial_fit(X, Y)
     X, Y = rows(name, 60, 1)
     path, kept = tmp_path / "model.ovk", []
-    # Single rows go a way of their own, and a chunk after them another one.
+    # Single rows take the fast path, and the chunk after them the general one.
     chunks = [slice(0, 1), slice(1, 2), slice(2, 30), slice(30, 31), slice(31, 60)]
     for chunk in chunks:
         copy = model._snapshot()
@@ -83,7 +83,7 @@ def test_learning_leaves_copies_alone(name, tmp_path):
     for copy, state, predictions in kept:
         assert written(copy, path) == state
         assert_array_equal(copy.predict(X), predictions)
-    # A copy learns what the learner has learned, from where it was.
+    # The snapshot then learns the same rows.
     first = kept[0][0]
     for chunk in chunks:
         learn(name, first, X, Y, chunk)
@@ -94,8 +94,8 @@ def test_learning_leaves_copies_alone(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_learning_leaves_the_arrays_that_it_was_given_alone(name):
-    """Also labels that are far from the others, or missing."""
+def test_learning_does_not_change_its_arguments(name):
+    """Also outliers and missing labels."""
     model, (X, Y) = ALL[name](), rows(name, 130, gaps="movkl" not in name)
     if name not in CLASSIFIERS:
         Y[120:125, 0], Y[126] = 100.0, -100.0
@@ -126,8 +126,8 @@ def test_predictions_can_be_changed_without_changing_the_learner(name, tmp_path)
 
 
 @pytest.mark.parametrize("classes", [False, True], ids=["numbers", "classes"])
-def test_learning_leaves_copies_from_before_a_refit_alone(classes, tmp_path, monkeypatch):
-    """Candidates are fitted anew after ever longer stretches, here short ones; copies are from before each of them."""
+def test_a_refit_does_not_change_snapshots(classes, tmp_path, monkeypatch):
+    """Refits happen after few rows here; snapshots are taken before each of them."""
     monkeypatch.setattr(ExpertMixture, "_refit_rows", (15, 40, 110))
     monkeypatch.setattr(ExpertSet, "_rows_compared", 60)
     monkeypatch.setattr(ExpertSet, "_widths", (0.5, 1.0))

@@ -1,4 +1,4 @@
-"""Bounds and windows of first-order learners that must hold on any stream: starts, kinks, and windows without end."""
+"""Bounds and windows of first-order learners: initial functions, kinks and long streams."""
 
 import copy
 import warnings
@@ -69,8 +69,8 @@ def test_certified_truncation_goes_on_dropping_with_kinks(loss):
     assert np.abs(model.predict(X[:200]) - whole.predict(X[:200])).max() <= model.truncation_error_ + 1e-12
 
 
-def test_a_tolerance_that_cannot_be_kept_is_told_and_memory_stays_bounded(monkeypatch):
-    # Dropping that spends the whole tolerance meets a kink soon.
+def test_a_violated_tolerance_warns_and_memory_stays_bounded(monkeypatch):
+    # Truncation that uses the whole tolerance soon meets a kink.
     monkeypatch.setattr("ovk.online.first_order.truncation.KINK_SHARE", 1.0)
     X, _, Y = stationary(8000)
     model = OLOK(Gaussian(1.0), alpha=0.3, loss="epsilon-insensitive", truncation=Tolerance(1e-3))
@@ -81,7 +81,7 @@ def test_a_tolerance_that_cannot_be_kept_is_told_and_memory_stays_bounded(monkey
         warnings.simplefilter("ignore", TruncationWarning)
         model.partial_fit(X[4000:], Y[4000:])
     assert model.truncation_error_ > 1e-3
-    # Points that matter grow like sqrt(t).
+    # The number of relevant points grows like sqrt(t).
     assert len(model.support_) < 1.7 * size
 
 
@@ -96,7 +96,7 @@ def test_the_budget_does_not_depend_on_chunks():
     np.testing.assert_allclose(at_once.truncation_error_, in_pieces.truncation_error_, rtol=1e-8)
 
 
-# A fixed window on a stream without end -------------------------------------------------------------------------------
+# A fixed window on a long stream --------------------------------------------------------------------------------------
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Suggestions from theory: both regimes meet where they should, and the measured dimension agrees with the exponent."""
+"""Suggested parameters: the two regimes agree at their boundary, and the measured dimension has the stated exponent."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ from ovk.online import (
     capacity_exponent,
     effective_dimension,
     suggest,
-    suggest_analytic,
     suggest_from_capacity,
     taylor_degree,
 )
@@ -25,7 +24,7 @@ ROWS = st.integers(10, 10**9)
 
 @given(ROWS, GAMMAS, st.integers(1, 10**6), st.booleans())
 def test_the_three_terms_are_balanced(n, gamma, m, beforehand):
-    """Whatever m, no term of the bound is above the suggested regret, and alpha itself is the largest."""
+    """For any m, no term of the bound exceeds the suggested regret, and alpha is the largest."""
     found = suggest_from_capacity(n, gamma, m=m, known_beforehand=beforehand)
     dimension = (n / found.alpha) ** gamma
     growths = 1 if beforehand else found.m
@@ -46,7 +45,7 @@ def test_the_default_size_reaches_the_best_rate_if_any_does(n, gamma, beforehand
 
 
 def test_a_growing_dictionary_below_n_reaches_it_for_gamma_below_root_two_minus_one_only():
-    """The seed says below 1/2; at 0.45 the rate would need more points than rows."""
+    """Not for all gamma < 1/2: at 0.45 the rate would require more points than rows."""
     n = 10**6
     assert suggest_from_capacity(n, 0.41).m < n
     assert suggest_from_capacity(n, 0.45).m == n
@@ -75,7 +74,7 @@ def test_gaussian():
     assert (found.alpha, found.mu) == (1.0, 1e-8)
     assert_allclose(found.regret, np.log(10_000) ** 3)
     assert suggest(Gaussian(1.0), 10_000, 8).m == 10_000  # never more than there are rows
-    assert not suggest_analytic(10_000, 2, m=5).optimal
+    assert not suggest(Gaussian(1.0), 10_000, 2, m=5).optimal
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_taylor_degree_is_enough_and_least(n, p, radius):
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="capacity of Tanimoto is not known: measure effective_dimension"):
+    with pytest.raises(ValueError, match="capacity of Tanimoto is not known: compute effective_dimension"):
         suggest(Tanimoto(), 100, 2)
     with pytest.raises(ValueError, match="capacity of Transformable is not known"):
         suggest(Transformable(Gaussian()), 100, 2)

@@ -1,4 +1,4 @@
-"""Predicting in some threads while another one learns: every prediction is that of the model between two calls."""
+"""Threads that predict while another one learns see the model between two calls."""
 
 import copy
 import sys

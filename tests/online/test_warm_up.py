@@ -1,4 +1,4 @@
-"""The warm-up: units chosen from the first rows, whatever the portions in which they arrive."""
+"""The warm-up: units chosen from the first rows, in chunks of any sizes."""
 
 import numpy as np
 import pytest
@@ -37,12 +37,12 @@ def test_better_than_the_running_mean_after_the_warm_up(learner, centre, scale):
     mean = RunningMean().predict_then_learn(X, Y)
     ours, theirs = (np.mean((F[200:] - Y[200:]) ** 2, axis=0) for F in (Z, mean))
     assert (ours < 0.5 * theirs).all()
-    # From the first row on no prediction is worse than it has to be.
+    # The first rows are predicted by the mean of those before.
     assert (np.abs(Z[1:] - Y[1:]) < 20 * scale).all()
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_portions_make_no_difference_and_a_state_goes_on(learner, tmp_path):
+def test_chunks_make_no_difference_and_a_state_resumes(learner, tmp_path):
     X, Y = rows(260)
     Y[5:60, 0] = np.nan
     whole, seven, single = (LEARNERS[learner]() for _ in range(3))
@@ -115,7 +115,7 @@ def test_refusals():
     with pytest.raises(ValueError, match="warm_up must be 0 with init"):
         OLOK(Gaussian(1.0), init=start, warm_up=10).fit(X, Y)
     one, two = PKAWV(random_state=0).fit(X, Y), PKAWV(random_state=0).fit(X[::-1], Y)
-    with pytest.raises(ValueError, match="same units: give both warm_up=0"):
+    with pytest.raises(ValueError, match="same units: set warm_up=0"):
         one.merge(two)
 
 

@@ -1,4 +1,4 @@
-"""No test leaves figures to the next."""
+"""Figures are closed after each test."""
 
 import pytest
 from matplotlib import pyplot as plt

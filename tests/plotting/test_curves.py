@@ -15,12 +15,12 @@ Y = np.sin(3 * T + X)
 
 
 def fitted_points(display):
-    """Which of the points that are drawn are those of the fitted grid."""
+    """Indices of the drawn points that belong to the fitted grid."""
     return np.isin(display.points.round(12), T.round(12))
 
 
 def deviations(display):
-    """The standard deviations that the band of a display shows, two of them on each side of the mean."""
+    """The standard deviations in the band of a display."""
     low, high = display.band
     np.testing.assert_allclose(low + high, 2 * display.mean)
     return (high - low) / 4
@@ -100,7 +100,7 @@ def test_observations_are_dots_at_their_own_times():
         FunctionalPredictionDisplay.from_estimator(model, X[:3], (Y[0], Y[1], Y[2]))
 
 
-def test_learned_curves_are_predicted_without_them():
+def test_leave_one_out_predictions_of_training_curves():
     model = FunctionalRidgeCV(grid=T).fit(X, np.where(np.arange(12) == X.round() + 5, np.nan, Y))
     display = FunctionalPredictionDisplay.from_left_out(model, max_curves=4)
     seen, mean, std = model.left_out_curves([0, 4, 9, 14])
@@ -126,7 +126,7 @@ def test_candidates_of_curves_have_names():
     assert LeaveOneOutDisplay.from_estimator(model).labels == ["2 eigenfunctions", "4 eigenfunctions"]
 
 
-def test_functions_of_several_inputs_are_pointed_to_the_display_of_curves():
+def test_the_error_for_several_inputs_names_the_display_of_curves():
     model = FunctionalRidge(alpha=0.01, grid=T).fit(np.hstack([X, X**2]), Y)
     with pytest.raises(ValueError, match="one input, got 2: use FunctionalPredictionDisplay"):
         PredictionDisplay.from_estimator(model)
@@ -151,7 +151,7 @@ def test_weights_by_operator_and_scalar_kernel():
     assert len(display.ax_.texts) == 3
 
 
-def test_two_scales_of_a_kernel_with_one_operator_stay_apart():
+def test_two_scales_of_a_kernel_with_one_operator_have_separate_columns():
     kernels = [Linear() * Identity(), 2.0 * Linear() * Identity(), Linear() * Integral()]
     display = KernelWeightsDisplay.from_estimator(MovKL(kernels, 0.1, grid=T).fit(X, Y), plot=False)
     assert display.weights.shape == (2, 2)

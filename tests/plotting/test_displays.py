@@ -1,4 +1,4 @@
-"""Displays compute what they show, and draw it without a window."""
+"""Displays compute and draw their numbers without a window."""
 
 import builtins
 
@@ -45,11 +45,11 @@ def test_learned_structure_as_a_matrix_and_as_a_graph(data):
     assert [edge[:2] for edge in graph.edges] == [(0, 2)]
     assert graph.edges[0][2] == pytest.approx(expected[0, 2])
     assert {"a", "b", "c"} <= {text.get_text() for text in graph.ax_.texts}
-    # Against each other: dashed, so that it can be told apart in grey.
+    # Negative correlations are dashed, which is visible in greyscale.
     assert graph.ax_.lines[0].get_linestyle() == "--"
 
 
-def test_outputs_that_go_together_stand_side_by_side():
+def test_correlated_outputs_are_neighbours_on_the_circle():
     T = np.eye(6)
     T[0, 3] = T[3, 0] = 0.9
     T[1, 5] = T[5, 1] = -0.8
@@ -112,8 +112,8 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("turn", [0, 1])
-def test_no_test_leaves_figures_to_the_next(turn):
-    """Figures that pile up make a later test fail, far from the one that left them: matplotlib warns at 20."""
+def test_figures_are_closed_after_each_test(turn):
+    """Figures that stay open make a later test fail, because matplotlib warns at 20."""
     assert not plt.get_fignums()
     plt.figure()
 

@@ -1,4 +1,4 @@
-"""Pictures of drift and of classes, and the reports that hold them."""
+"""Displays of drift and of classes, and reports with them."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def classes():
     return progressive(PKAWVClassifier(Gaussian(1.0)), X, y)
 
 
-def test_windows_and_weights_follow_a_drift(stream_of_numbers):
+def test_windows_and_weights_change_after_drift(stream_of_numbers):
     drift = stream_of_numbers.drift
     assert drift.expert_rows[0] == drift.rows[0] == 64
     np.testing.assert_allclose(drift.weights.sum(axis=1), 1.0)
@@ -46,7 +46,7 @@ def test_reports(stream_of_numbers, classes, tmp_path):
     assert "<b>yes" not in page
 
 
-def test_a_short_stream_has_no_drift_to_show():
+def test_a_short_stream_has_no_drift_display():
     X = np.arange(10.0)[:, None]
     with pytest.raises(ValueError, match="too few rows"):
         DriftDisplay.from_result(progressive(OLOK(Gaussian(1.0)), X, X[:, 0], progress=False))

@@ -1,4 +1,4 @@
-"""Displays of autoregressions and networks draw what they hold."""
+"""Displays of autoregressions and networks."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_many_variables_are_marked_by_their_signs():
     assert texts <= {"+", "-", ""}
 
 
-def test_series_beside_predictions_made_a_step_before(model, made):
+def test_series_with_predictions_one_step_ahead(model, made):
     display = SeriesDisplay.from_estimator(model, 1, variables=[2, 0])
     assert len(display.axes_) == 2
     np.testing.assert_array_equal(display.observed, made.series[1][:, [2, 0]])

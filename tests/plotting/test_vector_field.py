@@ -15,7 +15,7 @@ def fitted():
 
 
 @pytest.mark.parametrize("style", ["quiver", "stream"])
-def test_the_grid_holds_the_field(fitted, style):
+def test_the_field_on_the_grid(fitted, style):
     sample, model = fitted
     display = VectorFieldDisplay.from_estimator(model, sample.data, sample.target, grid=7, style=style)
     corner = model.predict(np.array([[display.x[2], display.y[5]]]))[0]
@@ -32,7 +32,7 @@ def test_parts_add_up_on_the_grid(fitted):
     np.testing.assert_allclose(sum(parts), whole, atol=1e-10)
 
 
-def test_outliers_are_crossed_out(fitted):
+def test_outliers_are_drawn_as_crosses(fitted):
     sample, model = fitted
     model.inliers_ = np.arange(40) % 4 > 0
     display = VectorFieldDisplay.from_estimator(model, sample.data, sample.target)
@@ -52,7 +52,7 @@ def test_a_plane_of_a_field_in_space_and_collinear_points():
     VectorFieldDisplay.from_estimator(flat, grid=6)
 
 
-def test_what_cannot_be_drawn_is_named(fitted):
+def test_errors_for_fields_that_cannot_be_drawn(fitted):
     _, model = fitted
     with pytest.raises(ValueError, match="style must be"):
         VectorFieldDisplay.from_estimator(model, style="contour")

@@ -1,4 +1,4 @@
-"""Every solver on every gram finds what a dense solve finds, by the route that is stated."""
+"""Every solver agrees with a dense solve on every gram, and reports the route it took."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def outputs(gram, seed=0):
 
 
 def suits(solver, gram):
-    """Which solver takes which gram."""
+    """Whether the solver supports the gram."""
     if isinstance(solver, MissingOutputs):
         return isinstance(gram, Observed) and gram.base.terms() is not None and len(gram.base.terms()) == 1
     if isinstance(solver, (Cholesky, Eigen)):
@@ -48,7 +48,7 @@ KERNEL_ROUTES = [
 
 
 def at(alphas, routes):
-    """Routes at several alphas; Gauss-Seidel takes millions of sweeps at a small one."""
+    """Pairs of solver and alpha; Gauss-Seidel would take millions of sweeps at a small alpha."""
     return [
         pytest.param(*route.values, alpha, id=f"{route.id}-{alpha}")
         for route in routes
@@ -129,7 +129,7 @@ def test_many_eigenvalues_are_left_to_eigenvectors():
 
 
 def test_large_grams_are_left_to_iterations():
-    """Decided from shapes alone: nothing of this size is touched."""
+    """The choice depends only on shapes; no array of this size is touched."""
 
     def wide(n):
         return np.broadcast_to(1.0, (n, n))
@@ -155,7 +155,7 @@ def test_names():
     for wrong in ("lu", None, 3, Cholesky):
         with pytest.raises(ValueError, match=r"solver must be 'auto', one of \['cg', 'cholesky', .*got"):
             as_solver(wrong, gram)
-    with pytest.raises(TypeError, match="no rule selects a solver for a object"):
+    with pytest.raises(TypeError, match="there is no solver for a object"):
         select(object())
 
 

@@ -18,7 +18,7 @@ INDEFINITE = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 
 
 def wide(n=60, scale=3.0, seed=0):
-    """A smooth kernel on few dimensions: a numerical rank far below n."""
+    """A smooth kernel in few dimensions, with a numerical rank far below n."""
     X = np.random.default_rng(seed).standard_normal((n, 2))
     return Gaussian(scale)(X)
 
@@ -27,7 +27,7 @@ def wide(n=60, scale=3.0, seed=0):
 
 
 def test_rounding_is_repaired_and_reported():
-    """A rank-one gram with rounding that has made it slightly indefinite, and no ridge."""
+    """A rank-one gram, slightly indefinite through rounding, without ridge."""
     x = np.linspace(1.0, 2.0, 8)
     G = np.outer(x, x) - 1e-15 * np.eye(8)
     Y = x[:, None] * 3.0
@@ -56,37 +56,35 @@ def test_no_jitter_when_none_is_needed():
 
 
 @pytest.mark.parametrize("gram", [Kronecker(INDEFINITE, Identity(2)), DenseBlocks(INDEFINITE, 1)])
-def test_indefinite_systems_are_named_with_a_cure(gram):
+def test_indefinite_systems_raise_with_advice(gram):
     state = Cholesky().factor(gram)
-    with pytest.raises(
-        SingularSystem, match=r"of 3 points plus alpha=0\.1 is not positive definite.*use a larger alpha"
-    ):
+    with pytest.raises(SingularSystem, match=r"of 3 points plus alpha=0\.1 is not positive definite.*raise alpha"):
         Cholesky().solve(state, np.ones((3, gram.output_dim)), 0.1)
     assert issubclass(SingularSystem, ValueError)
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-8])
-def test_an_indefinite_precomputed_kernel_is_refused(tol):
+def test_an_indefinite_precomputed_kernel_raises(tol):
     gram = (Precomputed(INDEFINITE) * Identity(2)).gram(np.arange(3.0)[:, None])
-    with pytest.raises(SingularSystem, match=r"positive semi-definite, but it has the eigenvalue -1 .*largest is 3"):
+    with pytest.raises(SingularSystem, match=r"positive semi-definite, got eigenvalues from -1 to 3"):
         Eigen(tol).factor(gram)
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-8])
-def test_an_indefinite_matrix_with_a_zero_diagonal_is_refused(tol):
-    with pytest.raises(SingularSystem, match="eigenvalue -1"):
+def test_an_indefinite_matrix_with_a_zero_diagonal_raises(tol):
+    with pytest.raises(SingularSystem, match="eigenvalues from -1"):
         eigenpairs(np.array([[0.0, 1.0], [1.0, 0.0]]), tol)
 
 
-def test_an_indefinite_part_behind_the_pivots_is_refused():
-    """The pivots 1 and 1e-3 look fine, and the diagonal of the rest is zero."""
+def test_an_indefinite_remainder_raises():
+    """The pivots 1 and 1e-3 are positive, and the remaining diagonal is zero."""
     G = np.zeros((12, 12))
     G[0, 0], G[1, 1], G[2, 3], G[3, 2] = 1.0, 1e-3, 0.5, 0.5
-    with pytest.raises(SingularSystem, match=r"eigenvalue -0\.5"):
+    with pytest.raises(SingularSystem, match=r"eigenvalues from -0\.5"):
         eigenpairs(G, 1e-8)
 
 
-def test_sums_that_do_not_commute_are_refused():
+def test_sums_that_do_not_commute_raise():
     gram = dict(instances.GRAMS)["kronecker-sum"]
     for solver in (Cholesky(), Eigen()):
         with pytest.raises(ValueError, match=r"do not commute.*use solver='auto' or ConjugateGradient\(\)"):
@@ -103,7 +101,7 @@ def test_no_ridge():
 
 @pytest.mark.parametrize("solver", [Cholesky(), Eigen(), Eigen(1e-10)])
 def test_no_ridge_where_the_operator_is_zero(solver):
-    """What a singular operator cannot reach stays zero."""
+    """Coefficients outside the range of a singular operator stay zero."""
     G = wide(6, 0.4)
     w = np.array([1.0, 2.0, 2.0]) / 3.0
     Y = np.random.default_rng(0).standard_normal((6, 3))
@@ -171,7 +169,7 @@ def test_the_zero_matrix(tol):
 
 @pytest.mark.parametrize("tol", [0.0, 1e-8])
 def test_sums_with_a_problem_that_vanishes(tol):
-    """Outputs that no kernel of the sum reaches: their problem is the zero matrix."""
+    """Outputs outside the range of every operator of the sum: their gram is zero."""
     G = wide(20)
     gram = Kronecker([G, G], [Dense(np.diag([1.0, 0.0, 2.0])), Dense(np.diag([0.5, 0.0, 1.0]))])
     Y = np.random.default_rng(0).standard_normal((20, 3))
@@ -188,7 +186,7 @@ def test_bad_tolerance(tol):
 
 
 def test_without_alpha_a_singular_gram_has_the_pseudoinverse():
-    """Eigenvalues that are rounding must not be divided by."""
+    """Eigenvalues at rounding level must not be inverted."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((12, 4))
     Y = rng.standard_normal((12, 3))
@@ -200,5 +198,5 @@ def test_without_alpha_a_singular_gram_has_the_pseudoinverse():
 def test_an_intercept_without_ridge_needs_outputs_that_are_coupled_to_the_inputs():
     gram = Kronecker(np.eye(3), Dense(np.diag([1.0, 0.0])))
     solver = Cholesky()
-    with pytest.raises(SingularSystem, match="an intercept cannot be told from outputs"):
+    with pytest.raises(SingularSystem, match="alpha must be positive with an intercept"):
         solve_with_intercept(solver, solver.factor(gram), np.ones((3, 2)), 0.0, np.ones(3))

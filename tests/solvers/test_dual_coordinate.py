@@ -1,4 +1,4 @@
-"""The dual of support vector machines against one coordinate at a time, and against its own conditions."""
+"""The dual of support vector machines agrees with coordinate descent and satisfies the optimality conditions."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_shrinking_sets_coordinates_aside_and_a_kronecker_gram_is_never_multipli
         active.append(len(search.active))
 
     monkeypatch.setattr(coordinates._Search, "shrink", shrinking)
-    monkeypatch.setattr(coordinates, "SHRINK", 1)
+    monkeypatch.setattr(coordinates, "SHRINK_INTERVAL", 1)
     b, info = dual_coordinate(BoxDual(gram, y, np.minimum(0, y), np.maximum(0, y), 0.0), tol=1e-10)
     assert info.converged
     assert min(active) < 0.8 * n * T
@@ -170,8 +170,8 @@ def test_multipliers_and_interior_points_find_the_same_biases(epsilon, monkeypat
     task = np.arange(60) % 2
     dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
     slow, slow_bias, slow_info = dual_with_biases(dual, task, tol=1e-9)
-    # One step of multipliers, and all the rest by the other.
-    monkeypatch.setattr(coordinates, "CALLS", 1e12)
+    # One step of multipliers, then the interior point method.
+    monkeypatch.setattr(coordinates, "STEP_COST", 1e12)
     b, bias, info = dual_with_biases(dual, task, tol=1e-9)
     assert info.converged
     assert slow_info.converged
@@ -179,7 +179,7 @@ def test_multipliers_and_interior_points_find_the_same_biases(epsilon, monkeypat
 
 
 def test_many_free_coefficients_take_few_steps(monkeypatch):
-    """A wide kernel and a large C: blocks of coordinates alone crawl."""
+    """A wide kernel and a large C, for which block steps alone converge slowly."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (250, 2))
     K = Gaussian(2.0)(X)
@@ -188,7 +188,7 @@ def test_many_free_coefficients_take_few_steps(monkeypatch):
     b, info = dual_coordinate(dual, tol=1e-6)
     assert info.converged
     assert info.iterations < 500
-    monkeypatch.setattr(coordinates, "INTERIOR", 0)
+    monkeypatch.setattr(coordinates, "MAX_INTERIOR", 0)
     _, without = dual_coordinate(dual, tol=1e-6, max_iter=5 * info.iterations)
     assert without.iterations > 2 * info.iterations
     np.testing.assert_allclose(dual.info(b, q - K @ b, K @ b, 1, 1e-6).gap, info.gap, atol=1e-9 * info.primal)
@@ -203,12 +203,12 @@ def test_a_smoothed_loss_leads_to_the_same_function(seed, rank, C):
     assert (b >= lower).all()
     assert (b <= upper).all()
     exact, _ = interior_point(BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0), K, tol=1e-12)
-    # Rounding in K b limits how far a singular kernel and a large box let the gap fall.
+    # Rounding in K b limits the gap for a singular kernel and a large box.
     assert dual.info(b, q - K @ b, K @ b, 1, 1e-3).converged
     np.testing.assert_allclose(K @ b, K @ exact, atol=0.1 * max(1.0, float(np.abs(K @ exact).max())))
 
 
-def test_a_smoothed_loss_gives_up_when_the_work_is_spent():
+def test_smoothed_newton_stops_when_the_work_is_used_up():
     K, q, lower, upper = problem(0, C=100.0)
     assert smoothed_newton(BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0), work=1.0) is None
 

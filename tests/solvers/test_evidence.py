@@ -1,4 +1,4 @@
-"""Evidence and leave-one-out: equal to their definitions, with the derivatives that they claim."""
+"""Evidence and leave-one-out criteria equal their definitions, and their derivatives finite differences."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Closed-form leave-one-out residuals equal those of fitting again and again."""
+"""Closed-form leave-one-out residuals equal those of refitting."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ IDS = [
 
 
 def kronecker(G, operator, alpha, intercept, weighted, entry, tol=0.0):
-    """Residuals by the closed form, back in the units of Y."""
+    """Closed-form residuals in the units of Y."""
     n = len(G)
     v = np.sqrt(np.resize(W, n)) if weighted else np.ones(n)
     pairs = eigenpairs(G * v[:, None] * v, tol)
@@ -49,7 +49,7 @@ def test_separable(operator, intercept, weighted, entry):
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("together", [None, np.arange(N)[::-1], np.arange(N) % 4], ids=["alone", "renumbered", "sets"])
-def test_a_cholesky_factor_gives_what_eigenvectors_give(together, intercept):
+def test_cholesky_and_eigenvectors_agree(together, intercept):
     kernel, u = Gaussian(1.5), np.sqrt(W) if intercept else None
     path = SeparablePath(eigenpairs(kernel(X)), Y, u, together)
     (solution,) = path.solutions(Identity(3).eigh(), np.array([0.1]))
@@ -77,7 +77,7 @@ def test_a_path_of_alphas_in_batches(entry, tol, intercept, monkeypatch):
     closed = SeparablePath(eigenpairs(G, tol), np.resize(Y, (20, 3)), np.ones(20) if intercept else None)
     one_by_one = [closed.residuals(spectrum, alpha, entry=entry) for alpha in alphas]
     for batch in (1, 2 * 60, 1 << 22):  # one alpha, two alphas, all of them at once
-        monkeypatch.setattr(leave_one_out, "BATCH", batch)
+        monkeypatch.setattr(leave_one_out, "MAX_BATCH_SIZE", batch)
         found = list(closed.path(spectrum, alphas, entry=entry))
         assert len(found) == len(alphas)
         assert_allclose(found, one_by_one, rtol=1e-10, atol=1e-12)
@@ -110,7 +110,7 @@ def test_dense(entry, intercept, holes, alpha):
 
 
 def test_any_groups_of_pairs():
-    """Whatever shares a number is left out together: here two points at a time."""
+    """Pairs with the same number are left out together: here two points at a time."""
     K = CurlFree(Gaussian(1.5)).gram(X).dense()
     found = PairwisePath(K, Y.ravel(), np.repeat(np.arange(N) // 2, 3)).residuals(0.1).reshape(N, 3)
     for group in range(5):
@@ -122,7 +122,7 @@ def test_any_groups_of_pairs():
 @pytest.mark.parametrize("full", [True, False], ids=["full", "low rank"])
 @pytest.mark.parametrize("large", [30, 1], ids=["small sets", "large sets"])
 def test_a_path_of_alphas(monkeypatch, full, large):
-    """In one batch or in several, of sets of one to three pairs, a path has what each alpha has alone."""
+    """A path equals the residuals at each alpha, for any batch size and blocks of one to three pairs."""
     monkeypatch.setattr(leave_one_out, "MAX_PRODUCT_ROWS", large)
     G = Gaussian(1.5)(X) if full else X @ X.T
     seen = np.random.default_rng(5).random((N, 3)) < 0.7
@@ -134,13 +134,13 @@ def test_a_path_of_alphas(monkeypatch, full, large):
     pairs = eigenpairs(K[np.ix_(kept, kept)], 0.0 if full else 1e-12)
     assert pairs.full == full
     for batch in (1 << 22, 200, 1):
-        monkeypatch.setattr(leave_one_out, "BATCH", batch)
+        monkeypatch.setattr(leave_one_out, "MAX_BATCH_SIZE", batch)
         found = PairwisePath(pairs, Y[seen], points, np.eye(3)[outputs]).path(alphas)
         assert_allclose(list(found), expected, rtol=1e-8, atol=1e-8)
 
 
 def test_dense_in_any_order():
-    """Pairs of a point need not stand together."""
+    """Pairs of a point need not be adjacent."""
     K = CurlFree(Gaussian(1.5)).gram(X).dense()
     points = np.repeat(np.arange(N), 3)
     order = np.random.default_rng(0).permutation(3 * N)
@@ -162,7 +162,7 @@ def test_dense_and_separable_agree():
     "intercept", [pytest.param(False, marks=pytest.mark.long, id=""), pytest.param(True, id="intercept")]
 )
 def test_curves_with_gaps_in_few_coordinates(entry, intercept):
-    """The eigenvectors of the span of smooth curves give what refitting gives, and are fewer than the values."""
+    """The eigenvectors of smooth curves reproduce refitting, and are fewer than the values."""
     d, rng = 24, np.random.default_rng(4)
     operator = Integral(Gaussian(0.3), grid=np.linspace(0, 1, d))
     base = Kronecker(Gaussian(1.5)(X), operator)

@@ -1,4 +1,4 @@
-"""Functions without some of the rows, in closed form, equal those of fitting again without them."""
+"""Closed-form leave-one-out functions equal those of refitting."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ CLOSE = {"rtol": 1e-8, "atol": 1e-8}
 
 
 def refitted(G, cross, T, outputs, alpha, weight, intercept, together):
-    """Residuals (n, d) and functions (m, blocks, d), one new fit for each block of rows."""
+    """Residuals (n, d) and functions (m, blocks, d) by refitting without each block of rows."""
     K, new = np.kron(G, T), np.kron(cross, T)
     residuals, functions = np.full(outputs.shape, np.nan), []
     for number in np.unique(together):
@@ -39,7 +39,7 @@ def refitted(G, cross, T, outputs, alpha, weight, intercept, together):
 
 
 def posterior(G, cross, prior, T, outputs, alpha, weight, intercept):
-    """Variance (m, d) of f at the new points: the intercept is a constant of a variance beyond all bounds."""
+    """Variance (m, d) of f at the new points, with an intercept of very large prior variance."""
     n, d = outputs.shape
     w = np.ones(n) if weight is None else weight
     seen = np.flatnonzero(~np.isnan(outputs.reshape(-1)))
@@ -90,7 +90,7 @@ def agree(model, cross, prior, G, scalar_cross, scalar_prior, T, outputs, alpha,
     for number in np.unique(numbers):
         rest = without(outputs, numbers == number)
         assert_allclose(found[:, number], posterior(*arguments, rest, alpha, weight, intercept), **CLOSE)
-        # The variance of a residual is that of the left-out function there, and of the observation.
+        # The variance of a residual is that of the leave-one-out function plus that of the observation.
         for i in np.flatnonzero(numbers == number):
             here = posterior(G, G[i : i + 1], np.diagonal(G)[i : i + 1], T, rest, alpha, weight, intercept)[0]
             noise = np.broadcast_to(alpha, D) / (1.0 if weight is None else weight[i])
@@ -168,7 +168,7 @@ def test_a_separable_kernel_where_a_row_has_no_output():
 @pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
 @pytest.mark.parametrize("fast", [True, False], ids=["separable", "any kernel"])
 def test_small_variances_with_gaps_keep_their_digits(fast, intercept):
-    """With a small alpha a variance is a millionth of what it is the difference of."""
+    """With a small alpha a variance is a millionth of the terms it is the difference of."""
     rng, T, kernel, alpha = np.random.default_rng(3), instances.B, Gaussian(2.0), 1e-7
     inputs, new = rng.uniform(-1, 1, (60, 2)), rng.uniform(-1, 1, (20, 2))
     data = Targets(np.where(rng.random((60, D)) < 0.3, np.nan, 0.0), D, False, None, None).pairs()
@@ -233,7 +233,7 @@ def test_scaling_and_shifting_the_outputs(factor, shift):
     assert_allclose(other.variances, one.variances)
 
 
-def test_one_block_cannot_be_left_out():
+def test_leaving_out_the_only_block_raises():
     with pytest.raises(ValueError, match="at least 2 blocks"):
         separable(Gaussian(1.5), np.eye(D), 0.3, None, True, np.zeros(N, dtype=int))
 

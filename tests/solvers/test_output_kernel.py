@@ -1,4 +1,4 @@
-"""Learning the output operator: values, derivatives, descent, and the minimum itself."""
+"""Learning the output operator: values, derivatives, descent, and the minimum."""
 
 from functools import cache
 
@@ -76,13 +76,13 @@ def test_descends_in_the_cone_to_the_minimum(name, alpha, start):
     assert (np.diff(log) <= 1e-10 * log[:-1]).all()
     assert np.linalg.eigvalsh(learned.T)[0] >= -1e-10 * np.trace(learned.T)
     assert_allclose(log[-1], reference.profile(G, Y, learned.T, alpha)[0] + alpha * penalty.value(learned.T), rtol=1e-8)
-    # The problem is convex, so there is nothing better: neither on the way to other matrices,
+    # The problem is convex, so neither points between T and other matrices are better,
     for seed in range(10):
         R = np.random.default_rng(seed).standard_normal((D, D))
         for share in (1e-4, 1e-2, 0.3):
             other = (1 - share) * learned.T + share * R @ R.T * np.trace(learned.T) / D
             assert profile.evaluate(other, alpha).value + alpha * penalty.value(other) >= log[-1] * (1 - 1e-9)
-    # nor for a method that knows nothing of proximal steps.
+    # nor the result of a general method.
     assert log[-1] <= slow_minimum(name, alpha) * (1 + 1e-6)
 
 
@@ -111,7 +111,7 @@ def test_low_rank(penalty):
     assert (np.diff(learned.objective) <= 0).all()
     assert learned.objective[-1] < learned.objective[0]
     assert learned.objective[-1] >= whole.objective[-1] * (1 - 1e-6)
-    # With every column it is the whole problem.
+    # With full rank it is the original problem.
     every = learn_low_rank(profile, penalty, 0.3, np.eye(D), tol=1e-7, max_iter=5000)
     assert_allclose(every.objective[-1], whole.objective[-1], rtol=1e-5)
 
@@ -123,7 +123,7 @@ def test_nothing_to_learn_from():
 
 
 def test_entries_as_dear_as_the_diagonal_always_make_it_diagonal():
-    """Why the sparse penalty comes with the trace: M_ii = 1 and M positive semi-definite leave |M_ij| <= 1."""
+    """Why the sparse penalty includes the trace: M_ii = 1 and M positive semi-definite imply |M_ij| <= 1."""
     learned = learn_operator(CompleteProfile(eigenpairs(G), Y), PenaltySum([L1(), PSDCone()]), 0.3, np.eye(D), tol=1e-6)
     assert_allclose(learned.T, np.diag(np.diagonal(learned.T)), atol=1e-5)
 
@@ -137,7 +137,7 @@ def test_a_large_alpha_leaves_nothing_of_the_trace():
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_a_low_rank_minimum_is_told_by_where_it_is_not_by_the_start(size):
-    """The gradient at the end, by finite differences, is small beside what it is made of."""
+    """The final gradient, by finite differences, is small relative to its terms."""
     profile, penalty, alpha, tol = CompleteProfile(eigenpairs(G), Y), Trace(), 0.3, 1e-6
     start = size * np.random.default_rng(1).standard_normal((D, 2))
     learned = learn_low_rank(profile, penalty, alpha, start, tol=tol, max_iter=5000)

@@ -1,4 +1,4 @@
-"""Posterior covariances equal dense algebra, whichever solver has the factor."""
+"""Posterior covariances equal dense algebra for every solver."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Accelerated proximal gradient finds known minima, never rises, and says when it has not arrived."""
+"""Accelerated proximal gradient finds known minima, never increases the objective, and warns otherwise."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_it_agrees_with_the_plain_iteration_whatever_the_first_step(seed, weight
     A[:4] += 2 * np.eye(4)
     smooth, step = least_squares(A, Y)
     C, info = proximal_gradient(smooth, L1(weight), np.zeros((4, 2)), step=long * step, tol=1e-10, max_iter=5000)
-    # The plain iteration converges as fast as the problem is well conditioned: it goes on until it stands still.
+    # The plain iteration converges as fast as the problem is well conditioned: it runs until nothing changes.
     slow = reference.plain_proximal_gradient(smooth, L1(weight), np.zeros((4, 2)), step, 200_000, tol=1e-13)
     np.testing.assert_allclose(C, slow, atol=1e-6)
     assert info.gradient_mapping >= 0
@@ -104,7 +104,7 @@ def test_a_warm_start_saves_steps(problem):
     assert warm.iterations < cold.iterations
 
 
-def test_it_says_when_it_has_not_arrived(problem):
+def test_missing_convergence_warns(problem):
     A, Y = problem
     smooth, step = least_squares(A, Y)
     with pytest.warns(ConvergenceWarning, match="max_iter=3 steps"):

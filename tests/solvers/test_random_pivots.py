@@ -1,4 +1,4 @@
-"""Randomly pivoted Cholesky: its law, what it leaves, and conjugate gradient behind it."""
+"""Randomly pivoted Cholesky: distribution of pivots, residual, and use as a preconditioner."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_factor_is_the_nystrom_approximation_at_its_pivots():
 
 
 def test_blocks_draw_as_one_by_one_would():
-    """The law of the second pivot, from many draws, beside d_i / sum d after the first."""
+    """The distribution of the second pivot over many draws equals d_i / sum d after the first."""
     small = np.array([[2.0, 1.9, 0.0, 0.0], [1.9, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.3], [0.0, 0.0, 0.3, 1.0]])
     expected = np.zeros(4)
     for i in range(4):
@@ -50,7 +50,7 @@ def test_blocks_draw_as_one_by_one_would():
 
 
 def test_the_trace_left_is_below_that_of_uniform_landmarks():
-    # A dense cluster that uniform landmarks waste themselves on, and a few points far out.
+    # A dense cluster, from which most uniform landmarks are drawn, and a few distant points.
     Z = np.vstack([0.1 * RNG.standard_normal((270, 2)), 4.0 * RNG.standard_normal((30, 2))])
     G = Gaussian(1.0)(Z)
     left = np.mean([pivots_of(G, 20, seed).left for seed in range(5)])

@@ -84,7 +84,7 @@ STRUCTURED = [
 @pytest.mark.parametrize(("kernel", "y", "candidates"), [pytest.param(*rest, id=name) for name, *rest in STRUCTURED])
 @pytest.mark.parametrize("kept", [1 << 26, 1])
 def test_pre_images_are_those_of_brute_force_with_norms_that_vary(kernel, y, candidates, kept, monkeypatch):
-    """The published codes leave out -k(y, y) / 2: this fails without it."""
+    """The published code omits -k(y, y) / 2; this test fails without it."""
     monkeypatch.setattr(preimage, "MAX_KERNEL_VALUES", kept)
     model = IOKR(K, kernel, 0.1).fit(X, y)
     new = X_new[4:]
@@ -176,7 +176,7 @@ def test_semi_supervised_is_the_minimiser(alpha_graph, intercept):
 @pytest.mark.parametrize("operator", [MixedEffect(0.6), Dense(np.diag([2.0, 1.0, 0.0]))])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_semi_supervised_with_an_operator_is_the_minimiser(operator, intercept):
-    """The normal equations of the criterion, written out with Kronecker products, all coefficients as unknowns."""
+    """The normal equations of the criterion, written with Kronecker products and all coefficients as unknowns."""
     labelled, alpha, alpha_graph = 12, 0.5, 0.7
     every = np.concatenate([X[:labelled], X_new])
     n, G, B = len(every), K(every), operator.resolve(3).dense()
@@ -186,7 +186,7 @@ def test_semi_supervised_with_an_operator_is_the_minimiser(operator, intercept):
     M, J3 = np.kron(J + 2 * alpha_graph * L, np.eye(3)), np.kron(J, np.eye(3))
     T = np.zeros((n, 3))
     T[:labelled] = Y[:labelled]
-    # |J(A c + E b - t)|^2 + alpha c'A c + 2 alpha_graph h'L h; L does not see constants.
+    # |J(A c + E b - t)|^2 + alpha c'A c + 2 alpha_graph h'L h; L is zero on constants.
     both = np.hstack([A, E])
     penalty = np.zeros((both.shape[1],) * 2)
     penalty[: 3 * n, : 3 * n] = alpha * A
@@ -265,7 +265,7 @@ ALPHAS = [0.01, 0.1, 1.0]
 @pytest.mark.parametrize(
     "settings", [{}, {"fit_intercept": True}, {"landmarks": X[::3]}, {"alpha_graph": 0.2}], ids=str
 )
-def test_leave_one_out_is_leaving_one_out(settings):
+def test_leave_one_out_errors_equal_refits(settings):
     model = IOKR(K, alpha=ALPHAS, n_neighbors=3, **settings).fit(X, Y)
     if "alpha_graph" in settings:
         graph = neighbour_graph(K, X, 3).toarray()
@@ -286,7 +286,7 @@ def test_leave_one_out_is_leaving_one_out(settings):
 
 
 @pytest.mark.parametrize("landmarks", [None, X[::2]], ids=["exact", "landmarks"])
-def test_leave_one_out_with_inputs_that_never_had_a_label(landmarks):
+def test_leave_one_out_with_unlabelled_inputs(landmarks):
     graph, labelled = neighbour_graph(K, X, 3).toarray(), 15
     how = {"alpha_graph": 0.2, "landmarks": landmarks}
     model = IOKR(K, alpha=ALPHAS, **how).fit(X[:labelled], Y[:labelled], unlabelled=X[labelled:], graph=graph)
@@ -323,7 +323,7 @@ def test_precomputed_kernels_on_both_sides():
     assert gram.predict(K(X_new, X)) == by_name.predict(X_new)
 
 
-def test_gaussian_pre_images_climb_above_the_best_training_output():
+def test_gaussian_pre_images_score_above_the_best_training_output():
     kernel = Gaussian(0.7)
     model = IOKR(K, kernel, 0.01, decoder="gaussian").fit(X, Y)
     found = model.predict(X_new)
@@ -391,7 +391,7 @@ def test_saved_and_loaded(kernel, tmp_path):
         ({"kernel": "precomputed", "alpha_graph": 1.0}, Y, "Precomputed"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_leaves_the_model_as_it_was(settings, y, message):
+def test_bad_parameters_raise_and_do_not_change_the_model(settings, y, message):
     model = IOKR(K).fit(X, Y)
     before = model.predict(X_new)
     model.set_params(**settings)
@@ -412,26 +412,26 @@ def test_what_makes_no_sense_is_refused_and_leaves_the_model_as_it_was(settings,
         (5, 1, "collection"),
     ],
 )
-def test_bad_candidates_are_refused(candidates, k, message):
+def test_bad_candidates_raise(candidates, k, message):
     model = IOKR(K, KSpectrum(2)).fit(X, WORDS)
     with pytest.raises(ValueError, match=message):
         model.predict(X_new, candidates, k)
 
 
-def test_a_decoder_finds_one_output_and_a_stream_has_no_table():
+def test_unsupported_candidates_raise():
     with pytest.raises(ValueError, match="must be 1 without candidates"):
         IOKR(K).fit(X, Y).predict(X_new, return_top_k=2)
     with pytest.raises(ValueError, match="one block at a time"):
         IOKR(K, Jaccard()).fit(X, [{w} for w in WORDS]).decision_function(X_new, Generated(list))
 
 
-def test_too_many_outputs_ask_for_landmarks(monkeypatch):
+def test_too_many_distinct_outputs_require_landmarks(monkeypatch):
     monkeypatch.setattr("ovk.structured.feature_ridge.MAX_DISTINCT_OUTPUTS", 10)
     with pytest.raises(ValueError, match="output_landmarks"):
         IOKR(K, KSpectrum(2)).fit(X, WORDS)
 
 
-def test_scores_of_rows_with_their_own_candidates_do_not_depend_on_how_many_are_taken_at_once(monkeypatch):
+def test_scores_per_example_do_not_depend_on_the_block_size(monkeypatch):
     W, sets = rng.standard_normal((7, 30)), [rng.standard_normal((1 + i % 3, 3)) for i in range(7)]
     expected = [W[i] @ K(Y, Z) - 0.5 for i, Z in enumerate(sets)]
     for kept in (1, 5 * 30, 1 << 20):

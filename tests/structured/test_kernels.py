@@ -101,13 +101,13 @@ def test_node_kernels_are_functions_of_the_laplacian(normalised):
 
 
 @pytest.mark.parametrize("kernel", [Diffusion(GRAPH, 0.7), RegularisedLaplacian(GRAPH, 2.0)])
-def test_large_parts_take_the_sparse_route(kernel, monkeypatch):
+def test_large_components_use_sparse_products(kernel, monkeypatch):
     every, some = list(range(12)), [5, 2, 5]
     expected, diagonal = kernel(every, some), kernel.diag(every)
     monkeypatch.setattr(nodes, "MAX_EIGEN_NODES", 0)
-    monkeypatch.setattr(nodes, "MAX_COLUMNS", 2)
+    monkeypatch.setattr(nodes, "MAX_DIAGONAL_COLUMNS", 2)
     fresh = clone(kernel)
-    assert all(part.eigenvectors is None for part in fresh._parts()[0])
+    assert all(part.eigenvectors is None for part in fresh._components()[0])
     np.testing.assert_allclose(fresh(every, some), expected, atol=1e-10)
     np.testing.assert_allclose(fresh(some, every), expected.T, atol=1e-10)
     np.testing.assert_allclose(fresh.diag(every), diagonal, atol=1e-10)
@@ -121,7 +121,7 @@ def test_a_long_path_needs_no_dense_matrix():
     np.testing.assert_allclose(column, [small[49, 50], small[50, 50], small[100, 50]], atol=1e-12)
 
 
-def test_parts_of_a_graph_have_nothing_in_common_and_isolated_nodes_are_alike_to_themselves_alone():
+def test_different_components_and_isolated_nodes_have_similarity_zero():
     A = np.zeros((5, 5))
     A[0, 1] = A[1, 0] = A[2, 3] = A[3, 2] = 1.0
     K = Diffusion(A, 1.0)(range(5))
@@ -158,11 +158,11 @@ def test_self_loops_change_nothing_and_names_are_nodes():
         (lambda: Kendall()(np.ones((2, 1))), "at least two entries"),
     ],
 )
-def test_what_makes_no_sense_is_refused(make, message):
+def test_bad_outputs_raise(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_nodes_of_a_hierarchy_weigh_by_their_depth():
+def test_nodes_of_a_hierarchy_are_weighted_by_depth():
     k = Hierarchy({"cat": "pet", "dog": "pet", "pet": "animal", "wolf": "animal"}, decay=0.5)
     np.testing.assert_allclose(k(["cat"], ["cat", "dog", "wolf"]), [[1.75, 1.5, 1.0]])

@@ -1,4 +1,4 @@
-"""Link prediction: scores, thresholds, graphs, what new nodes may look like."""
+"""Link prediction: scores, thresholds, graphs, and unusual new nodes."""
 
 import networkx as nx
 import numpy as np
@@ -51,7 +51,7 @@ def test_cosines_lie_between_minus_one_and_one():
     np.testing.assert_allclose(np.diagonal(scores), 1.0)
 
 
-def test_links_of_new_nodes_are_found_and_the_graph_is_said_in_three_ways():
+def test_links_of_new_nodes_are_found_for_three_forms_of_the_graph():
     named = nx.relabel_nodes(nx.from_numpy_array(A[np.ix_(KNOWN, KNOWN)]), lambda i: f"n{i}")
     models = [
         LinkPredictor(K, alpha=0.1).fit(X, A, known=KNOWN),
@@ -75,7 +75,7 @@ def test_links_of_new_nodes_are_found_and_the_graph_is_said_in_three_ways():
     assert (found[truth > 0].mean()) > (found[truth == 0].mean())
 
 
-def test_the_threshold_is_the_best_f1_of_left_out_nodes():
+def test_the_threshold_maximises_f1_of_leave_one_out_embeddings():
     model = LinkPredictor(K, alpha=0.1, centre=False).fit(X[KNOWN], A[np.ix_(KNOWN, KNOWN)])
     F, G = model.embedding_, K(X[KNOWN])
     left = np.array(
@@ -102,7 +102,7 @@ def test_no_link_at_all():
     assert best_threshold(np.array([True, True]), np.array([0.5, 0.5])) == 0.0
 
 
-def test_unknown_nodes_help_through_their_inputs():
+def test_inputs_of_unknown_nodes_improve_the_prediction():
     few = np.arange(0, 36, 4)
     alone = LinkPredictor(K, alpha=0.1).fit(X, A, known=few)
     helped = LinkPredictor(K, alpha=0.1, alpha_graph=0.1, n_neighbors=3).fit(X, A, known=few)
@@ -121,7 +121,7 @@ def test_several_kernels_are_averaged():
     np.testing.assert_allclose(one.score_pairs(every), two.score_pairs(every), atol=1e-9)
 
 
-def test_known_nodes_may_stay_where_the_graph_has_them():
+def test_known_nodes_may_use_observed_features():
     model = LinkPredictor(K, "adjacency", alpha=0.1, centre=False, observed=True).fit(X, A, known=KNOWN)
     e, V = np.linalg.eigh(A[np.ix_(KNOWN, KNOWN)])
     np.testing.assert_allclose(model.embedding_ @ model.embedding_.T, (V * np.maximum(e, 0)) @ V.T, atol=1e-9)
@@ -152,7 +152,7 @@ def test_alpha_by_leave_one_out_and_a_kernel_matrix_of_the_graph():
 
 
 def test_a_node_without_features_and_isolated_nodes():
-    """A row of zeros under a linear kernel says nothing: every pair of it has the same score."""
+    """A row of zeros has no information under a linear kernel: all its pairs have the same score."""
     inner = A.copy()
     inner[5] = inner[:, 5] = 0.0
     model = LinkPredictor("linear", alpha=0.1, centre=False).fit(X, inner)
@@ -213,7 +213,7 @@ def test_saved_and_loaded(settings, tmp_path):
         ({"beta": -1.0}, A, None, "beta"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_leaves_the_model_as_it_was(settings, graph, known, message):
+def test_bad_parameters_raise_and_do_not_change_the_model(settings, graph, known, message):
     model = LinkPredictor(K).fit(X, A)
     before = model.score_pairs(X)
     model.set_params(**settings)
@@ -222,7 +222,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_the_model_as_it_was(settings,
     np.testing.assert_array_equal(model.score_pairs(X), before)
 
 
-def test_bad_names_are_refused():
+def test_bad_names_raise():
     model = LinkPredictor(K).fit(X, A)
     with pytest.raises(ValueError, match="different names"):
         model.predict_graph(X[:2], names=["a", "a"])
@@ -230,7 +230,7 @@ def test_bad_names_are_refused():
         model.predict_graph(X[:2], names=[0, 1], with_known=True)
 
 
-def test_a_graph_of_inputs_is_that_of_the_model_behind():
+def test_an_input_graph_is_passed_to_iokr():
     known = np.flatnonzero(np.arange(len(X)) % 3 > 0)
     others = np.setdiff1d(np.arange(len(X)), known)
     W = (np.linalg.norm(X[:, None] - X, axis=2) < 1.0).astype(float)
@@ -247,9 +247,9 @@ def test_a_graph_of_inputs_is_that_of_the_model_behind():
 
 
 @pytest.mark.parametrize("centre", [False, True])
-def test_left_out_nodes_are_placed_by_a_model_without_them(centre):
+def test_leave_one_out_embeddings_equal_refits(centre):
     model = LinkPredictor(K, beta=0.5, alpha=0.1, centre=centre).fit(X, A)
-    found = model._left_out(X)
+    found = model._leave_one_out(X)
     for i in (0, 7, 35):
         others = np.arange(36) != i
         without = IOKR(K, alpha=0.1, fit_intercept=centre).fit(X[others], model.embedding_[others])

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, without exceptions. A `LinkPredictor` learns from a graph, which they cannot make."""
+"""scikit-learn's estimator checks, without exceptions. They cannot create a graph for `LinkPredictor`."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks

@@ -1,4 +1,4 @@
-"""IOKR in a stream: pieces of any size give what a batch gives."""
+"""Online IOKR: chunks of any size give the batch model."""
 
 from itertools import pairwise
 
@@ -30,7 +30,7 @@ EACH = pytest.mark.parametrize(("model", "y"), [pytest.param(m, y, id=name) for 
 
 @EACH
 @pytest.mark.parametrize("pieces", [[0, 60], [0, 7, 8, 33, 60]])
-def test_pieces_give_what_a_batch_gives(model, y, pieces):
+def test_chunks_give_the_batch_model(model, y, pieces):
     batch, stream = clone(model).fit(X, y), clone(model)
     for a, b in pairwise(pieces):
         stream.partial_fit(X[a:b], y[a:b])
@@ -42,7 +42,7 @@ def test_pieces_give_what_a_batch_gives(model, y, pieces):
 
 
 @EACH
-def test_a_stream_is_saved_and_goes_on(model, y, tmp_path):
+def test_a_saved_stream_continues(model, y, tmp_path):
     stream = clone(model).partial_fit(X[:30], y[:30])
     ovk.save(stream, tmp_path / "model.ovk")
     loaded = ovk.load(tmp_path / "model.ovk")
@@ -51,7 +51,7 @@ def test_a_stream_is_saved_and_goes_on(model, y, tmp_path):
     np.testing.assert_array_equal(loaded.weights(X_new), stream.weights(X_new))
 
 
-def test_without_landmarks_the_first_rows_are_taken():
+def test_the_default_landmarks_are_the_first_rows():
     model = IOKR(K, KSpectrum(2), 0.1, landmarks=10, output_landmarks=6, random_state=0)
     model.partial_fit(X[:40], WORDS[:40]).partial_fit(X[40:], WORDS[40:])
     assert model.stream_.n_features_ <= 10
@@ -69,7 +69,7 @@ def test_fit_forgets_the_stream():
     assert "cannot continue after fit" in str(refused.value.__cause__)
 
 
-def test_what_cannot_be_learned_is_refused_and_leaves_the_model_as_it_was():
+def test_bad_rows_raise_and_do_not_change_the_model():
     model = IOKR(K, Delta(), 0.1).partial_fit(X, LABELS)
     before = model.weights(X_new)
     with pytest.raises(ValueError, match="output 1 is orthogonal"):

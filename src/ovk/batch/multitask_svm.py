@@ -270,11 +270,6 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
             Weights of the rows.
         task : (n,) integers, optional
             Long form: row i is one observation of task task_i with label y_i.
-
-        Returns
-        -------
-        MultiTaskSVC
-            The fitted model.
         """
         with self._fitting(X, y):
             X = self._check_inputs(X, reset=True)

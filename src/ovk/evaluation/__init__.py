@@ -2,7 +2,7 @@
 
 from ovk.evaluation.adaptive import ACI, ConformalPID, StronglyAdaptive
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
-from ovk.evaluation.conformal import LEVEL, Conformal, RecentErrors, RollingConformal
+from ovk.evaluation.conformal import DEFAULT_LEVEL, Conformal, RecentErrors, RollingConformal
 from ovk.evaluation.delayed import Mergeable, OnlineLearner
 from ovk.evaluation.deployment import DelayedLabels, WithIntervals
 from ovk.evaluation.evaluator import Evaluator, progressive

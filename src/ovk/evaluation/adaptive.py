@@ -133,7 +133,7 @@ class ACI(Conformal):
 #: Number of scores at which the first radius is computed, for this method and the next.
 MIN_SCORES = 10
 #: Number of past seasons in the forecast.
-SEASONS = 30
+MAX_PAST_SEASONS = 30
 
 
 @dataclass
@@ -260,7 +260,7 @@ class ConformalPID(Conformal):
             positive(self.gain, "gain", zero=True),
             positive(self.saturation, "saturation"),
             ScoreWindow(check_int(self.window, "window")),
-            [ScoreWindow(SEASONS) for _ in range(season)],
+            [ScoreWindow(MAX_PAST_SEASONS) for _ in range(season)],
         )
 
 

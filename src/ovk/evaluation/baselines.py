@@ -173,7 +173,7 @@ class RefittedRidge(Baseline):
         self.n_fits_ += 1
 
 
-#: Probability that `NoChange` gives to each label other than the last, times the number of labels plus one.
+#: `NoChange` divides this by the number of labels so far plus one for the probability of each other label.
 OTHER_LABELS_PROBABILITY = 1e-3
 
 

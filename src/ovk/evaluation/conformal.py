@@ -391,10 +391,10 @@ def _learn_joint(
 # clipped: for a = 0 the radius is the largest score of the window, so that intervals stay finite.
 
 #: Levels of the intervals in a report.
-LEVELS = (0.5, 0.8, 0.9, 0.95)
+REPORTED_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 #: Default level of the intervals that are stored with the last rows.
-LEVEL = 0.9
+DEFAULT_LEVEL = 0.9
 
 #: Number of scores at which the first radius is computed.
 MIN_SCORES = 8
@@ -403,7 +403,7 @@ MIN_SCORES = 8
 MAX_ODDS_RATIO = 10.0
 
 #: Default step of the quantile level at each miss.
-RATE = 0.001
+DEFAULT_RATE = 0.001
 
 
 @dataclass
@@ -527,7 +527,7 @@ class RollingConformal(Conformal):
 
     window: int = 2000
     step: int = 256
-    rate: float = RATE
+    rate: float = DEFAULT_RATE
 
     def _tracker(self, miss: float) -> Tracker:
         rate = in_interval(self.rate, "rate", 0.0, 1.0)
@@ -616,13 +616,13 @@ class RecentErrors(State, Registered):
     tested: Array
     inside: Array
     instants: Array | None = None
-    level: float = LEVEL
+    level: float = DEFAULT_LEVEL
 
     @classmethod
-    def empty(cls, d: int, size: int = 2000, level: float = LEVEL, rate: float = RATE) -> RecentErrors:
+    def empty(cls, d: int, size: int = 2000, level: float = DEFAULT_LEVEL, rate: float = DEFAULT_RATE) -> RecentErrors:
         """An object for d outputs that stores the last `size` rows, without any row yet."""
         level = in_interval(level, "level", 1e-6, 1 - 1e-6)
-        intervals = [RollingConformal(one, window=size, rate=rate) for one in sorted({*LEVELS, level})]
+        intervals = [RollingConformal(one, window=size, rate=rate) for one in sorted({*REPORTED_LEVELS, level})]
         Y, F, half = np.empty((3, 0, d))
         tested, inside = np.zeros((2, len(intervals), d))
         return cls(Y, F, half, size, intervals, tested, inside, level=level)

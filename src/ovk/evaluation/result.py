@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ovk.base import Array, Labels, Times, check_int, unnamed
 from ovk.evaluation.scaling_and_drift import DriftResult, ratio
-from ovk.evaluation.task import MAX_NAMES, ScoreTable, Task, checkpoints, encoded
+from ovk.evaluation.task import MAX_NAMES_IN_SENTENCE, ScoreTable, Task, checkpoints, encoded
 from ovk.intervals import Regions
 
 
@@ -111,9 +111,7 @@ class IntervalResult:
         regions = self.regions.chosen(rows)
         sums = [np.cumsum(count, axis=0, dtype=np.float64)[marks - 1] for count in interval_counts(regions, Y)]
         tested, covered, bounded, widths = sums
-        return replace(
-            self, rows=marks, tested=tested, covered=covered, bounded=bounded, widths=widths, regions=regions
-        )
+        return IntervalResult(self.name, self.target, self.region, marks, tested, covered, bounded, widths, regions)
 
 
 def _last_ratio(sums: Array, counts: Array) -> Array:
@@ -398,6 +396,6 @@ class ProgressiveResult:
             each = " of each output" if found.region == "each" and len(self.outputs) > 1 else ""
             return f"{found.n_unbounded:,} of {int(tested[0]):,} outcomes{each}"
         counts = {self.outputs[q]: f"{missing[q]:,.0f} of {tested[q]:,.0f}" for q in np.flatnonzero(missing)}
-        shown = [f"{count} outcomes of {name}" for name, count in list(counts.items())[:MAX_NAMES]]
-        more = len(counts) - MAX_NAMES
+        shown = [f"{count} outcomes of {name}" for name, count in list(counts.items())[:MAX_NAMES_IN_SENTENCE]]
+        more = len(counts) - MAX_NAMES_IN_SENTENCE
         return ", ".join(shown) + (f" and some of {more} more outputs" if more > 0 else "")

@@ -226,7 +226,7 @@ FIRST_STEP = 64
 MIN_SHRINKING, POINTS_OF_MINIMUM = 5.0, 5
 
 #: Number of rows before errors are divided by the variance of the outputs.
-MIN_ROWS = 10
+MIN_ROWS_FOR_VARIANCE = 10
 
 
 @dataclass(eq=False, repr=False)
@@ -453,7 +453,7 @@ class DriftRecord(State):
             _, sd = self.outputs.before_then_add(Y)
             with np.errstate(over="ignore", invalid="ignore"):
                 errors = errors / sd**2
-            counted = counted & (start + np.arange(len(Y)) >= MIN_ROWS)[:, None]
+            counted = counted & (start + np.arange(len(Y)) >= MIN_ROWS_FOR_VARIANCE)[:, None]
         errors = np.where(counted, errors, np.nan)
         known = np.isfinite(errors)
         number = np.where(known.any(axis=1), known.sum(axis=1), np.nan)

@@ -27,7 +27,7 @@ PROBABILITY_BINS = 4096
 #: Smallest probability in the log loss.
 MIN_PROBABILITY = 1e-15
 
-NO_MARKS: Times = np.empty(0, dtype=np.int64)
+NO_CHECKPOINTS: Times = np.empty(0, dtype=np.int64)
 
 
 def checkpoints(start: int, stop: int) -> Times:
@@ -76,7 +76,7 @@ class Scores(State, ABC):
     _state_classes = {"sums": RunningSum}
 
     @abstractmethod
-    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
+    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_CHECKPOINTS) -> None:
         """Add predictions F (n, d) of outputs Y (n, d) where `counted` (n, d), and record the sums at `marks`."""
 
     def fresh(self) -> Self:
@@ -93,7 +93,7 @@ class Scores(State, ABC):
 class RegressionScores(Scores, kind="regression"):
     """Errors of one learner: `sums` (3 d) are numbers of rows, squared errors and absolute errors."""
 
-    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
+    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_CHECKPOINTS) -> None:
         # The square of an error of 1e200 is infinite, and so is the mean.
         with np.errstate(over="ignore", invalid="ignore"):
             errors = np.where(counted, F - Y, 0.0)
@@ -142,7 +142,7 @@ class ClassScores(Scores, kind="classification"):
     histogram: Array
     log_losses: float = 0.0
 
-    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
+    def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_CHECKPOINTS) -> None:
         self._grow(F.shape[1])
         rows = counted.any(axis=1)
         P, truth, guess = F[rows], Y[rows].argmax(axis=1), F[rows].argmax(axis=1)
@@ -277,6 +277,7 @@ def printable(text: str) -> str:
 S = TypeVar("S", bound=Scores)
 
 
+@dataclass(frozen=True)
 class Task(State, ABC, Generic[S]):
     """The differences between regression and classification; the instances are `REGRESSION` and `CLASSIFICATION`.
 
@@ -298,12 +299,6 @@ class Task(State, ABC, Generic[S]):
     baselines: ClassVar[Mapping[str, type[Baseline]]]
     default_baselines: ClassVar[tuple[str, ...]]
     error_name: ClassVar[str]
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
 
     def baseline(self, baseline: Any) -> Baseline:
         """The baseline of that short name, or an unfitted copy of the given one."""
@@ -377,7 +372,7 @@ class Task(State, ABC, Generic[S]):
 EQUAL_TOLERANCE = 0.005
 
 #: Maximum number of outputs named in a sentence.
-MAX_NAMES = 4
+MAX_NAMES_IN_SENTENCE = 4
 
 
 class Regression(Task[RegressionScores], kind="regression"):
@@ -442,11 +437,13 @@ class Regression(Task[RegressionScores], kind="regression"):
             return "There is no comparison yet: no row was tested with the model and a baseline."
         best, ratio = compared
         if ratio > 1 + EQUAL_TOLERANCE:
-            return f"{best!r} is better: the model's mean squared error is {ratio - 1:.0%} above it."
-        said = f"The model's mean squared error is {1 - ratio:.0%} below that of {best!r}, the best baseline"
+            size = f"{ratio - 1:.0%} higher" if ratio < 2 else f"{ratio:.3g} times as high"
+            return f"{best!r}, the best baseline, is better: the model's mean squared error is {size}."
+        size = f"{1 - ratio:.0%} below" if ratio >= 0.01 else "less than 1% of"
+        found = f"The model's mean squared error is {size} that of {best!r}, the best baseline"
         if ratio >= 1 - EQUAL_TOLERANCE:
-            said = f"The model is as good as {best!r}, the best baseline: their mean squared errors are within 1%"
-        return f"{said}{_but(learners, best, names)}."
+            found = f"The model is as good as {best!r}, the best baseline: their mean squared errors are within 1%"
+        return f"{found}{_but(learners, best, names)}."
 
 
 def _relative(learners: Sequence[Any], error: str) -> tuple[str, Array] | None:
@@ -476,8 +473,8 @@ def _but(learners: Sequence[Any], best: str, names: Sequence[str]) -> str:
 
 def _listed(names: Sequence[str], where: Mask) -> str:
     some = [name for name, one in zip(names, where, strict=True) if one]
-    if len(some) > MAX_NAMES:
-        some = [*some[: MAX_NAMES - 1], f"{len(some) - MAX_NAMES + 1} more outputs"]
+    if len(some) > MAX_NAMES_IN_SENTENCE:
+        some = [*some[: MAX_NAMES_IN_SENTENCE - 1], f"{len(some) - MAX_NAMES_IN_SENTENCE + 1} more outputs"]
     return " and ".join([*([", ".join(some[:-1])] if len(some) > 1 else []), some[-1]])
 
 
@@ -584,20 +581,20 @@ class Classification(Task[ClassScores], kind="classification"):
         counts = model.confusion.sum(axis=1)
         if not counts.sum():
             return "There is no comparison yet: no row with a known label was tested."
-        said = f"The model is right in {model.accuracy:.1%} of the rows"
+        found = f"The model is right in {model.accuracy:.1%} of the rows"
         rare = int(np.where(counts > 0, counts, np.inf).argmin())
         note = ""
         if counts[rare] < RARE_SHARE * counts.sum() / max((counts > 0).sum(), 1):
             note = f" {str(names[rare])!r} is rare: see kappa, AUC and its recall ({model.recall[rare]:.0%})."
         if not baselines:
-            return f"{said}.{note}"
+            return f"{found}.{note}"
         best = max(baselines, key=lambda one: one.accuracy)
         if model.accuracy > best.accuracy:
-            return f"{said}, {best.name!r}, the best baseline, in {best.accuracy:.1%}.{note}"
+            return f"{found}, {best.name!r}, the best baseline, in {best.accuracy:.1%}.{note}"
         reason = "the inputs may not predict the classes, or the classes drift"
         if model.log_loss < best.log_loss:
             reason = "but its probabilities are better (log loss): weight them by the cost of each kind of error"
-        return f"{said}, {best.name!r} in {best.accuracy:.1%}; {reason}.{note}"
+        return f"{found}, {best.name!r} in {best.accuracy:.1%}; {reason}.{note}"
 
 
 def predicts_probabilities(model: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Finite feature maps that stand in for a kernel."""
+"""Finite feature maps that approximate a kernel."""
 
 from ovk.features.dictionary import ALD, KORS, Dictionary, Given, Nystrom, Uniform
 from ovk.features.fourier import (

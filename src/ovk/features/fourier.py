@@ -1,8 +1,8 @@
 """Random Fourier features of stationary kernels.
 
 A stationary kernel is the mean of waves over its spectral density, k(x, z) = c E cos(w . (x - z)), c = k(x, x). Sums,
-products and multiples of such kernels are of the same form: a sum draws from the density of one of its terms, chosen
-with odds c_1 : c_2, a product adds a frequency of each (the density of a product is a convolution).
+products and multiples of such kernels have the same form: a sum draws from the density of one of its terms, chosen with
+odds c_1 : c_2; a product adds a frequency of each (the density of a product is a convolution).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ovk.ovkernels import (
 class FourierMap(StreamFeatures, kind="Fourier"):
     """phi(x) = sqrt(c / n) [cos(w_1 . x), ..., cos(w_n . x), sin(w_1 . x), ..., sin(w_n . x)], w_j drawn at random.
 
-    <phi(x), phi(z)> is the mean of n independent draws of c cos(w . (x - z)): unbiased, with variance
-    (c^2 + c k(2 (x - z)) - 2 k(x - z)^2) / (2 n), k written as a function of the difference; it is off by more than
-    e with a chance of at most 2 exp(-n e^2 / (2 c^2)).
+    <phi(x), phi(z)> is the mean of n independent draws of c cos(w . (x - z)): unbiased, with variance (c^2 + c k(2 (x -
+    z)) - 2 k(x - z)^2) / (2 n), k as a function of the difference. The probability of an error above e is at most 2
+    exp(-n e^2 / (2 c^2)).
     """
 
     per = 1
@@ -97,7 +97,7 @@ def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> t
 class LinearFourierMap(FourierMap, kind="linear and Fourier"):
     """phi(x) = [sqrt(w), sqrt(w) x, psi(x)], so that <phi(x), phi(z)> approximates w (1 + <x, z>) + k(x, z).
 
-    psi are the Fourier features of k, none where there are no frequencies; `kernel` is the sum.
+    psi are the Fourier features of k, if there are frequencies; `kernel` is the sum.
     """
 
     weight: float  # w
@@ -119,12 +119,11 @@ class LinearFourierMap(FourierMap, kind="linear and Fourier"):
 #
 #     decomposable k T:  A = c T                                    (w from k's spectral density, c = k(x, x))
 #     curl-free:         A = v v',             v = l w              (from -grad grad' phi = E v v' cos(v . u))
-#     divergence-free:   A = |v|^2 I - v v'                         (rank d - 1: B = |v| times a basis of v's
-#     complement)
+#     divergence-free:   A = |v|^2 I - v v'                         (B = |v| times a basis of v's complement)
 #     entrywise product: A = A_1(w_1) o A_2(w_2),  w = w_1 + w_2
-#     transformable:     K_ij = E cos(w . (T_i x - T_j z)): each output sees the wave at its own view of the input
+#     transformable:     K_ij = E cos(w . (T_i x - T_j z)): each output evaluates the wave at its transformed input
 #
-# and sums are sums. Every function of the features inherits what each wave has: no curl, no divergence.
+# and sums are sums. Functions of the features inherit the properties of each wave: no curl, no divergence.
 
 
 @dataclass(frozen=True)
@@ -149,10 +148,10 @@ class FourierTerm(State):
 
 @dataclass(frozen=True)
 class OperatorFourierMap(StreamFeatures, kind="operator-valued Fourier"):
-    """Features of an operator-valued kernel from random frequencies: Phi(x) Phi(z)' approximates K(x, z), unbiased.
+    """Random features of an operator-valued kernel: Phi(x) Phi(z)' approximates K(x, z), unbiased.
 
-    Each term of a sum has n frequencies of its own, and with them 2 n r features: r is the rank of T for a
-    decomposable kernel, 1 for a curl-free one, d - 1 for a divergence-free one. The error falls like 1 / sqrt(n).
+    Each term of a sum has n frequencies and 2 n r features: r is the rank of T for a decomposable kernel, 1 for a
+    curl-free one, d - 1 for a divergence-free one. The error decreases like 1 / sqrt(n).
     """
 
     _state_classes = {"terms": FourierTerm}
@@ -193,7 +192,7 @@ def _terms(K: OperatorKernel, n: int, p: int, rng: np.random.Generator) -> list[
 
 @_terms.register
 def _(K: Separable, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]:
-    K.output_dim  # refuses what is no operator  # noqa: B018
+    K.output_dim  # raises an error for an invalid operator  # noqa: B018
     mass, W = draw_frequencies(K.scalar, n, p, rng)
     return [FourierTerm(K, W, np.sqrt(mass) * K.operator.eigh().root()[None])]
 
@@ -221,7 +220,7 @@ def _(K: DivFree, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]
 
 
 def _field(K: CurlFree | DivFree, n: int, p: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Frequencies, and the same in units of the length scale."""
+    """Frequencies, and the same multiplied by the length scale."""
     field = K.resolve(np.zeros((1, p)), p)
     _, W = draw_frequencies(field.kernel, n, p, rng)
     return W, W * field.kernel.single_scale()
@@ -266,13 +265,13 @@ def complement(V: Array) -> Array:
     size = np.linalg.norm(V, axis=1)
     safe = np.where(size > 0, size, 1.0)
     h = V / safe[:, None]
-    # Away from the first axis rather than towards it, so that nothing cancels.
+    # The sign that avoids cancellation.
     h[:, 0] += np.where(h[:, 0] < 0, -1.0, 1.0)
     reflection = np.eye(d) - (2.0 / np.sum(h * h, axis=1))[:, None, None] * h[:, :, None] * h[:, None, :]
     return np.asarray(size[:, None, None] * reflection[:, :, 1:])
 
 
-# Taylor features of the Gaussian kernel: monomials, weighed by the kernel itself.
+# Taylor features of the Gaussian kernel: monomials times a Gaussian.
 #
 # With u = (x - centre) / l and v = (z - centre) / l,
 #
@@ -282,9 +281,9 @@ def complement(V: Array) -> Array:
 #
 #     phi_a(x) = prod_j psi_{a_j}(u_j),     psi_k(t) = exp(-t^2 / 2) t^k / sqrt(k!),     sum_k psi_k(t)^2 = 1,
 #
-# each within [-1, 1]: nothing overflows. A monomial stands once, not once for each order of its factors.
+# each within [-1, 1], without overflow. Each monomial occurs once.
 
-#: More features than anybody can solve with.
+#: Largest number of Taylor features; systems of this size are already infeasible.
 MAX_TAYLOR_FEATURES = 100_000
 
 
@@ -292,11 +291,9 @@ MAX_TAYLOR_FEATURES = 100_000
 class TaylorMap(StreamFeatures, kind="Taylor"):
     """phi_a(x) = exp(-|u|^2 / 2) u^a / sqrt(a!), |a| <= degree, u = (x - centre) / l, for the Gaussian kernel.
 
-    What it leaves out of the kernel is again a kernel, so the error at two points is at most the geometric mean of
-    those at each, which `residual` knows in closed form: the map is good while |u|^2 is well below the degree, and
-    the centre belongs in the middle of the inputs.
-
-    There are (p + degree)! / (p! degree!) features, in order of their degree.
+    The remainder is a kernel, so the error at two points is at most the geometric mean of those at each, which
+    `residual` gives in closed form: the map is accurate while |u|^2 is well below the degree, so the centre should be
+    in the middle of the inputs. There are (p + degree)! / (p! degree!) features, in order of their degree.
     """
 
     per = 1
@@ -326,21 +323,21 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
 
     def transform(self, X: Any) -> Array:
         u, factor = self._units(X)
-        # One input after the other: a product of the first j inputs is shared by all features that begin with it.
+        # One input after the other: features share the products of the first j inputs.
         phi, degrees = np.full((1, len(u)), np.sqrt(factor)), np.zeros(1, dtype=np.int64)
         for column in u.T:
             psi = _powers(column, self.degree)
-            # For each power k of this input, the products so far that it may join.
+            # For each power k of this input, the products that stay within the degree.
             steps = [(k, np.flatnonzero(degrees + k <= self.degree)) for k in range(self.degree + 1)]
             phi = np.concatenate([phi[rows] * psi[k] for k, rows in steps])
             degrees = np.concatenate([degrees[rows] + k for k, rows in steps])
         return np.ascontiguousarray(phi[np.argsort(degrees, kind="stable")].T)
 
     def residual(self, X: Any) -> Array:
-        """k(x, x) - |phi(x)|^2, (n,): the chance that a Poisson variable of mean |u|^2 exceeds the degree."""
+        """k(x, x) - |phi(x)|^2, (n,): the probability that a Poisson variable of mean |u|^2 exceeds the degree."""
         u, factor = self._units(X)
         with np.errstate(over="ignore"):
-            # Beyond 1e300 the chance is 1 to all digits.
+            # Beyond 1e300 the probability is 1 to all digits.
             squares = np.minimum(np.sum(u * u, axis=1), 1e300)
         return np.asarray(factor * gammainc(self.degree + 1.0, squares))
 
@@ -379,8 +376,13 @@ class Taylor(FeaturePlan):
     Parameters
     ----------
     degree : int
+        Largest degree of the monomials.
     centre : (p,) array, optional
-        Point around which the kernel is expanded, the origin by default: inputs should lie around it.
+        Point of the expansion, in the middle of the inputs; the origin by default.
+
+    See Also
+    --------
+    Fourier, Nystrom, ovk.PKAWV
 
     Examples
     --------
@@ -409,6 +411,11 @@ class Fourier(FeaturePlan):
     Parameters
     ----------
     n : int
+        Number of frequencies.
+
+    See Also
+    --------
+    LinearFourier, OperatorFourier, Nystrom, ovk.PKAWV
 
     Examples
     --------
@@ -427,17 +434,20 @@ class Fourier(FeaturePlan):
 
 @dataclass(eq=False, repr=False)
 class LinearFourier(FeaturePlan):
-    """Linear functions and random Fourier features of a stationary kernel k, which stand in for w (1 + <x, z>) + k.
+    """The inputs and random Fourier features of a stationary kernel k, which approximate w (1 + <x, z>) + k.
 
-    The features of a sum of kernels are those of its terms beside each other, and the linear ones are the inputs
-    themselves, without any error: a trend or a lag costs no waves.
+    The linear part is exact: a trend or a lag needs no waves.
 
     Parameters
     ----------
     n : int >= 0
-        Frequencies: 2 n features beside the p + 1 linear ones.
+        Number of frequencies: 2 n features in addition to the p + 1 linear ones.
     weight : float > 0
-        w: with a large one, linear functions are hardly penalised.
+        w; a large weight hardly penalises linear functions.
+
+    See Also
+    --------
+    Fourier, ovk.PKAWV, ovk.AutoStream
 
     Examples
     --------
@@ -464,12 +474,16 @@ class LinearFourier(FeaturePlan):
 
 @dataclass(eq=False, repr=False)
 class OperatorFourier(FeaturePlan):
-    """Operator-valued random Fourier features, also for curl-free and divergence-free kernels.
+    """Random Fourier features of operator-valued kernels, including curl-free and divergence-free ones.
 
     Parameters
     ----------
     n : int
-        Frequencies for each term of the kernel.
+        Number of frequencies for each term of the kernel.
+
+    See Also
+    --------
+    Fourier, Nystrom, ovk.ovkernels.CurlFree
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What online learners need of finite features, and of the parameters that say which features to use."""
+"""Interfaces of finite features for online learners, and of the parameters that choose them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ovk.ovkernels import OperatorKernel
 
 
 class StreamFeatures(State, ABC):
-    """Features phi of a kernel: `per` rows an input, (n per, m), that may grow in number along a stream.
+    """Features phi of a kernel, (n per, m), with `per` rows per input; m may grow along a stream.
 
-    `kernel` is a scalar kernel for per = 1, and operator-valued for a row for each output.
+    `kernel` is a scalar kernel if per = 1, otherwise operator-valued with a row for each output.
     """
 
     kernel: Any
     per: int
-    #: Whether the features stay as they are.
+    #: Whether m is final.
     settled: bool = True
 
     @property
@@ -36,7 +36,7 @@ class StreamFeatures(State, ABC):
         return np.asarray(self.kernel.diagonal_blocks(X))
 
     def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
-        """Slices of rows with their features, which inputs of the slice may have added to; see `Dictionary`."""
+        """Slices of rows with their features, to which inputs of the slice may have added; see `Dictionary`."""
         yield slice(0, len(X)), self.transform(X)
 
     def same(self, other: Any) -> bool:
@@ -44,12 +44,12 @@ class StreamFeatures(State, ABC):
 
 
 class FeaturePlan(Parameters, ABC, saved=False):
-    """Which features stand in for a kernel; they are made when the first rows are there."""
+    """Which features approximate a kernel; they are built from the first rows."""
 
     @abstractmethod
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
-        """The features for a resolved kernel, inputs (., p) and d outputs; `rng` draws what is random."""
+        """The features for a resolved kernel, inputs (., p) and d outputs; `rng` draws random features."""
 
     def keeps_past(self) -> bool:
-        """Whether rows must be kept to bring sums up to date when features are added."""
+        """Whether rows must be kept to update sums when features are added."""
         return False

@@ -18,13 +18,13 @@ from scipy.linalg.blas import dsyrk
 from ovk.base import Array, Indices, Mask, State
 from ovk.solvers import forward_row, solve_lower, whitened_rows
 
-#: Rounding of a Gram matrix and its factor, as a part of its largest entry.
+#: Rounding error of a Gram matrix and its factor, relative to its largest entry.
 ROUNDING = 2.0**-44
 
 
 @dataclass
 class FeatureSums(State):
-    """S, (m, m), and B, (m, k). Above its diagonal S holds nothing of use until `symmetric` is called."""
+    """S, (m, m), and B, (m, k). The upper triangle of S is undefined until `symmetric` is called."""
 
     S: Array
     B: Array
@@ -38,18 +38,18 @@ class FeatureSums(State):
         if len(Phi) == 0 or Phi.shape[1] == 0:
             return
         left = Phi if weights is None else Phi * np.sqrt(weights)[:, None]
-        # Half of the work of a product: in BLAS's order our lower triangle is the upper one.
+        # Half the work of a product; the lower triangle in C order is the upper one in BLAS's order.
         self.S = dsyrk(1.0, left.T, beta=1.0, c=self.S.T, lower=0, overwrite_c=1).T
         self.B += Phi.T @ (Y if weights is None else Y * weights[:, None])
 
     def with_rows(self, Phi: Array, Y: Array) -> Self:
-        """The sums with further rows; these stay as they are."""
+        """A copy with further rows."""
         new = self * 1.0
         new.add(Phi, Y)
         return new
 
     def with_new_features(self, new: slice, Phi: Array, Y: Array, weights: Array) -> Self:
-        """The sums with what rows of the past say about new features; these stay as they are."""
+        """A copy with the contributions of earlier rows to new features."""
         sums, right = self * 1.0, (Phi[:, new] * weights[:, None]).T
         sums.S[new] += right @ Phi
         sums.B[new] += right @ Y
@@ -62,7 +62,7 @@ class FeatureSums(State):
         return type(self)(factor * self.S, factor * self.B)
 
     def padded(self, m: int) -> Self:
-        """The sums with zeros for features that were not there yet, m in all."""
+        """The sums for m features, with zeros for the new ones."""
         new = m - len(self.B)
         if new == 0:
             return self
@@ -70,7 +70,7 @@ class FeatureSums(State):
         return type(self)(S, np.pad(self.B, ((0, new), (0, 0))))
 
     def symmetric(self) -> Array:
-        """S with both of its triangles filled in; not to be changed."""
+        """S with both triangles; read-only."""
         return _mirror(self.S)
 
     def factor(self, ridge: float) -> RidgeFactor:
@@ -79,7 +79,7 @@ class FeatureSums(State):
 
 @dataclass
 class RidgeFactor(State):
-    """A = S + ridge I as L L', or as Q diag(values^2) Q' (L = Q') where rounding leaves no Cholesky factor."""
+    """A = S + ridge I as L L', or as Q diag(values^2) Q' (L = Q') if S is singular to rounding."""
 
     L: Array
     values: Array | None = None
@@ -94,14 +94,14 @@ class RidgeFactor(State):
         A.reshape(-1)[:: m + 1] += ridge
         rounding = ROUNDING * float(np.diagonal(S).max())
         L, failed = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
-        # No pivot of S + ridge I is below the ridge, and one below the rounding of S says nothing.
+        # Every pivot of S + ridge I is at least the ridge; smaller ones are rounding errors of S.
         if failed == 0 and float(np.diagonal(L).min()) ** 2 > (0.5 * ridge if ridge >= rounding else rounding):
             return cls(L.T)
         values, Q = np.linalg.eigh(S)
         return cls(Q.T.copy(), np.sqrt(np.maximum(values, rounding if ridge < rounding else 0.0) + ridge))
 
     def whiten_rows(self, Phi: Array) -> Array:
-        """Phi A^-1/2, (n, m), for some root of A."""
+        """Phi A^-1/2, (n, m), for a square root of A."""
         return whitened_rows(self.L, Phi) if self.values is None else (Phi @ self.L.T) / self.values
 
     def whiten_row(self, phi: Array) -> Array:
@@ -119,24 +119,24 @@ class RidgeFactor(State):
 
 @dataclass
 class OutputSums(State):
-    """Sums for each of d outputs, over the rows in which it was observed.
+    """Sums for each of d outputs, over the rows in which it is observed.
 
-    Rows with all of their outputs, and with features that the outputs share, go into common sums; only the others
-    need sums of their own for each output.
+    Complete rows with features shared by all outputs enter the common sums; other rows the separate sums of each
+    output.
     """
 
     _state_classes = {"common": FeatureSums}
 
     common: FeatureSums  # S, (m, m), and B, (m, d), of the rows with all outputs
-    own_S: Array | None = None  # (d, m, m) what S gains for each output, None while there is nothing
-    own_B: Array | None = None  # (d, m, 1) what B gains for each output
+    own_S: Array | None = None  # (d, m, m) separate sums of each output, None if all rows are complete
+    own_B: Array | None = None  # (d, m, 1)
 
     @classmethod
     def zeros(cls, m: int, d: int) -> Self:
         return cls(FeatureSums.zeros(m, d))
 
     def add(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
-        """Add rows of outputs Y, (n, d), nan where missing; Phi is (n, m), or (n, d, m) if each output has its own."""
+        """Add rows of outputs Y, (n, d), nan where missing; Phi is (n, m), or (n, d, m) for separate features."""
         observed = ~np.isnan(Y)
         whole: Mask = np.asarray(observed.all(axis=1)) if Phi.ndim == 2 else np.full(len(Y), False)
         if whole.any():
@@ -160,7 +160,7 @@ class OutputSums(State):
         sums = FeatureSums(self.own_S[q], self.own_B[q])
         some = Phi[rows] if Phi.ndim == 2 else Phi[rows, q]
         sums.add(some, y[rows, None], None if weights is None else weights[rows])
-        # Added in place, unless BLAS had to copy.
+        # BLAS adds in place, unless it had to copy.
         if not np.may_share_memory(sums.S, self.own_S):
             self.own_S[q] = sums.S
 
@@ -169,17 +169,17 @@ class OutputSums(State):
         own = [sums for sums in (self, other) if sums.own_S is not None]
         if not own:
             return OutputSums(common)
-        # Rows are added in place, so that nothing may be shared with either of them.
+        # Copies, since rows are added in place.
         first, *rest = [(np.array(sums.own_S), np.array(sums.own_B)) for sums in own]
         return OutputSums(common, *(first if not rest else (first[0] + rest[0][0], first[1] + rest[0][1])))
 
     def S(self) -> Array:
-        """S for each output, (d, m, m); not to be changed."""
+        """S for each output, (d, m, m); read-only."""
         common = self.common.symmetric()
         if self.own_S is None:
             return np.broadcast_to(common, (self.common.B.shape[1], *common.shape))
         own = _mirror(self.own_S)
-        # In long form no row is complete: the sums of many tasks need not be copied.
+        # In long form no row is complete: avoids a copy.
         return own + common if common.any() else own
 
     def B(self) -> Array:
@@ -195,23 +195,23 @@ def _mirror(S: Array) -> Array:
     return S
 
 
-# Merging in a fixed binary tree: the same items in the same order give the same bits, whoever was ready first.
+# Merging in a fixed binary tree: the same items in the same order give bit-identical results.
 #
 #     ((0 1)(2 3)) ((4 5) 6)
 #
-# Floating point sums depend on their order, so the order must not depend on the clock. The tree is that of a binary
-# counter: an item that arrives is merged with what stands before it as long as both hold equally many, and the rest is
-# merged from the right at the end. At most log2(n) + 1 items are held at a time.
+# Floating-point sums depend on their order, so the order must not depend on completion times. The tree is that of a
+# binary counter: a new item is merged with the previous one while both have the same number of leaves, and the rest is
+# merged from the right at the end. At most log2(n) + 1 items are stored.
 
 Item = TypeVar("Item")
 
 
 class MergeTree(Generic[Item]):
-    """Merges items as they arrive; `merge` makes one item of two neighbours, the earlier one first."""
+    """Merges items as they arrive; `merge` combines two neighbours, the earlier one first."""
 
     def __init__(self, merge: Callable[[Item, Item], Item]) -> None:
         self._merge = merge
-        #: Items with the number of leaves below each, which are falling powers of two.
+        #: Items with their numbers of leaves, which are decreasing powers of two.
         self._held: list[tuple[int, Item]] = []
 
     def add(self, item: Item) -> None:
@@ -234,12 +234,23 @@ def merge_all(items: Iterable[Item], merge: Callable[[Item, Item], Item]) -> Ite
 
     Parameters
     ----------
-    items : at least one, in their order; an iterator is gone through once
-    merge : makes one item of two neighbours, the earlier one first; it may change the earlier one
+    items : iterable
+        At least one item; an iterator is consumed.
+    merge : callable
+        Combines two neighbours, the earlier one first, which it may modify.
+
+    Returns
+    -------
+    object
+        The merged item.
+
+    See Also
+    --------
+    ovk.OVKRidge, ovk.IOKR, ovk.PKAWV
 
     Examples
     --------
-    Models of parts of the data, merged into the model of all of them:
+    Models of parts of the data, merged into the model of all data:
 
     >>> import numpy as np
     >>> from ovk import OVKRidge

@@ -31,7 +31,7 @@ MAX_EXACT_BLOCKS, MAX_EXACT_OPERATIONS = 200, 1e10
 
 
 def jackknife(
-    left_out: LeaveOneOut,
+    loo: LeaveOneOut,
     cross: Array,
     prior: Array,
     level: float = 0.9,
@@ -41,17 +41,17 @@ def jackknife(
 ) -> Regions:
     """Intervals or regions at new points by the normalised jackknife.
 
-    `left_out` has the leave-one-out residuals, or leave-group-out residuals with `groups` (n,) if new points belong to
+    `loo` has the leave-one-out residuals, or leave-group-out residuals with `groups` (n,) if new points belong to
     new groups; `cross` and `prior` are kernel values of the new points in the form that it takes. `region` is "each"
     for an interval for each output, "box" or "ellipsoid" for a joint region.
     """
     level = check_level(level)
-    F, s = left_out.predict(cross), left_out.deviation(cross, prior)
-    scores = left_out.residuals / np.sqrt(left_out.variances)
+    F, s = loo.predict(cross), loo.deviation(cross, prior)
+    scores = loo.residuals / np.sqrt(loo.variances)
     if region == "each":
-        if left_out.alike:
+        if loo.alike:
             # Every curve has one vote, shared among its times, since a time may have too few curves for a quantile.
-            c, votes = np.sqrt(left_out.scale), np.arange(len(scores)) if groups is None else groups
+            c, votes = np.sqrt(loo.scale), np.arange(len(scores)) if groups is None else groups
             z = np.abs(scores) / np.where(c > 0, c, 1.0)
             each = c * _quantile(z.ravel(), np.repeat(votes, z.shape[1]), level)
         else:
@@ -59,14 +59,14 @@ def jackknife(
         return _around(F, each * s, np.broadcast_to(each, F.shape).copy())
     if region not in ("box", "ellipsoid"):
         raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {region!r}")
-    c = np.sqrt(left_out.scale)
+    c = np.sqrt(loo.scale)
     if region == "box":
-        q = _quantile(_largest(scores / _others_scale(scores, left_out.block)), groups, level)
+        q = _quantile(_largest(scores / _others_scale(scores, loo.block)), groups, level)
         return _around(F, q * c * s, np.full((len(F), 1), q))
     # Outputs without any error have the scale 0.
     z = scores / np.where(c > 0, c, 1.0)
     C = shrunk_correlation(z)
-    q = _quantile(_left_out_distances(scores, z, C, left_out.block), groups, level)
+    q = _quantile(_leave_one_out_distances(scores, z, C, loo.block), groups, level)
     sides = np.maximum(c * s, _rounding(F))
     return _around(F, q * sides, np.full((len(F), 1), q), sides[:, :, None] * C * sides[:, None, :])
 
@@ -127,7 +127,7 @@ def shrunk_correlation(z: Array) -> Array:
     return shrunk(moments, n, complete=bool(seen.all()))
 
 
-def _left_out_distances(scores: Array, z: Array, C: Array, block: Indices) -> Array:
+def _leave_one_out_distances(scores: Array, z: Array, C: Array, block: Indices) -> Array:
     """sqrt(z_i'C^-1 z_i) of scores (n, d) with the c and the C of the rows of other blocks, nan for empty rows.
 
     `z` and `C` are the scores in units of the c of all rows, and their shrunk correlation. With many blocks, c hardly
@@ -179,29 +179,27 @@ MAX_BATCH_SIZE = 1 << 22
 
 
 def jackknife_plus(
-    left_out: LeaveOneOut, cross: Array, prior: Array, level: float = 0.9, *, groups: Indices | None = None
+    loo: LeaveOneOut, cross: Array, prior: Array, level: float = 0.9, *, groups: Indices | None = None
 ) -> Regions:
-    """Intervals for each output at new points by jackknife+, or CV+ if `left_out` leaves out folds; see `jackknife`."""
+    """Intervals for each output at new points by jackknife+, or CV+ if `loo` leaves out folds; see `jackknife`."""
     level = check_level(level)
-    step = max(1, MAX_BATCH_SIZE // max(left_out.residuals.size, 1))
+    step = max(1, MAX_BATCH_SIZE // max(loo.residuals.size, 1))
     starts = range(0, len(cross), step)
-    parts = [_ends(left_out, cross[a : a + step], prior[a : a + step], level, groups) for a in starts]
+    parts = [_ends(loo, cross[a : a + step], prior[a : a + step], level, groups) for a in starts]
     lower, upper = (np.concatenate(ends) for ends in zip(*parts, strict=True))
     radius = 0.5 * (upper - lower)
-    return Regions(left_out.predict(cross), lower, upper, radius, np.full(radius.shape, np.nan))
+    return Regions(loo.predict(cross), lower, upper, radius, np.full(radius.shape, np.nan))
 
 
-def _ends(
-    left_out: LeaveOneOut, cross: Array, prior: Array, level: float, groups: Indices | None
-) -> tuple[Array, Array]:
-    F = left_out.predict_without(cross)
-    s = np.sqrt(left_out.variance_without(cross, prior) + left_out.noise)
-    scores = np.abs(left_out.residuals) / np.sqrt(left_out.variances)
+def _ends(loo: LeaveOneOut, cross: Array, prior: Array, level: float, groups: Indices | None) -> tuple[Array, Array]:
+    F = loo.predict_without(cross)
+    s = np.sqrt(loo.variance_without(cross, prior) + loo.noise)
+    scores = np.abs(loo.residuals) / np.sqrt(loo.variances)
     lower, upper = np.empty((2, len(cross), scores.shape[1]))
     for j, score in enumerate(scores.T):
         rows = np.flatnonzero(~np.isnan(score))
         mass = masses(np.ones(len(rows)), None if groups is None else groups[rows])
-        block = left_out.block[rows]
+        block = loo.block[rows]
         centre, half = F[:, block, j], score[rows] * s[:, block, j]
         lower[:, j] = -upper_quantile(half - centre, mass, level)
         upper[:, j] = upper_quantile(centre + half, mass, level)

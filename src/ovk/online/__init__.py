@@ -1,4 +1,4 @@
-"""Learning from a stream."""
+"""Online learning from streams."""
 
 from ovk.base import Diverged
 from ovk.online.experts.aggregation import BOA, MLPoly
@@ -28,7 +28,6 @@ from ovk.online.theory import (
     sketched_effective_dimension,
     spilled_regret_bound,
     suggest,
-    suggest_analytic,
     suggest_from_capacity,
     taylor_degree,
 )

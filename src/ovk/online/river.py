@@ -1,13 +1,13 @@
-"""Online learners in river's interface: dictionaries in and out, one example at a time or in mini-batches.
+"""Adapters of online learners to river's interface: dictionaries, one example at a time or in mini-batches.
 
-A feature that is absent from an example is 0 in it, and one that appears later was 0 in all examples before.
-Predictions ignore a feature that no example has had so far. Every value must be a number, in prediction and learning.
+A feature that is absent from an example is 0, and a new feature was 0 in all examples before. Predictions ignore
+features that were never learned. Every value must be a number.
 
-A feature that appears later makes the experts of `AutoStream` and `AutoStreamClassifier` restart with the last 10,000
-examples, which takes about a second: let the first example name all features where there are many.
+A new feature makes the experts of `AutoStream` and `AutoStreamClassifier` restart with the last 10,000 examples, which
+takes about a second: let the first example name all features if there are many.
 
-Adapters can be pickled like any model of river. `ovk.save` writes their `learner`, the copy of `model` that learns,
-for use on arrays.
+Adapters can be pickled like any river model. `ovk.save` saves their `learner`, the copy of `model` that learns, for use
+on arrays.
 """
 
 from __future__ import annotations
@@ -26,101 +26,99 @@ with required("ovk.online.river", "river"):
     from river import base
     from river.conf import Interval
 
-from ovk.base import Array, CopyOnWrite, Labels, Transactional, is_missing, reads_snapshot
+from ovk.base import Array, CopyOnWrite, Labels, Transactional, is_fitted_name, is_missing, reads_snapshot
 from ovk.kernels import Gaussian
 from ovk.online import OLOK, AutoStream, AutoStreamClassifier, NoveltyDetector, OLOKClassifier, add_features
 
 __all__ = ["RiverAnomalyDetector", "RiverClassifier", "RiverMultiTargetRegressor", "RiverRegressor", "add_features"]
 
-#: Letters of a value that a message shows.
+#: Length of a value in a message.
 MAX_LETTERS_SHOWN = 60
-#: What to do about a target that is no number.
-CURE = "for labels of classes use RiverClassifier(AutoStreamClassifier())"
-SEVERAL = "for several targets use RiverMultiTargetRegressor"
-#: Kinds of the arrays that hold labels of a type as they are.
+#: Advice in messages about targets that are not numbers.
+CLASSES_HINT = "for class labels use RiverClassifier(AutoStreamClassifier())"
+SEVERAL_HINT = "for several targets use RiverMultiTargetRegressor"
+#: Kinds of the arrays that store labels of a type unchanged.
 KINDS = {bool: "b", int: "i", float: "f", str: "U"}
 
 
 class NamedFeatures(CopyOnWrite):
-    """Columns of the features seen so far, in the order of their first example and, within one, of their names."""
+    """Columns of the features so far, in the order of their first example, sorted by name within an example."""
 
     def __init__(self) -> None:
         self._index: dict[Any, int] = {}
 
     def width(self) -> int:
-        """Columns of the rows; without any feature there is one of zeros."""
+        """Number of columns; without any feature there is one of zeros."""
         return max(len(self._index), 1)
 
     def add(self, names: Iterable[Any]) -> int:
-        """Add those that are new, sorted: their order within an example makes no difference. Returns new columns."""
+        """Add new features and return the number of new columns."""
         new, before = sorted((name for name in names if name not in self._index), key=str), self.width()
         # A new dictionary, as copies share the old one.
         self._index = self._index | {name: len(self._index) + i for i, name in enumerate(new)}
         return self.width() - before
 
     def row(self, x: dict[Any, Any]) -> Array:
-        """(1, p). A feature that was never seen is left out, but must be a number too."""
+        """(1, p) row of an example. New features are ignored, but must be numbers too."""
         row = np.zeros((1, self.width()))
         for name, value in x.items():
-            number = _number(value, f"feature {name!r}", _feature_cure)
+            number = _number(value, f"feature {name!r}", _feature_hint)
             if name in self._index:
                 row[0, self._index[name]] = number
         return row
 
     def table(self, X: Any) -> Array:
-        """(n, p) from a data frame, likewise."""
+        """(n, p) rows of a data frame."""
         table = np.zeros((len(X), self.width()))
         for j, name in enumerate(X.columns):
-            numbers = _numbers(X.iloc[:, j], f"feature {name!r}", _feature_cure)
+            numbers = _numbers(X.iloc[:, j], f"feature {name!r}", _feature_hint)
             if name in self._index:
                 table[:, self._index[name]] = numbers
         return table
 
 
-def _number(value: Any, what: str, cure: Callable[[Any], str]) -> float:
-    """A value as a number; an error says what it is and what to do about it."""
+def _number(value: Any, name: str, hint: Callable[[Any], str]) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
         shown = repr(value)
         shown = shown if len(shown) <= MAX_LETTERS_SHOWN else f"{shown[: MAX_LETTERS_SHOWN - 3]}..."
-        raise ValueError(f"{what} must be a number, got {shown}: {cure(value)}") from None
+        raise ValueError(f"{name} must be a number, got {shown}: {hint(value)}") from None
 
 
-def _numbers(values: Any, what: str, cure: Callable[[Any], str]) -> Array:
+def _numbers(values: Any, name: str, hint: Callable[[Any], str]) -> Array:
     """(n,) numbers of a column."""
-    # numpy would turn dates and durations into numbers of their units.
+    # NumPy would convert dates and durations to integers.
     if np.asarray(values).dtype.kind not in "mM":
         try:
             return np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             pass
-    return np.array([_number(value, f"{what} in row {i}", cure) for i, value in enumerate(values)])
+    return np.array([_number(value, f"{name} in row {i}", hint) for i, value in enumerate(values)])
 
 
 def _holds_several(value: Any) -> bool:
     return isinstance(value, (Mapping, Sequence, Set, np.ndarray)) and not isinstance(value, (str, bytes))
 
 
-def _feature_cure(value: Any) -> str:
+def _feature_hint(value: Any) -> str:
     if _holds_several(value):
-        return "give every value in it a feature of its own"
+        return "use a separate feature for each of its values"
     if is_missing(value):
-        return "write a missing value as nan for AutoStream, or impute it first (river.preprocessing.StatImputer)"
+        return "use nan for missing values with AutoStream, or impute them first (river.preprocessing.StatImputer)"
     if isinstance(value, (date, time, timedelta, np.datetime64, np.timedelta64)):
-        return "give numbers made from it, such as the hour, the weekday or the seconds since a start"
+        return "convert it to numbers, such as the hour, the weekday or the seconds since a start"
     return "encode it first (river.preprocessing.OneHotEncoder)"
 
 
-def _target(value: Any, what: str, several: str = SEVERAL) -> float:
-    """A target as a number, nan where it is missing; `several` is what to do about one that holds more than one."""
+def _target(value: Any, name: str, several_hint: str = SEVERAL_HINT) -> float:
+    """A target as a number, nan if it is missing."""
     if _holds_several(value):
-        return _number(value, what, lambda _: several)
-    return np.nan if is_missing(value) else _number(value, what, lambda _: CURE)
+        return _number(value, name, lambda _: several_hint)
+    return np.nan if is_missing(value) else _number(value, name, lambda _: CLASSES_HINT)
 
 
 def _weight(w: float) -> dict[str, Any]:
-    """The weight of an example as an argument of `partial_fit`, where it is not 1."""
     return {} if w == 1.0 else {"sample_weight": [w]}
 
 
@@ -131,27 +129,27 @@ def _adapter_of(model: Any) -> str:
 
 
 class Adapter(Transactional):
-    """Base of the adapters. `model` is never changed: a copy of it learns, so that river can clone the adapter."""
+    """Base class of the adapters. A copy of `model` learns, so that river can clone the adapter."""
 
-    #: What `_adapter_of` gives for the learners it takes, and one of them.
+    #: The result of `_adapter_of` for suitable learners, and an example of one.
     _takes = "RiverRegressor"
     _example: Any = AutoStream()
 
     def __init__(self, model: Any) -> None:
         if not hasattr(model, "partial_fit"):
             raise TypeError(
-                f"{type(model).__name__} has no partial_fit, so it cannot learn one example at a time: use a stream "
-                f"learner, such as {type(self).__name__}({self._example!r})"
+                f"{type(model).__name__} has no partial_fit: use an online learner, such as "
+                f"{type(self).__name__}({self._example!r})"
             )
         if hasattr(model, "__sklearn_tags__") and _adapter_of(model) != self._takes:
             raise TypeError(
-                f"{type(self).__name__} cannot take {type(model).__name__}: use {_adapter_of(model)}, or another "
+                f"{type(self).__name__} does not support {type(model).__name__}: use {_adapter_of(model)}, or another "
                 f"learner such as {self._example!r}"
             )
-        if any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
+        if any(map(is_fitted_name, vars(model))):
             warnings.warn(
-                f"this {type(model).__name__} has learned already, and {type(self).__name__} begins anew with its "
-                "parameters, as it does not know which feature each column was: to go on later, pickle the adapter",
+                f"this {type(model).__name__} is fitted, but {type(self).__name__} starts with a new copy, as the "
+                "names of its features are unknown: to continue learning later, pickle the adapter",
                 stacklevel=3,
             )
         self.model = model
@@ -184,7 +182,7 @@ class Adapter(Transactional):
     def _intervals(self, x: dict[Any, Any], outputs: int) -> list[Interval]:
         if not hasattr(self.learner, "predict_regions"):
             raise ValueError(
-                "with_interval needs a learner with intervals: wrap it, "
+                "with_interval requires a learner with intervals: use "
                 f"{type(self).__name__}(WithIntervals({type(self.model).__name__}(), 0.9))"
             )
         row = self._features.row(x)
@@ -195,13 +193,17 @@ class Adapter(Transactional):
 
 
 class RiverRegressor(Adapter, base.MiniBatchRegressor):
-    """A learner of `ovk.online` as a regressor of river.
+    """Adapter of an online regressor of ovk to river.
 
     Parameters
     ----------
-    model : online learner with `partial_fit` and `predict`; a new copy of it learns
-        Start with `AutoStream`, which needs no settings and takes inputs and targets in any units. A learner with a
-        kernel of your own wants both standardised.
+    model : online learner with `partial_fit` and `predict`
+        A new copy of it learns. Start with `AutoStream`, which needs no settings and accepts any units. For a learner
+        with a kernel of your own, standardise inputs and targets.
+
+    See Also
+    --------
+    RiverMultiTargetRegressor, RiverClassifier, RiverAnomalyDetector
 
     Examples
     --------
@@ -216,10 +218,10 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
     >>> ours < 0.3 * theirs
     True
 
-    The last label is one of the inputs of `AutoStream`, and on this stream repeating it is as good. For predictions
-    from the features alone use ``AutoStream(lag=False)``.
+    `AutoStream` uses the last label as an input, and on this stream repeating it is as accurate. For predictions from
+    the features alone use ``AutoStream(lag=False)``.
 
-    Intervals as river's own wrappers give them:
+    Prediction intervals:
 
     >>> from ovk import WithIntervals
     >>> model = RiverRegressor(WithIntervals(AutoStream(), 0.9))
@@ -231,7 +233,7 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
     """
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from an example, whose loss is multiplied by w; nothing when y is nan or None."""
+        """Learn from an example of weight w, unless y is nan or None."""
         target = np.array([_target(y, "y")])
         with self._transaction() as work:
             work._grow(x)
@@ -239,7 +241,7 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
 
     @reads_snapshot
     def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> Any:
-        """The prediction, 0 before anything was learned; or an interval around it, of a learner `WithIntervals`."""
+        """The prediction, 0 for a new model; or an interval around it, if the learner is a `WithIntervals`."""
         if with_interval:
             return self._intervals(x, 1)[0]
         row = self._features.row(x)
@@ -247,9 +249,9 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a data frame, with the same result as one after another, to rounding."""
-        targets = _numbers(y, "y", lambda value: CURE)
+        targets = _numbers(y, "y", lambda value: CLASSES_HINT)
         if targets.ndim != 1:
-            raise ValueError(f"y must hold a number for each row, got shape {targets.shape}: {SEVERAL}")
+            raise ValueError(f"y must be one-dimensional, got shape {targets.shape}: {SEVERAL_HINT}")
         with self._transaction() as work:
             work._grow(X.columns)
             work._learn(work._features.table(X), targets)
@@ -265,14 +267,19 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
 
 
 class RiverMultiTargetRegressor(Adapter, base.MultiTargetRegressor):
-    """A learner of `ovk.online` as a regressor of river with several targets.
+    """Adapter of an online regressor of ovk to river, for several targets.
 
     Parameters
     ----------
     model : online learner with `partial_fit` and `predict`
-    targets : names of the targets, optional
-        By default those of the first example, which then has to name them all. A target that is absent from an example
-        is missing, and only the others are learned from.
+        A new copy of it learns.
+    targets : sequence of names, optional
+        Names of the targets, by default those of the first example. A target that is absent from an example is missing,
+        and only the others are learned.
+
+    See Also
+    --------
+    RiverRegressor, RiverClassifier
 
     Examples
     --------
@@ -292,17 +299,21 @@ class RiverMultiTargetRegressor(Adapter, base.MultiTargetRegressor):
         self._names: list[Any] = [] if targets is None else list(targets)
 
     def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], w: float = 1.0, **kwargs: Any) -> None:
-        """Learn from an example, whose loss is multiplied by w; absent targets, nan and None were not observed."""
+        """Learn from an example of weight w; targets that are absent, nan or None are missing."""
         if not isinstance(y, Mapping):
             raise TypeError(
-                f"y must be a dictionary of targets, got {y!r}: write {{'name': value}}, or use RiverRegressor, which "
-                "has one target"
+                f"y must be a dictionary of targets, got {y!r}: use {{'name': value}}, or RiverRegressor for one target"
             )
         names = self._names or list(y)
         if unknown := [name for name in y if name not in names]:
-            raise ValueError(f"y holds the target {unknown[0]!r}, which is not one of {names}: name all with targets=")
+            raise ValueError(f"y holds the target {unknown[0]!r}, which is not one of {names}: pass all with targets=")
         row = np.array(
-            [[_target(y.get(name), f"target {name!r}", "give every value in it a target of its own") for name in names]]
+            [
+                [
+                    _target(y.get(name), f"target {name!r}", "use a separate target for each of its values")
+                    for name in names
+                ]
+            ]
         )
         with self._transaction() as work:
             work._grow(x)
@@ -311,10 +322,9 @@ class RiverMultiTargetRegressor(Adapter, base.MultiTargetRegressor):
 
     @reads_snapshot
     def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> dict[Any, Any]:
-        """The prediction of each target, or an interval around it; 0 before anything was learned.
+        """The prediction of each target, or an interval around it; 0 for a new model.
 
-        Before the first example targets are known from `targets` alone: without, there are no predictions, and
-        `river.evaluate` leaves the example out.
+        Without `targets` there are no predictions before the first example, and `river.evaluate` skips it.
         """
         if with_interval:
             return dict(zip(self._names, self._intervals(x, len(self._names)), strict=True))
@@ -326,12 +336,16 @@ class RiverMultiTargetRegressor(Adapter, base.MultiTargetRegressor):
 
 
 class RiverAnomalyDetector(Adapter, base.AnomalyDetector):
-    """A `NoveltyDetector` as an anomaly detector of river.
+    """Adapter of a `NoveltyDetector` to river.
 
     Parameters
     ----------
     model : `NoveltyDetector`
-        Give its kernel a length scale: "median" would be that of a single example.
+        A new copy of it learns. Set the length scale of its kernel: "median" would be that of a single example.
+
+    See Also
+    --------
+    NoveltyDetector, RiverRegressor
 
     Examples
     --------
@@ -359,35 +373,39 @@ class RiverAnomalyDetector(Adapter, base.AnomalyDetector):
 
     @reads_snapshot
     def score_one(self, x: dict[Any, Any]) -> float:
-        """How far f(x) lies below the threshold, positive for what is new; 0 before anything was learned."""
+        """The threshold minus f(x), positive for new examples; 0 for a new model."""
         row = self._features.row(x)
         return -float(self.learner.decision_function(row)[0]) if self._started else 0.0
 
     def is_new_one(self, x: dict[Any, Any]) -> bool:
-        """Whether the example is new; nothing is, before anything was learned."""
+        """Whether the example is new; False for a new model."""
         return self.score_one(x) > 0
 
 
 class RiverClassifier(Adapter, base.MiniBatchClassifier):
-    """A classifier of `ovk.online` as one of river.
+    """Adapter of an online classifier of ovk to river.
 
-    Start with `AutoStreamClassifier`, which needs no settings and takes new labels at any time. The other classifiers
-    have to know their classes from the start: give `classes`, unless the labels are True and False. Without it there is
-    one copy of `model` for each label, made when that label is first seen, which tells it from all others.
+    Start with `AutoStreamClassifier`, which needs no settings and accepts new labels at any time. For other classifiers
+    pass `classes`, unless the labels are True and False. Without `classes` there is one copy of `model` for each label,
+    one-vs-rest, created when the label first appears.
 
-    Predictions are the very labels that were learned. These may be of several types, such as 0 and "other"; an example
-    whose label is None or nan is not learned.
+    Labels may have several types, such as 0 and "other"; an example whose label is None or nan is not learned.
 
     Parameters
     ----------
-    model : `AutoStreamClassifier`, or online classifier with `partial_fit(X, y, classes)` and `decision_function`; new
-        copies of it learn
-    classes : all labels there will be, optional
+    model : `AutoStreamClassifier`, or online classifier with `partial_fit(X, y, classes)` and `decision_function`
+        New copies of it learn.
+    classes : sequence of labels, optional
+        All labels.
 
     Attributes
     ----------
-    learner : the copy of `model` that learns; where there is one for each label, a dictionary of them by label. A
-        single learner knows labels of several types by their numbers in the order of `predict_proba_one`.
+    learner : the copy of `model` that learns, or a dictionary of copies by label. A single learner uses numbers for
+        labels of several types, in the order of `predict_proba_one`.
+
+    See Also
+    --------
+    AutoStreamClassifier, RiverRegressor
 
     Examples
     --------
@@ -395,9 +413,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
     >>> from ovk import AutoStreamClassifier
     >>> from ovk.online.river import RiverClassifier
     >>> model = RiverClassifier(AutoStreamClassifier())
-    >>> accuracy = evaluate.progressive_val_score(datasets.Phishing().take(600), model, metrics.Accuracy())
-    >>> bool(accuracy.get() > 0.85)
-    True
+    >>> evaluate.progressive_val_score(datasets.Phishing().take(600), model, metrics.Accuracy())
+    Accuracy: 8...%
     """
 
     _takes, _example = "RiverClassifier", AutoStreamClassifier()
@@ -420,7 +437,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         return list(self.learner.values()) if isinstance(self.learner, dict) else super()._started_learners()
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from an example, whose loss is multiplied by w; of weight 0 it leaves no trace."""
+        """Learn from an example of weight w."""
         if w == 0.0:
             return
         with self._transaction() as work:
@@ -436,7 +453,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
     def _learn_labels(self, X: Array, labels: list[Any], w: float = 1.0) -> None:
         known = [not is_missing(label) for label in labels]
         if not self._started:
-            # Nothing can begin with a row that has no label.
+            # The first row must have a label.
             begin = known.index(True) if any(known) else len(known)
             X, labels, known = X[begin:], labels[begin:], known[begin:]
             if not labels:
@@ -450,7 +467,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         elif self._labels and not isinstance(self.learner, dict):
             if new:
                 raise ValueError(
-                    f"y holds the label {new[0]!r}, which is not one of the classes {self._labels}: name all with "
+                    f"y holds the label {new[0]!r}, which is not one of the classes {self._labels}: pass all with "
                     "classes="
                 )
             self._learn_together(X, labels, w)
@@ -480,14 +497,14 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         self.learner = learners
 
     def _coded(self, labels: list[Any]) -> Labels:
-        """Labels as the learner knows them: themselves, or their numbers where no array can hold them as they are."""
+        """The labels, or their numbers if no array can store the labels unchanged."""
         if not self._numbered:
             return np.array(labels)
         numbers = {label: number for number, label in enumerate(self._labels)}
         return np.array([np.nan if is_missing(label) else numbers[label] for label in labels])
 
     def _probabilities(self, X: Array) -> Array:
-        """(n, K), of the labels in their order; as likely as each other before anything was learned."""
+        """(n, K) probabilities of the labels, equal for a new model."""
         if not self._started:
             scores = np.zeros((len(X), len(self._labels)))
         elif isinstance(self.learner, dict):
@@ -497,14 +514,14 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         else:
             scores = self.learner.decision_function(X)
         if scores.ndim == 1:
-            # Two classes: the score is the logarithm of the odds.
+            # For two classes the score is the log-odds.
             scores = np.stack([-scores / 2, scores / 2], axis=1)
         shares = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
         probabilities: Array = shares / shares.sum(axis=1, keepdims=True)
         return probabilities
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """The probability of each label; no label before the first one is known."""
+        """The probability of each label so far."""
         now = self._snapshot()
         return dict(zip(now._labels, now._probabilities(now._features.row(x))[0].tolist(), strict=True))
 
@@ -517,16 +534,16 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
 
 def _plain(labels: Iterable[Any]) -> list[Any]:
-    """Labels as Python's own values, which numpy's are equal to."""
+    """Labels as Python values instead of NumPy's."""
     return [label.item() if isinstance(label, np.generic) else label for label in labels]
 
 
 def _fit_an_array(labels: list[Any]) -> bool:
-    """Whether an array holds the labels as they are: those of several types would become one of them, often text."""
+    """Whether an array stores the labels unchanged; labels of several types would all become text, for example."""
     types = {type(label) for label in labels}
     return not types or (len(types) == 1 and np.array(labels).dtype.kind == KINDS.get(types.pop()))
 
 
 def _in_order(labels: list[Any]) -> list[Any]:
-    """Different labels, in the order in which a classifier keeps them if it can."""
+    """Distinct labels, sorted if an array can store them."""
     return np.unique(np.array(labels)).tolist() if _fit_an_array(labels) else list(dict.fromkeys(labels))

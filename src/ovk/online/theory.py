@@ -1,4 +1,4 @@
-"""Theory of the learners as functions: capacity of a kernel, bounds on regret and error, parameters that balance them.
+"""Theory of online learning: capacity of a kernel, bounds on regret and error, and parameters derived from them.
 
 Capacity
 --------
@@ -8,8 +8,8 @@ eigenvalues,
     effective dimension   d_eff(alpha) = Tr K (K + alpha I)^-1 = sum_k lambda_k / (lambda_k + alpha)
     log determinant       log det(I + K / alpha) = sum_k log(1 + lambda_k / alpha)
 
-The first counts the directions that a ridge of alpha leaves to the data, the second is what learning them one row at a
-time costs; it lies between d_eff(alpha) and d_eff(alpha) (1 + log(1 + lambda_1 / alpha)).
+The first is the effective number of parameters of ridge regression, the second appears in the regret of learning them
+online; it lies between d_eff(alpha) and d_eff(alpha) (1 + log(1 + lambda_1 / alpha)).
 
 Regret
 ------
@@ -23,33 +23,34 @@ which sums to the exact forecaster's bound
 
     sum |y_t - yhat_t|^2 - sum |y_t - f(x_t)|^2 <= alpha |f|^2 + B^2 log det(I + K / alpha)          for every f.
 
-*Projected on a growing dictionary, the past projected anew at each growth* (``past="exact"``). Let K~ be the kernel
-matrix seen from the dictionary, 0 <= K - K~ <= gap I. The least regularised loss alpha y'(K~ + alpha I)^-1 y then is at
-most |y|^2 gap / (alpha + gap) above that of the whole space. This is paid once at the end, and once more for each
-growth, which lowers the loss of the past without a prediction having gained from it:
+*Growing dictionary, all past rows projected again at each growth* (``past="exact"``). Let K~ be the projected kernel
+matrix, 0 <= K - K~ <= gap I. The least regularised loss alpha y'(K~ + alpha I)^-1 y is then at most
+|y|^2 gap / (alpha + gap) above that of the whole space. The bound contains this term once for the end, and once for
+each growth, which lowers the loss of the past without improving past predictions:
 
     + (1 + growths) sum |y_t|^2 gap / (alpha + gap)
 
-A dictionary known beforehand pays it once. For a kernel k T, gap becomes t gap with t the largest eigenvalue of T.
+For a dictionary known beforehand it is added once. For a kernel k T, gap becomes t gap with t the largest eigenvalue of
+T.
 
-*The past left as it was projected* (``past="projected"``). The forecaster is the exact one on the features P_t phi_t,
-P_t the projection of row t's own time, so only the comparator suffers: with spill = sum_t |phi_t - P_t phi_t|^2 and
-loss(f) the sum of squared errors of f,
+*Growing dictionary, past rows projected once* (``past="projected"``). The forecaster is the exact one on the features
+P_t phi_t, where P_t is the projection at time t, so only the comparator changes: with
+spill = sum_t |phi_t - P_t phi_t|^2 and loss(f) the sum of squared errors of f,
 
     + 2 sqrt(loss(f) |f|^2 spill) + |f|^2 spill
 
 *KORS* keeps row t with probability p_t = min(beta tau~_t, 1). Matrix Freedman, applied at each t <= n to the rows so
 far (both sides, dimension t), shows that with beta = (2 + 2 eps / 3) / eps^2 log(n (n + 1) / delta) the weighted
-dictionary is within eps of C + mu I, C = sum phi phi', at all times, but for a chance of delta. Then
+dictionary is within eps of C + mu I, C = sum phi phi', at all times, with probability 1 - delta. Then
 
     gap <= eps / (1 - eps) mu,     tau_t <= tau~_t <= (1 + eps) / (1 - eps) tau_t        (tau_t: online leverage)
 
-and, since sum (kept_t) - (e - 1) sum p_t has an exponential moment of at most 1, but for another chance of delta
+and, since sum (kept_t) - (e - 1) sum p_t has an exponential moment of at most 1, with probability 1 - 2 delta
 
     size <= (e - 1) beta (1 + eps) / (1 - eps) sum_t tau_t + log(1 / delta).
 
-Settings of the projected forecaster
-------------------------------------
+Parameters of the projected forecaster
+--------------------------------------
 Up to constants and logarithms its regret against f is at most
 
     alpha |f|^2 + d_eff(alpha) + growths n mu / alpha,     with a dictionary of m = d_eff(mu) points
@@ -79,10 +80,10 @@ loss,
 with c = 2, or c = 10 for the truncated learner with the paper's window. The squared loss is not Lipschitz; with bounded
 outputs, |y| <= C_y, and alpha > 2 kappa^2 (assumption 3) the bound holds with U = max(C_y / kappa, 2 C_y / alpha).
 
-The proof needs |f_t| <= U at every step. A step maps the ball of any radius V >= U into itself, so a learner that
-starts from f_0 instead of zero stays within V = max(U, |f_0|), with gradients of the regularised risk within 2 alpha V,
-and the bound holds with V in place of U. With the paper's window it does not: what the window drops of f_0 is not
-bounded by the steps.
+The proof uses |f_t| <= U at every step. A step maps the ball of any radius V >= U into itself, so a learner that starts
+from f_0 instead of zero stays within V = max(U, |f_0|), with gradients of the regularised risk within 2 alpha V, and
+the bound holds with V in place of U. With the paper's window it does not, as the steps do not bound the truncated part
+of f_0.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ from ovk.solvers import SingularSystem
 def effective_dimension(kernel: Any, X: Any, alpha: Any) -> Any:
     """Tr K (K + alpha I)^-1 of a scalar or operator-valued kernel at (n, p) inputs, for one alpha or an array of them.
 
-    An operator-valued kernel k T costs no more than k. Use `sketched_effective_dimension` for many rows.
+    A kernel k T takes no longer than k. Use `sketched_effective_dimension` for many rows.
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
@@ -128,7 +129,7 @@ def effective_dimension(kernel: Any, X: Any, alpha: Any) -> Any:
     >>> effective_dimension(Gaussian(0.2), X, [0.01, 1.0, 100.0]).round(2)
     array([8.29, 5.08, 0.77])
     """
-    return _over(alpha, _kernel_eigenvalues(kernel, X), _saturation)
+    return _sum_over_eigenvalues(alpha, _kernel_eigenvalues(kernel, X), _saturation)
 
 
 def log_determinant(kernel: Any, X: Any, alpha: Any) -> Any:
@@ -141,13 +142,13 @@ def log_determinant(kernel: Any, X: Any, alpha: Any) -> Any:
     >>> round(log_determinant(Gaussian(0.2), X, 1.0), 2)
     14.12
     """
-    return _over(alpha, _kernel_eigenvalues(kernel, X), np.log1p)
+    return _sum_over_eigenvalues(alpha, _kernel_eigenvalues(kernel, X), np.log1p)
 
 
 def online_dimension(kernel: Any, X: Any, mu: float) -> float:
-    """Sum over the rows of the ridge leverage of each among the rows up to it, for a scalar kernel.
+    """Sum of the ridge leverages of the rows, each among the rows up to it, for a scalar kernel.
 
-    It depends on the order of the rows, and lies between d_eff(mu) and log det(I + K / mu). With C C' = K + mu I,
+    It depends on the order of the rows and lies between d_eff(mu) and log det(I + K / mu). With C C' = K + mu I,
     row t has the leverage 1 - mu / C_tt^2.
 
     >>> import numpy as np
@@ -163,7 +164,7 @@ def online_dimension(kernel: Any, X: Any, mu: float) -> float:
     try:
         C = np.linalg.cholesky(K)
     except np.linalg.LinAlgError as error:
-        raise SingularSystem(f"K + mu I is singular to rounding at mu={mu:g}: raise mu") from error
+        raise SingularSystem(f"K + mu I is numerically singular at mu={mu:g}: raise mu") from error
     return float(np.sum(1.0 - mu / np.diagonal(C) ** 2))
 
 
@@ -189,31 +190,31 @@ def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 50
     else:
         scalar, outputs = K, np.ones(1)
     if isinstance(scalar, OperatorKernel):
-        F, left = _pivoted(*_pair_columns(scalar, X), rank)
+        F, left = _pivoted_cholesky(*_pair_columns(scalar, X), rank)
     else:
-        F, left = _pivoted(np.array(scalar.diag(X)), lambda i: scalar(X, X[[i]])[:, 0], rank)
+        F, left = _pivoted_cholesky(np.array(scalar.diag(X)), lambda i: scalar(X, X[[i]])[:, 0], rank)
     values = np.multiply.outer(np.maximum(np.linalg.eigvalsh(F.T @ F), 0.0), outputs).reshape(-1)
-    lower = _over(alpha, values, _saturation)
+    lower = _sum_over_eigenvalues(alpha, values, _saturation)
     beyond = left * float(outputs.sum()) / np.asarray(alpha, dtype=np.float64)
     return lower, lower + (float(beyond) if beyond.ndim == 0 else beyond)
 
 
 def _kernel_eigenvalues(kernel: Any, X: Any) -> Array:
-    """Eigenvalues of the kernel matrix, (n d,), ascending; rounding below zero is taken as zero."""
+    """(n d,) eigenvalues of the kernel matrix, ascending; those below zero by rounding become zero."""
     K = _resolved(kernel, X)
     if isinstance(K, ScalarKernel):
-        return _checked([np.linalg.eigvalsh(K(X))])
+        return _check_eigenvalues([np.linalg.eigvalsh(K(X))])
     gram = K.gram(X)
     parts = gram.rotation()
     if parts is None:
-        return _checked([np.linalg.eigvalsh(gram.dense())])
+        return _check_eigenvalues([np.linalg.eigvalsh(gram.dense())])
     copies = [group.stop - group.start for group in parts.groups]
     if len(parts.grams) == 1:
         base = np.linalg.eigvalsh(parts.grams[0])
         found = [weight * base for weight in parts.weights[:, 0]]
     else:
         found = [np.linalg.eigvalsh(parts.matrix(q)) for q in range(len(parts))]
-    return _checked([np.tile(v, k) for v, k in zip(found, copies, strict=True)])
+    return _check_eigenvalues([np.tile(v, k) for v, k in zip(found, copies, strict=True)])
 
 
 def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
@@ -222,7 +223,7 @@ def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
     return as_kernel(kernel).resolve(X)
 
 
-def _checked(parts: Sequence[Any]) -> Array:
+def _check_eigenvalues(parts: Sequence[Any]) -> Array:
     values: Array = np.sort(np.concatenate(parts))
     if len(values) and values[0] < -1e-7 * max(float(values[-1]), 1e-300):
         raise SingularSystem(
@@ -236,11 +237,11 @@ def _saturation(ratio: Array) -> Array:
     return ratio / (1.0 + ratio)
 
 
-def _over(alpha: Any, values: Array, f: Any) -> Any:
+def _sum_over_eigenvalues(alpha: Any, values: Array, f: Any) -> Any:
     """sum_k f(lambda_k / alpha) for each alpha."""
     alphas = np.asarray(alpha, dtype=np.float64)
     if not (np.isfinite(alphas).all() and (alphas > 0).all()):
-        raise ValueError(f"alpha must hold finite numbers > 0, got {alpha!r}")
+        raise ValueError(f"alpha must be positive, got {alpha!r}")
     sums = np.array([np.sum(f(values / a)) for a in alphas.reshape(-1)]).reshape(alphas.shape)
     return float(sums) if alphas.ndim == 0 else sums
 
@@ -253,8 +254,8 @@ def _pair_columns(K: OperatorKernel, X: Any) -> tuple[Array, Callable[[int], Arr
     return diagonal.reshape(-1).copy(), lambda i: K.pairs(points, outputs, points[[i]], outputs[[i]])[:, 0]
 
 
-def _pivoted(left: Array, column: Callable[[int], Array], rank: int) -> tuple[Array, float]:
-    """F, (N, r), with F F' <= K, and the trace of what is left, by greedy pivots; `left` is the diagonal of K."""
+def _pivoted_cholesky(left: Array, column: Callable[[int], Array], rank: int) -> tuple[Array, float]:
+    """F (N, r) with F F' <= K, and the trace of the remainder, by greedy pivots; `left` is the diagonal of K."""
     total = float(left.sum())
     F = np.zeros((len(left), min(rank, len(left))), order="F")
     used = 0
@@ -271,7 +272,7 @@ def _pivoted(left: Array, column: Callable[[int], Array], rank: int) -> tuple[Ar
 
 
 def regret_bound(kernel: Any, X: Any, alpha: float, *, norm: float, largest: float) -> float:
-    """alpha |f|^2 + B^2 log det(I + K / alpha), a bound on the regret of `KAWV` against a function f.
+    """Bound on the regret of `KAWV` against a function f: alpha |f|^2 + B^2 log det(I + K / alpha).
 
     X (n, p) are all inputs, `norm` is |f| in the kernel's space and `largest` is B >= |y_t|.
 
@@ -289,11 +290,11 @@ def regret_bound(kernel: Any, X: Any, alpha: float, *, norm: float, largest: flo
 def projected_regret_bound(
     kernel: Any, X: Any, alpha: float, *, norm: float, largest: float, gap: float, growths: int
 ) -> float:
-    """The bound of `PKAWV` with ``past="exact"`` and Nystrom features, or with any features chosen beforehand:
-    that of `regret_bound` + (1 + growths) n B^2 gap / (alpha + gap).
+    """Bound on the regret of `PKAWV` with ``past="exact"``, or with features chosen beforehand: that of `regret_bound`
+    plus (1 + growths) n B^2 gap / (alpha + gap).
 
-    `gap` is the largest eigenvalue over time of k(X, X) minus its projection, for a kernel k or k T; `growths` counts
-    how often the dictionary grew (0 for features known beforehand).
+    `gap` is the largest eigenvalue over time of k(X, X) minus its projection, for a kernel k or k T; `growths` is the
+    number of times the dictionary grew, 0 for features known beforehand.
 
     >>> import numpy as np
     >>> from ovk.kernels import Gaussian
@@ -305,7 +306,7 @@ def projected_regret_bound(
     """
     if isinstance(kernel, OperatorKernel) and not isinstance(kernel, Separable):
         raise ValueError(
-            f"the bound of the projected forecaster is for a scalar kernel or k T, got {type(kernel).__name__}"
+            f"kernel must be a scalar kernel or a product k * T for this bound, got {type(kernel).__name__}"
         )
     largest_eigenvalue = float(kernel.operator.eigh().values[-1]) if isinstance(kernel, Separable) else 1.0
     seen = largest_eigenvalue * positive(gap, "gap", zero=True)
@@ -317,10 +318,10 @@ def projected_regret_bound(
 def spilled_regret_bound(
     features: Any, alpha: float, *, norm: float, largest: float, spill: float, loss: float
 ) -> float:
-    """The bound of `PKAWV` with ``past="projected"``, or of any feature map: that of `regret_bound`
-    + 2 |f| sqrt(loss spill) + |f|^2 spill.
+    """Bound on the regret of `PKAWV` with ``past="projected"``, or with any feature map: that of `regret_bound` plus
+    2 |f| sqrt(loss spill) + |f|^2 spill.
 
-    `features` (n, m) or (n d, m) are those of each row at its own time, padded with zeros; `spill` is the sum of
+    `features` (n, m) or (n d, m) are those of each row when it was predicted, padded with zeros; `spill` is the sum of
     k(x, x) - |phi(x)|^2 (with several outputs the largest eigenvalue of K(x, x) - Phi Phi'), and `loss` the sum of
     squared errors of f.
 
@@ -338,16 +339,16 @@ def spilled_regret_bound(
         positive(value, name, zero=True) for value, name in ((norm, "norm"), (spill, "spill"), (loss, "loss"))
     )
     F: Any = np.asarray(features, dtype=np.float64)
-    # log det(I + F F' / alpha) = log det(I + F'F / alpha): as few rows as may be.
+    # log det(I + F F' / alpha) = log det(I + F'F / alpha): use the smaller matrix.
     F = np.linalg.qr(F, mode="r") if F.shape[0] > F.shape[1] else F
     base = regret_bound(Linear(), F, alpha, norm=norm, largest=largest)
     return base + 2.0 * norm * float(np.sqrt(loss * spill)) + norm**2 * spill
 
 
 def kors_beta(n: int, *, delta: float = 0.05, eps: float = 0.5) -> float:
-    """The oversampling beta with which the guarantee of KORS holds at all of n rows with probability 1 - delta.
+    """The oversampling beta for which the guarantee of KORS holds at all of n rows with probability 1 - delta.
 
-    The proof needs this much; in practice 1 to 5 is enough.
+    The proof requires this value; in practice 1 to 5 is enough.
 
     >>> from ovk.online.theory import kors_beta
     >>> round(kors_beta(1000), 1)
@@ -358,7 +359,7 @@ def kors_beta(n: int, *, delta: float = 0.05, eps: float = 0.5) -> float:
 
 
 def kors_gap(mu: float, eps: float = 0.5) -> float:
-    """eps / (1 - eps) mu, a bound on the largest eigenvalue of K - K~ where the guarantee of KORS holds.
+    """Bound eps / (1 - eps) mu on the largest eigenvalue of K - K~ if the guarantee of KORS holds.
 
     >>> from ovk.online.theory import kors_gap
     >>> kors_gap(0.01, eps=0.5)
@@ -371,7 +372,7 @@ def kors_gap(mu: float, eps: float = 0.5) -> float:
 def kors_size_bound(
     kernel: Any, X: Any, mu: float, *, beta: float | None = None, delta: float = 0.05, eps: float = 0.5
 ) -> float:
-    """Bound on the number of points that KORS keeps of these rows in their order, with probability 1 - 2 delta.
+    """Bound on the number of rows that KORS keeps, in the given order, with probability 1 - 2 delta.
 
     The kernel is scalar; the default of `beta` is `kors_beta`.
 
@@ -391,9 +392,9 @@ def kors_size_bound(
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Parameters for a stream of n rows, in units in which outputs and comparator are of order one: the ridge alpha,
-    and mu of KORS. The size m of the dictionary and the regret are orders, up to constants and logarithms; `optimal`
-    tells whether no algorithm has a smaller one.
+    """Parameters for a stream whose outputs and comparator are of order one: the ridge alpha and mu of KORS. The size m
+    of the dictionary and the regret are orders, up to constants and logarithms; `optimal` is True if no algorithm has a
+    smaller regret.
 
     >>> from ovk.online.theory import suggest_from_capacity
     >>> suggest_from_capacity(10_000, gamma=0.25).alpha
@@ -410,8 +411,8 @@ class Suggestion:
 def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforehand: bool = False) -> Suggestion:
     """Parameters of the projected forecaster for n rows of p inputs, from the kernel's capacity.
 
-    `m` limits the size of the dictionary, by default what the best rate needs, at most n. `known_beforehand`: it is
-    chosen from all inputs before the first output.
+    `m` is the size of the dictionary, by default that of the best rate, at most n. `known_beforehand`: the dictionary
+    is chosen from all inputs before the first output.
 
     >>> from ovk.kernels import Gaussian, Matern
     >>> from ovk.online.theory import suggest
@@ -422,7 +423,7 @@ def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforeha
     """
     gamma = capacity_exponent(kernel, p)
     if gamma == 0.0:
-        return suggest_analytic(n, p, m=m)
+        return _suggest_analytic(n, p, m)
     return suggest_from_capacity(n, gamma, m=m, known_beforehand=known_beforehand)
 
 
@@ -443,18 +444,14 @@ def suggest_from_capacity(n: int, gamma: float, *, m: int | None = None, known_b
     tight = n * m ** ((0.0 if known_beforehand else 0.5) - 1 / (2 * gamma))
     optimal = m >= n**needed - 1e-9
     rate = best if optimal else tight
-    # At m = 1 the dictionary teaches nothing: alpha = n, and the regret is that of predicting zero.
+    # At m = 1, alpha = n, and the regret is that of predicting zero.
     return Suggestion(alpha=rate, mu=n * exp(-log(m) / gamma), m=m, regret=rate, optimal=optimal)
 
 
-def suggest_analytic(n: int, p: int, *, m: int | None = None) -> Suggestion:
-    """alpha = 1 and mu = n^-2, for the Gaussian kernel and others of analytic functions.
+def _suggest_analytic(n: int, p: int, m: int | None) -> Suggestion:
+    """alpha = 1 and mu = n^-2, for the Gaussian kernel and other kernels of analytic functions.
 
     The number of points is that of the monomials of degree at most log(n / mu), up to a constant.
-
-    >>> from ovk.online.theory import suggest_analytic
-    >>> suggest_analytic(100, p=2).mu
-    0.0001
     """
     n, p = check_int(n, "n"), check_int(p, "p")
     # Monomials of degree r in p variables: r^p / p! of them.
@@ -464,8 +461,8 @@ def suggest_analytic(n: int, p: int, *, m: int | None = None) -> Suggestion:
 
 
 def taylor_degree(n: int, p: int, radius: float, mu: float | None = None) -> int:
-    """The least degree of Taylor features with K - K~ <= mu I (default n^-2) for n rows of p inputs, where `radius` is
-    the largest |x - centre| / l.
+    """The smallest degree of Taylor features with K - K~ <= mu I (default n^-2) for n rows of p inputs, where `radius`
+    is the largest |x - centre| / l.
 
     Each diagonal entry of K - K~ is at most the probability that a Poisson variable of mean radius^2 exceeds the
     degree.
@@ -481,14 +478,14 @@ def taylor_degree(n: int, p: int, radius: float, mu: float | None = None) -> int
         degree += 1
         if comb(p + degree, degree) > 10**7:
             raise ValueError(
-                f"radius={radius:g} needs a Taylor degree above {degree} in {p} inputs, too many features: use "
-                "Nystrom features"
+                f"radius={radius:g} requires a Taylor degree above {degree} in {p} inputs, which gives too many "
+                "features: use Nystrom features"
             )
     return degree
 
 
 def capacity_exponent(kernel: Any, p: int) -> float:
-    """gamma with d_eff(alpha) of the order (n / alpha)^gamma, up to logarithms; 0 for analytic and finite kernels.
+    """The exponent gamma of d_eff(alpha) ~ (n / alpha)^gamma, up to logarithms; 0 for analytic and finite kernels.
 
     A Matern kernel's space is the Sobolev space of smoothness s = nu + p / 2, with gamma = p / (2 s).
 
@@ -512,12 +509,12 @@ def _scalar_exponent(kernel: Any, p: int) -> float:
     if isinstance(kernel, Gaussian | RationalQuadratic | Linear | Polynomial):
         return 0.0
     if isinstance(kernel, Sum | Scaled):
-        # The roughest decides: eigenvalues add.
+        # The roughest kernel dominates the sum of eigenvalues.
         return max(_scalar_exponent(part, p) for _, part in kernel.summands())
     if isinstance(kernel, Product):
         # Spectral densities convolve.
         return max(_scalar_exponent(kernel.left, p), _scalar_exponent(kernel.right, p))
-    raise _unknown(kernel)
+    raise _unknown_capacity(kernel)
 
 
 def _operator_exponent(K: OperatorKernel, p: int) -> float:
@@ -533,20 +530,20 @@ def _operator_exponent(K: OperatorKernel, p: int) -> float:
         if isinstance(K.kernel, Matern):
             return p / (2 * (positive(K.kernel.nu, "nu") - 1) + p)
         return _scalar_exponent(K.kernel, p)
-    raise _unknown(K)
+    raise _unknown_capacity(K)
 
 
-def _unknown(kernel: Any) -> ValueError:
+def _unknown_capacity(kernel: Any) -> ValueError:
     return ValueError(
-        f"the capacity of {type(kernel).__name__} is not known: measure effective_dimension(kernel, X, alpha) at a few "
-        "alpha, and give its exponent to suggest_from_capacity(n, gamma)"
+        f"the capacity of {type(kernel).__name__} is not known: compute effective_dimension(kernel, X, alpha) for some "
+        "alpha, and pass its exponent to suggest_from_capacity(n, gamma)"
     )
 
 
 @dataclass(frozen=True)
 class ErrorBound:
-    """Theorem 1 after t steps: `excess` is a / sqrt(t) + b / t and U the bound on |f_t|, None where the theorem gives
-    none; `failed` names the assumption that is violated, empty when all hold.
+    """Theorem 1 after t steps: `excess` is a / sqrt(t) + b / t, and U the bound on |f_t|; both are None if the theorem
+    does not apply, and `failed` then states the violated assumption.
     """
 
     excess: float | None
@@ -555,7 +552,7 @@ class ErrorBound:
 
 
 def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
-    """The right-hand side of theorem 1 for a learner that has begun; the squared loss needs `largest_output`, C_y.
+    """The bound of theorem 1 for a learner that has started; the squared loss requires `largest_output`, C_y.
 
     >>> import numpy as np
     >>> from ovk import OLOK
@@ -572,20 +569,20 @@ def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
     schedule, loss, alpha = as_schedule(model.schedule), as_loss(model.loss), float(model.alpha)
     kappa2 = model.kernel_.norm_bound()
     if model.fit_intercept:
-        return failed("the theorem is about a penalised f: it does not cover fit_intercept")
+        return failed("the theorem does not cover fit_intercept")
     if isinstance(loss, ThresholdLoss):
-        return failed(f"the theorem does not cover the threshold that {type(loss).__name__} learns")
+        return failed(f"the theorem does not cover the learned threshold of {type(loss).__name__}")
     if alpha == 0:
-        return failed("the theorem needs a penalty: alpha is 0")
+        return failed("the theorem requires a penalty, but alpha is 0")
     if kappa2 is None:
         return failed("assumption 1: the kernel has no known bound on |K(x, x)|")
     kappa = float(np.sqrt(kappa2))
     if isinstance(loss, Squared):
         if largest_output is None:
-            return failed("assumption 3: the squared loss needs a bound on the outputs (largest_output)")
+            return failed("assumption 3: the squared loss requires a bound on the outputs (largest_output)")
         if alpha <= 2 * kappa2:
-            needed = f"the squared loss needs alpha > 2 kappa^2 = {2 * kappa2:g}"
-            return failed(f"assumption 3: {needed}, alpha is {alpha:g}")
+            required = f"alpha must be above 2 kappa^2 = {2 * kappa2:g} for the squared loss"
+            return failed(f"assumption 3: {required}, got {alpha:g}")
         U = max(largest_output / kappa, 2 * largest_output / alpha)
     else:
         steepest = loss.lipschitz(model.support_.A.shape[2])
@@ -594,12 +591,12 @@ def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
         U = steepest * kappa / alpha
     U = max(U, float(model.initial_norm_))
     if not isinstance(schedule, InverseSqrt) or schedule.start != 1 or model.average or model.discount != 1:
-        return failed("the theorem is about eta_t = eta / sqrt(t) from t = 1, without average or discount", U)
+        return failed("the theorem requires eta_t = eta / sqrt(t) from t = 1, without average or discount", U)
     truncation = model._truncation()
     if truncation is not None and not isinstance(truncation, PaperWindow):
-        return failed("the theorem is about no truncation, or the paper's window (PaperWindow)", U)
+        return failed("the theorem requires no truncation, or the paper's window (PaperWindow)", U)
     if truncation is not None and model.initial_norm_ > 0:
-        return failed("the theorem for the paper's window starts from zero, not from init", U)
+        return failed("the theorem for the paper's window does not cover init", U)
     eta, c = float(schedule.eta), 2.0 if truncation is None else 10.0
     if schedule.scaled:
         eta /= max(kappa2, 1.0)

@@ -2,7 +2,7 @@
 
 from ovk.plotting.display import BLUE, Display, check_picture, date_axis, draw_band, pyplot, save_picture, shortened
 from ovk.plotting.intervals import (
-    ROWS,
+    DEFAULT_ROWS,
     CalibrationDisplay,
     IntervalDisplay,
     ObservedDisplay,

@@ -18,7 +18,7 @@ from ovk.base import Array, NamedOutputs
 BLUE, SKY, ORANGE = "#0072B2", "#56B4E9", "#D55E00"
 
 #: Lines that can be distinguished in greyscale and by the colour-blind.
-LINES: tuple[dict[str, Any], ...] = (
+STYLES: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "linestyle": "-", "linewidth": 2.2},
     {"color": ORANGE, "linestyle": "--", "linewidth": 1.5},
     {"color": "#000000", "linestyle": ":", "linewidth": 1.8},

@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.base import Array, as_dates, check_int, unnamed
-from ovk.evaluation import LEVEL, IntervalResult, ProgressiveResult, RecentErrors, ratio, row_slice
+from ovk.evaluation import DEFAULT_LEVEL, IntervalResult, ProgressiveResult, RecentErrors, ratio, row_slice
 from ovk.intervals import Regions
-from ovk.plotting.display import BLUE, LINES, SKY, Display, draw_band, output_number, own_names, shortened, time_axis
+from ovk.plotting.display import BLUE, SKY, STYLES, Display, draw_band, output_number, own_names, shortened, time_axis
 
 #: Default number of rows drawn.
-ROWS = 150
+DEFAULT_ROWS = 150
 
 
 class RecentDisplay(Display):
@@ -57,7 +57,7 @@ class RecentDisplay(Display):
     predictions: Array
     half: Array
     name: str
-    level: float = LEVEL
+    level: float = DEFAULT_LEVEL
     times: Any = None
     positions: Any = None
     middle: Array | None = None
@@ -68,7 +68,7 @@ class RecentDisplay(Display):
         result: ProgressiveResult,
         output: int | str = 0,
         *,
-        rows: int | slice = ROWS,
+        rows: int | slice = DEFAULT_ROWS,
         Y: Any = None,
         ax: Any = None,
         plot: bool = True,
@@ -113,7 +113,7 @@ class RecentDisplay(Display):
         output: int,
         *,
         name: str | None = None,
-        rows: int = ROWS,
+        rows: int = DEFAULT_ROWS,
         ax: Any = None,
         plot: bool = True,
     ) -> Self:
@@ -146,7 +146,7 @@ class ObservedDisplay(Display):
     predictions: Array
     half: float
     name: str
-    level: float = LEVEL
+    level: float = DEFAULT_LEVEL
 
     @classmethod
     def from_recent(
@@ -224,7 +224,7 @@ class CalibrationDisplay(Display):
         ax = self._axes(ax, (4.6, 3.8))
         ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
         lowest = np.nanmin(self.coverage, initial=0.42)
-        for q, (name, style, marker) in enumerate(zip(self.names, LINES, MARKERS, strict=False)):
+        for q, (name, style, marker) in enumerate(zip(self.names, STYLES, MARKERS, strict=False)):
             style = {**style, "linewidth": 1.2, "marker": marker, "markersize": 6}
             ax.plot(self.levels, self.coverage[:, q], **style, label=shortened(name))
             if self.tested is not None:
@@ -301,7 +301,7 @@ class ResidualDisplay(Display):
 #: Maximum number of outputs drawn as separate lines; more are drawn as their mean and range.
 MAX_LINES = 5
 #: Minimum number of rows between checkpoints for a mean.
-MIN_ROWS = 50
+MIN_ROWS_PER_MEAN = 50
 
 
 class IntervalDisplay(Display):
@@ -467,12 +467,12 @@ class IntervalDisplay(Display):
             rows, curves = self._along[known], curves[known]
             low, high = np.nanmin(curves, axis=1), np.nanmax(curves, axis=1)
             panel.fill_between(rows, low, high, color="0.8", linewidth=0, label=f"range of {k} outputs")
-            panel.plot(rows, np.nanmean(curves, axis=1), **LINES[0], label="mean")
+            panel.plot(rows, np.nanmean(curves, axis=1), **STYLES[0], label="mean")
             return
         joint = k == 1 and len(names) > 1
         for q in range(k) if only is None else [only]:
             label = "all outputs" if joint else names[q]
-            style = {**LINES[q], "linewidth": 1.5 if k == 1 or only is not None else 1.0}
+            style = {**STYLES[q], "linewidth": 1.5 if k == 1 or only is not None else 1.0}
             panel.plot(self._along, curves[:, q], **{**style, **({"color": "0.3"} if joint else {})}, label=label)
 
 
@@ -506,7 +506,7 @@ def _between_checkpoints(found: IntervalResult) -> tuple[Array, Array, Array]:
     chosen, last = [], 0
     for i, row in enumerate(found.rows):
         # Shares of fewer rows are unreliable.
-        if row - last >= MIN_ROWS or i == len(found.rows) - 1:
+        if row - last >= MIN_ROWS_PER_MEAN or i == len(found.rows) - 1:
             chosen.append(i)
             last = int(row)
 

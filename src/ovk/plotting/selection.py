@@ -15,7 +15,7 @@ from ovk.ovkernels import distinct
 from ovk.plotting.display import SKY, Display, draw_matrix, plain_log_ticks, pyplot, shortened
 
 #: Line styles, for figures without colour.
-STYLES = ("-", "--", "-.", ":")
+DASH_PATTERNS = ("-", "--", "-.", ":")
 
 
 class LeaveOneOutDisplay(Display):
@@ -68,7 +68,7 @@ class LeaveOneOutDisplay(Display):
         ax = self._axes(ax)
         shades = pyplot().get_cmap("viridis")(np.linspace(0.0, 0.85, len(self.errors)))
         for k, (errors, label) in enumerate(zip(self.errors, self.labels, strict=True)):
-            ax.plot(self.alphas, errors, STYLES[k % len(STYLES)], color=shades[k], label=label or None)
+            ax.plot(self.alphas, errors, DASH_PATTERNS[k % len(DASH_PATTERNS)], color=shades[k], label=label or None)
         ax.plot(*self.best, "o", color="black", markersize=7, label="chosen", zorder=3)
         ax.set(xscale="log", yscale="log")
         plain_log_ticks(ax.yaxis)

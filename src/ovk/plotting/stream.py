@@ -12,9 +12,9 @@ from ovk.base import Array
 from ovk.evaluation import DriftResult, ProgressiveResult
 from ovk.plotting.display import (
     BLUE,
-    LINES,
     ORANGE,
     SKY,
+    STYLES,
     Display,
     draw_matrix,
     output_number,
@@ -29,7 +29,7 @@ MIN_OUTCOMES = 5
 #: Maximum number of outputs with separate panels; for more, one panel shows their mean.
 MAX_PANELS = 6
 
-LABELS = {"mse": "mean squared error", "mae": "mean absolute error"}
+ERROR_LABELS = {"mse": "mean squared error", "mae": "mean absolute error"}
 
 
 class RowCurves(Display):
@@ -59,7 +59,7 @@ class RowCurves(Display):
     def _draw(self, panel: Any, q: int) -> None:
         for k, (name, curves) in enumerate(self.curves.items()):
             # Draw the model, the first curve, on top.
-            panel.plot(self.rows, curves[:, q], **LINES[k % len(LINES)], label=name, zorder=3 - 0.1 * k)
+            panel.plot(self.rows, curves[:, q], **STYLES[k % len(STYLES)], label=name, zorder=3 - 0.1 * k)
         for i, row in enumerate(self.alarms):
             panel.axvline(row, color=ORANGE, linewidth=0.9, alpha=0.7, label="alarm" if i == 0 else None, zorder=1)
         row_axis(panel, self.rows)
@@ -132,7 +132,7 @@ class ProgressiveErrorDisplay(RowCurves):
         axes, plot
             Axes to draw on, and whether to draw.
         """
-        if error not in LABELS:
+        if error not in ERROR_LABELS:
             raise ValueError(f"error must be 'mse' or 'mae', got {error!r}")
         if len(result.rows) == 0:
             raise ValueError("the result has no rows to draw")
@@ -153,7 +153,7 @@ class ProgressiveErrorDisplay(RowCurves):
             curves = np.where(enough, learner.mse_curve if error == "mse" else learner.mae_curve, np.nan)
             name = learner.name if learner.name not in errors else f"{learner.name} ({len(errors)})"
             errors[name] = curves.mean(axis=1, keepdims=True) if chosen is None else curves[:, chosen]
-        return cls(result.rows, errors, titles, LABELS[error])._drawn(axes, plot)
+        return cls(result.rows, errors, titles, ERROR_LABELS[error])._drawn(axes, plot)
 
 
 class SupportDisplay(RowCurves):
@@ -197,7 +197,7 @@ class SupportDisplay(RowCurves):
 MAX_EXPERTS = 6
 
 #: Colours of the bands, by decreasing weight.
-BANDS = (BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#F0E442", "#BBBBBB")
+BAND_COLOURS = (BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#F0E442", "#BBBBBB")
 
 
 class DriftDisplay(Display):
@@ -246,7 +246,7 @@ class DriftDisplay(Display):
         drift = self.drift
         panels = 3 if len(drift.experts) and (ax is None or np.size(ax) > 1) else 1
         axes = self._panels(ax, panels, 1, (5.4, 0.6), (0.0, 2.6), sharex=True)
-        axes[0].plot(drift.rows, drift.losses, **{**LINES[0], "linewidth": 1.5})
+        axes[0].plot(drift.rows, drift.losses, **{**STYLES[0], "linewidth": 1.5})
         for i, row in enumerate(drift.alarms):
             axes[0].axvline(row, color=ORANGE, linestyle="--", linewidth=1.1, label="alarm" if i == 0 else None)
         if drift.alarms:
@@ -271,14 +271,14 @@ class DriftDisplay(Display):
         first, others = order[:MAX_EXPERTS], order[MAX_EXPERTS:]
         bands = [*weights[:, first].T, weights[:, others].sum(axis=1)]
         names = [*(drift.experts[k] for k in first), "others"]
-        panel.stackplot(drift.expert_rows[known], bands, labels=names, colors=BANDS, linewidth=0)
+        panel.stackplot(drift.expert_rows[known], bands, labels=names, colors=BAND_COLOURS, linewidth=0)
         panel.set(ylim=(0, 1), ylabel="weights of experts")
         # Below the bands.
         panel.legend(fontsize=7.5, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False)
 
     def _draw_windows(self, panel: Any) -> None:
         drift = self.drift
-        for q, style in enumerate(LINES[: drift.windows.shape[1]]):
+        for q, style in enumerate(STYLES[: drift.windows.shape[1]]):
             name = shortened(self.outputs[q]) if q < len(self.outputs) else f"output {q}"
             panel.plot(drift.expert_rows, drift.windows[:, q], **{**style, "linewidth": 1.4}, label=name)
         panel.set_yscale("log")

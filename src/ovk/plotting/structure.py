@@ -83,7 +83,7 @@ class OutputStructureDisplay(Display):
 
 
 #: Line style for negative correlations, and for edges that are not in the true network.
-DASHES = (0, (4, 2))
+DASHED = (0, (4, 2))
 
 
 def circle(order: Sequence[int]) -> Array:
@@ -158,13 +158,13 @@ class OutputGraphDisplay(OutputStructureDisplay):
         places = self.positions()
         # Draw the strongest on top.
         for i, j, value in sorted(self.edges, key=lambda edge: abs(edge[2])):
-            style = {"color": BLUE, "linestyle": "-"} if value > 0 else {"color": ORANGE, "linestyle": DASHES}
+            style = {"color": BLUE, "linestyle": "-"} if value > 0 else {"color": ORANGE, "linestyle": DASHED}
             width, alpha = 0.5 + 4.5 * abs(value), 0.25 + 0.7 * abs(value)
             ax.plot(*places[[i, j]].T, **style, linewidth=width, alpha=alpha, solid_capstyle="round", zorder=1)
         title = f"Correlated outputs\n(|correlation| >= {self.threshold:g})"
         _draw_nodes(ax, places, self.labels, title)
         ax.plot([], [], color=BLUE, linewidth=3, label="same sign")
-        ax.plot([], [], color=ORANGE, linewidth=3, linestyle=DASHES, label="opposite sign")
+        ax.plot([], [], color=ORANGE, linewidth=3, linestyle=DASHED, label="opposite sign")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.05), ncols=2, frameon=False, handlelength=3)
         return self
 
@@ -228,7 +228,7 @@ class NetworkDisplay(Display):
             represses = self.network.signs[i, j] < 0
             arrow = FancyArrowPatch(
                 places[i], places[j], connectionstyle="arc3,rad=0.12", mutation_scale=11, shrinkA=7, shrinkB=8,
-                arrowstyle="|-|,widthA=0,widthB=0.45" if represses else "-|>", linestyle="-" if true else DASHES,
+                arrowstyle="|-|,widthA=0,widthB=0.45" if represses else "-|>", linestyle="-" if true else DASHED,
                 linewidth=0.7 + 1.8 * strength, color=str(round(0.62 * (1 - strength), 3)),
             )  # fmt: skip
             ax.add_patch(arrow)

@@ -1,4 +1,4 @@
-"""The contract of a solver of (K + alpha I) C = Y."""
+"""The interface of solvers of (K + alpha I) C = Y."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class SolverInfo(Registered):
 
     route: str  # name of the solver that ran
     iterations: int = 0  # of an iterative solver
-    condition: float = float("nan")  # estimate of the largest condition number (1-norm), nan where it is not known
-    jitter: float = 0.0  # largest number added to a diagonal to make a factorisation succeed
+    condition: float = float("nan")  # estimate of the largest condition number (1-norm), nan if unknown
+    jitter: float = 0.0  # largest number added to a diagonal so that a factorisation succeeds
     residual: float = float("nan")  # |Y - (K + alpha I) C| / |Y| of an iterative solver
 
     def warn_above(self, tol: float, cure: str) -> None:
-        """Warn of an iteration that ended with a relative residual above `tol`, in the name of the caller's caller."""
+        """Warn if the relative residual is above `tol`; the warning points to the caller's caller."""
         if self.residual > tol:
             warnings.warn(
-                f"{self.route} stopped after {self.iterations} iterations at a relative residual of "
-                f"{self.residual:.1e} instead of tol={tol:.0e}: {cure}",
+                f"{self.route} did not reach tol={tol:.0e} within {self.iterations} iterations, relative residual "
+                f"{self.residual:.1e}: {cure}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -42,13 +42,13 @@ class Solution(NamedTuple):
 class Solver(Parameters, ABC):
     """Solves (K + alpha I) C = Y for one gram and any number of alphas and right-hand sides.
 
-    `factor` does the work that depends on neither, so a path of alphas pays for it once.
+    `factor` does the work that depends on neither, so a path of alphas shares it.
     """
 
     @abstractmethod
     def factor(self, gram: Gram) -> Any:
-        """What `solve` needs to know of a square gram, whatever alpha and the outputs are."""
+        """The part of a solution that depends only on the gram, for `solve`."""
 
     @abstractmethod
     def solve(self, state: Any, Y: Array, alpha: float, start: Array | None = None) -> Solution:
-        """Coefficients (n, d) for outputs (n, d); an iterative solver begins at `start`."""
+        """Coefficients (n, d) for outputs (n, d); an iterative solver starts at `start`."""

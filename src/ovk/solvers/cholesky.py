@@ -19,11 +19,11 @@ MAX_FACTORISATIONS = 8
 
 
 class CholeskyFactor(NamedTuple):
-    """Lower Cholesky factor of a symmetric matrix, in Fortran order, and what it took."""
+    """Lower Cholesky factor of a symmetric matrix, in Fortran order."""
 
     L: Array
-    jitter: float
-    condition: float
+    jitter: float  # added to the diagonal
+    condition: float  # estimate of the condition number
 
     def solve(self, B: Array) -> Array:
         """A^-1 B."""
@@ -35,9 +35,9 @@ class CholeskyFactor(NamedTuple):
 
 
 def cholesky_factor(make: Callable[[], Array], alpha: float) -> CholeskyFactor:
-    """Factor ``make() + alpha I``, adding jitter when rounding has made it indefinite.
+    """Factor ``make() + alpha I``, adding jitter if rounding makes it indefinite.
 
-    The matrix is overwritten, so `make` is asked for it anew at every attempt.
+    The matrix is overwritten, so `make` is called for every attempt.
     """
     jitter, start = 0.0, 0.0
     for attempt in range(4):
@@ -48,7 +48,7 @@ def cholesky_factor(make: Callable[[], Array], alpha: float) -> CholeskyFactor:
         else:
             jitter = start * 10.0 ** (attempt - 1)
         diagonal += alpha + jitter
-        # A is symmetric: its transpose is the same matrix in the order that LAPACK wants, without a copy.
+        # A is symmetric: its transpose is the same matrix in Fortran order, without a copy.
         norm = float(lapack.dlange("1", A.T))
         L, failed = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
         if failed == 0:
@@ -56,7 +56,7 @@ def cholesky_factor(make: Callable[[], Array], alpha: float) -> CholeskyFactor:
             return CholeskyFactor(L, jitter, 1.0 / reciprocal if reciprocal > 0 else np.inf)
     raise SingularSystem(
         f"the kernel matrix of {len(A)} points plus alpha={alpha:.3g} is not positive definite, even with "
-        f"{jitter:.1e} added to its diagonal: use a larger alpha, remove duplicated inputs, or check that the kernel "
+        f"{jitter:.1e} added to its diagonal: raise alpha, remove duplicated inputs, or check that the kernel "
         "is positive semi-definite"
     )
 
@@ -70,7 +70,7 @@ class CholeskyState:
         self._triangles: list[CholeskyFactor | None] = []
 
     def triangles(self, alpha: float) -> list[CholeskyFactor | None]:
-        """A factor for each scalar problem; None where its gram is zero."""
+        """A factor for each scalar problem; None if its gram is zero."""
         if alpha != self._alpha:
             parts = self.decoupled
             self._triangles = [
@@ -81,7 +81,7 @@ class CholeskyState:
         return self._triangles
 
     def solve(self, Y: Array, alpha: float) -> Array:
-        """(K + alpha I)^-1 Y; where K is zero and alpha too, zero."""
+        """(K + alpha I)^-1 Y; zero where both K and alpha are zero."""
         parts = self.decoupled.split(Y)
         for q, factor in enumerate(self.triangles(alpha)):
             if factor is not None:
@@ -92,9 +92,13 @@ class CholeskyState:
 
 
 class Cholesky(Solver):
-    """One Cholesky factorisation for each distinct eigenvalue of the output operator.
+    """Direct solver: one Cholesky factorisation for each distinct eigenvalue of the output operator.
 
-    For separable kernels, sums whose operators commute, and grams without structure (as one large problem).
+    For separable kernels, sums with commuting operators, and grams without structure (as one large problem).
+
+    See Also
+    --------
+    Eigen, ConjugateGradient
 
     Examples
     --------
@@ -113,8 +117,8 @@ class Cholesky(Solver):
         decoupled = gram.decouple()
         if decoupled is None:
             raise ValueError(
-                "the operators of this sum of kernels do not commute, so it does not fall apart into scalar problems: "
-                "use solver='auto' or ConjugateGradient()"
+                "Cholesky does not support sums of kernels whose operators do not commute: use solver='auto' or "
+                "ConjugateGradient()"
             )
         return CholeskyState(decoupled)
 
@@ -129,14 +133,14 @@ class Cholesky(Solver):
         return Solution(C, info)
 
 
-# Triangular systems without copies: lower triangles and right-hand sides in C order.
+# Triangular systems without copies, for lower triangles and right-hand sides in C order.
 
 
 def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> Array:
-    """L^-1 B (or L'^-1 B), (n, r), for a lower triangle L; what stands above its diagonal is not looked at."""
+    """L^-1 B (or L'^-1 B), (n, r), for a lower triangle L; entries above its diagonal are ignored."""
     if L.shape[0] == 0 or B.shape[1] == 0:
         return B
-    # BLAS reads arrays in Fortran order: for it, ours are their transposes, and B' = X' L' is solved from the right.
+    # BLAS expects Fortran order, in which C arrays are their transposes: solve B' = X' L' from the right.
     solved: Array = dtrsm(1.0, L.T, B.T, side=1, lower=0, trans_a=int(transposed)).T
     return solved
 

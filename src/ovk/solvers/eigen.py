@@ -1,4 +1,4 @@
-"""Solution by eigenvectors: factor once, then any alpha for the price of two products."""
+"""Solution by eigenvectors: one decomposition, then two products for any alpha."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ovk.solvers.base import Solution, Solver, SolverInfo
 
 
 class Eigenpairs(NamedTuple):
-    """G = Q diag(g) Q' on the span of Q, and zero (to a stated tolerance) on what is orthogonal to it."""
+    """G = Q diag(g) Q' on the span of Q, and zero (up to a tolerance) on its orthogonal complement."""
 
     Q: Array  # (n, r)
     g: Array  # (r,), >= 0
-    full: bool  # r = n: nothing is orthogonal to Q
+    full: bool  # r = n
 
     def solve(self, Y: Array, t: float | Array, alpha: float) -> Array:
-        """(t G + alpha I)^-1 Y, with a multiplier t for each column of Y; a pseudo-inverse when alpha is 0."""
+        """(t G + alpha I)^-1 Y, with a multiplier t for each column of Y; the pseudo-inverse if alpha is 0."""
         denominator = np.multiply.outer(self.g, np.broadcast_to(t, Y.shape[1])) + alpha
         if alpha == 0:
             floor = len(Y) * np.finfo(float).eps * denominator.max(axis=0, initial=0.0)
             weights = np.divide(1.0, denominator, out=np.zeros_like(denominator), where=denominator > floor)
         else:
-            # Beyond the span of Q the matrix is alpha I: have it everywhere, and correct it on the span.
+            # Outside the span of Q the matrix is alpha I: use that everywhere, and correct it on the span.
             weights = 1.0 / denominator - (0.0 if self.full else 1.0 / alpha)
         result: Array = self.Q @ (weights * (self.Q.T @ Y))
         return result if self.full or alpha == 0 else result + Y / alpha
@@ -42,19 +42,19 @@ class Eigenpairs(NamedTuple):
 def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
     """Eigenvectors of a symmetric positive semi-definite matrix.
 
-    With `tol` > 0 a pivoted Cholesky factorisation G = F F' + E runs first, until trace(E) <= tol (an absolute number).
-    Smooth kernels have a numerical rank far below n; the eigenvectors then come from the small F'F, and dropping E
-    changes the solution at ridge alpha by at most tol / alpha, relatively.
+    With `tol` > 0 a pivoted Cholesky factorisation G = F F' + E runs first, until trace(E) <= tol (absolute). Smooth
+    kernels have a numerical rank far below n; the eigenvectors then follow from the small F'F, and dropping E changes
+    the solution at ridge alpha by at most tol / alpha, relatively.
     """
     n = len(G)
     if tol > 0:
-        # G is symmetric: its transpose is the same matrix in the order that LAPACK wants.
+        # G is symmetric: its transpose is the same matrix in Fortran order.
         F, pivots, rank, _ = lapack.dpstrf(G.T, tol=tol / n, lower=1)
-        # A rank near n gains nothing over the plain eigenvectors.
+        # With a rank near n, plain eigenvectors are faster.
         if rank <= 0.7 * n:
             low = np.empty((n, rank))
             low[pivots - 1] = np.tril(F[:, :rank])
-            # What is left of an indefinite matrix is not small; one product with any vector shows it.
+            # The remainder of an indefinite matrix is large; one product with any vector detects it.
             probe = np.cos(np.arange(n))
             left = float(np.linalg.norm(G @ probe - low @ (low.T @ probe)) / np.linalg.norm(probe))
             if left <= tol + 1e-7 * float(np.diagonal(G).max()):
@@ -64,8 +64,8 @@ def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
     values, vectors = np.linalg.eigh(G)
     if n and values[0] < -1e-7 * max(float(values[-1]), 1e-300):
         raise SingularSystem(
-            f"the kernel matrix must be positive semi-definite, but it has the eigenvalue {values[0]:.6g} "
-            f"(the largest is {values[-1]:.6g}): check the kernel"
+            f"the kernel matrix must be positive semi-definite, got eigenvalues from {values[0]:.6g} to "
+            f"{values[-1]:.6g}: check the kernel"
         )
     return Eigenpairs(vectors, np.maximum(values, 0.0), True)
 
@@ -79,12 +79,16 @@ class EigenState(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Eigen(Solver):
-    """Eigendecomposition of the scalar gram: many alphas, or an output operator with many eigenvalues, at one price.
+    """Eigendecomposition of the scalar gram: for many alphas, or an output operator with many eigenvalues.
 
     Parameters
     ----------
     tol : float >= 0
-        Trace of the scalar gram that may be dropped to make the decomposition smaller; see `eigenpairs`.
+        Trace of the scalar gram that may be dropped for a smaller decomposition.
+
+    See Also
+    --------
+    Cholesky, ConjugateGradient
 
     Examples
     --------
@@ -105,8 +109,8 @@ class Eigen(Solver):
         decoupled = gram.decouple()
         if decoupled is None:
             raise ValueError(
-                "the operators of this sum of kernels do not commute, so it has no eigenvectors in common: "
-                "use solver='auto' or ConjugateGradient()"
+                "Eigen does not support sums of kernels whose operators do not commute: use solver='auto' or "
+                "ConjugateGradient()"
             )
         rotated = decoupled.rotation()
         if rotated is not None and len(rotated.grams) == 1:
@@ -119,7 +123,7 @@ class Eigen(Solver):
         parts = state.decoupled.split(Y)
         first = state.pairs[0][0]
         if all(pairs is first for pairs, _ in state.pairs):
-            # Problems that share eigenvectors share the two products as well.
+            # Problems with the same eigenvectors share the two products.
             sizes = [part.shape[1] for part in parts]
             t = np.repeat([t for _, t in state.pairs], sizes)
             parts = np.split(first.solve(np.concatenate(parts, axis=1), t, alpha), np.cumsum(sizes)[:-1], axis=1)
@@ -130,7 +134,7 @@ class Eigen(Solver):
 
 
 class KnownEigen(Eigen, saved=False):
-    """The solver for a separable kernel whose scalar gram has been decomposed before, into `pairs`."""
+    """The solver for a separable kernel with known eigenpairs of its scalar gram."""
 
     def __init__(self, pairs: Eigenpairs) -> None:
         self.pairs = pairs
@@ -138,37 +142,36 @@ class KnownEigen(Eigen, saved=False):
     def factor(self, gram: Gram) -> EigenState:
         rotated = gram.rotation()
         if rotated is None or len(rotated.grams) != 1:
-            raise ValueError("known eigenvectors are those of one scalar gram: the kernel must be separable")
+            raise ValueError("KnownEigen needs a separable kernel")
         return EigenState(rotated, [(self.pairs, float(t)) for t in rotated.weights[:, 0]])
 
 
-# Eigenvectors of a separable gram where outputs are missing, from the few coordinates that curves live in.
+# Eigenvectors of a separable gram with missing outputs, from the leading eigenvectors of both factors.
 #
 # With G = Q diag(g) Q' and T = V diag(t) V' the gram of the N observed pairs (i, j) is
 #
 #     K = F F',   F[(i, j), (a, q)] = Q_ia sqrt(g_a) V_jq sqrt(t_q).
 #
-# The columns with the smallest g_a t_q are left out: together they have at most the trace sum g_a t_q, and leaving out
-# a trace E changes solutions at ridge alpha by at most E / alpha, relatively. The eigenvalues of a smooth operator fall
-# so quickly that p << N columns are left, and with F'F = Z diag(l) Z', (p, p), the eigenvectors of K are
-# F Z diag(l)^-1/2.
-# No product with N rows is needed for F'F: with M_i the outputs that were observed at point i,
+# The columns with the smallest g_a t_q are dropped: together they have at most the trace sum g_a t_q, and dropping a
+# trace E changes solutions at ridge alpha by at most E / alpha, relatively. The eigenvalues of a smooth operator decay
+# so fast that p << N columns remain, and with F'F = Z diag(l) Z', (p, p), the eigenvectors of K are F Z diag(l)^-1/2.
+# F'F needs no product with N rows: with M_i the mask of the outputs observed at point i,
 #
 #     F'F[(a, q), (b, s)] = sum_i sqrt(g_a g_b) Q_ia Q_ib (sqrt(t_q t_s) V_q' M_i V_s).
 
-#: Columns for each observed pair above which the plain eigenvectors take less time.
+#: Columns per observed pair above which plain eigenvectors are faster.
 MAX_COLUMN_SHARE = 0.8
 
 
 def observed_eigenpairs(gram: Observed, tol: float = 0.0) -> Eigenpairs:
-    """Eigenpairs of a gram of observed pairs; a trace of up to `tol` may be left out."""
+    """Eigenpairs of a gram of observed pairs; a trace of up to `tol` may be dropped."""
     terms = gram.base.terms()
     found = None if terms is None or len(terms) != 1 or tol <= 0 else _spanned(gram, tol)
     return eigenpairs(gram.dense()) if found is None else found
 
 
 def _spanned(gram: Observed, tol: float) -> Eigenpairs | None:
-    """The eigenpairs from F'F, None where it is not much smaller than the gram."""
+    """The eigenpairs from F'F; None if it is not much smaller than the gram."""
     ((G, operator),) = gram.base.terms() or []
     inputs, outputs = eigenpairs(G), operator.eigh()
     products = np.multiply.outer(inputs.g, outputs.values)
@@ -184,7 +187,7 @@ def _spanned(gram: Observed, tol: float) -> Eigenpairs | None:
     a, q = np.divmod(np.flatnonzero(inside), V.shape[1])
     F = Phi[gram.rows[:, None], a] * V[gram.outputs[:, None], q]
     n, m, r = len(Phi), Phi.shape[1], V.shape[1]
-    # By products of rows and of columns apart only where these take no more memory than the gram would.
+    # The separate products must take no more memory than the gram.
     short = max(n * m * m, n * r * r, (m * r) ** 2) <= gram.shape[0] ** 2
     inner = _inner_products(Phi, V, gram)[np.ix_(inside, inside)] if short else F.T @ F
     values, Z = np.linalg.eigh(inner)

@@ -4,13 +4,13 @@ For the Gaussian process y = f + noise, f with covariance K, A = K + noise, c = 
 
     -log p(y) = (y'c + log det A + N log 2 pi) / 2,    which changes with A by <Omega, dA>, Omega = (A^-1 - c c') / 2.
 
-Constants that are not penalised, columns E, turn B = A^-1 into B - B E (E'B E)^-1 E'B in all of this, and the evidence
-is restricted to what they do not explain: log det E'B E is added.
+With unpenalised constants, columns E, B = A^-1 becomes B - B E (E'B E)^-1 E'B, and log det E'B E is added: this is the
+restricted evidence of the part that the constants do not explain.
 
-For K = sum_k G_k (x) T_k that is all one needs: the derivative in G_k is sum_qp T_k[q, p] Omega[(., q), (., p)], in T_k
-sum_ij G_k[i, j] Omega[(i, .), (j, .)]. With one term and complete outputs nothing of size n d is formed: scaling by the
-noise D makes A = G (x) T + I with T = V diag(t) V', G = Q diag(g) Q', and the evidence and its derivatives are
-elementwise in Q and V.
+For K = sum_k G_k (x) T_k, the derivative with respect to G_k is sum_qp T_k[q, p] Omega[(., q), (., p)], and that with
+respect to T_k is sum_ij G_k[i, j] Omega[(i, .), (j, .)]. With one term and complete outputs no matrix of size n d is
+formed: scaling by the noise D gives A = G (x) T + I with T = V diag(t) V', G = Q diag(g) Q', and the evidence and its
+derivatives are elementwise in Q and V.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ovk.solvers.cholesky import cholesky_factor
 
 
 class Criterion(NamedTuple):
-    """A criterion, of which small is good, and its derivatives."""
+    """A criterion to minimise, and its derivatives."""
 
     value: float
-    grams: list[Array]  # in each scalar gram G_k, (n, n)
-    operators: list[Array]  # in each operator T_k, (d, d)
-    noise: Array  # (d,) in the noise variances
+    grams: list[Array]  # with respect to each scalar gram G_k, (n, n)
+    operators: list[Array]  # with respect to each operator T_k, (d, d)
+    noise: Array  # (d,) with respect to the noise variances
 
 
 def separable_evidence(G: Array, T: Array, Y: Array, noise: Array) -> Criterion:
@@ -44,14 +44,14 @@ def separable_evidence(G: Array, T: Array, Y: Array, noise: Array) -> Criterion:
     C = Z * filters
     logdet = n * float(np.log(noise).sum()) - float(np.log(filters).sum())
     value = 0.5 * (float(np.vdot(Z, C)) + logdet + n * d * float(np.log(2.0 * np.pi)))
-    # In the eigenvectors, A^-1 is diagonal: only the products of coefficients fill the matrices.
+    # In the eigenvectors A^-1 is diagonal; only the products of coefficients are full matrices.
     inner = -(C * t) @ C.T
     inner[np.diag_indices_from(inner)] += filters @ t
     outer = -(C.T * g) @ C
     outer[np.diag_indices_from(outer)] += g @ filters
     by_gram = 0.5 * Q @ inner @ Q.T
     by_scaled = 0.5 * V @ outer @ V.T
-    # The noise enters by log det, by the scaled outputs and by the scaled operator.
+    # The noise enters through log det, the scaled outputs and the scaled operator.
     own = np.einsum("iq,iq->q", Q @ C @ V.T, Y)
     by_log_noise = 0.5 * n - 0.5 * own - (by_scaled * scaled).sum(axis=1)
     return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)
@@ -66,9 +66,9 @@ def decomposed(T: Array, G: Array) -> tuple[Array, Array, Array, Array, Array]:
 
 
 def dense_evidence(A: Array, y: Array, E: Array | None = None) -> tuple[float, Array]:
-    """Negative log evidence of the pairs y, (N,), with covariance A, noise included, and its derivative Omega in A.
+    """Negative log evidence of the pairs y, (N,), with covariance A, noise included, and its derivative Omega.
 
-    With columns E, (N, k), of constants that are not penalised: that of what they do not explain.
+    With columns E, (N, k), of unpenalised constants it is the restricted evidence.
     """
     P, c, logdet = solved(A, y, E)
     known = len(y) - (0 if E is None else E.shape[1])
@@ -95,7 +95,7 @@ def solved(A: Array, y: Array, E: Array | None) -> tuple[Array, Array, float]:
 def split_among_terms(
     omega: Array, terms: list[tuple[Array, Array]], points: Indices, outputs: Indices, n: int, d: int
 ) -> tuple[list[Array], list[Array]]:
-    """Derivatives in the scalar grams and operators of  sum_k G_k[i, j] T_k[q, p]."""
+    """Derivatives with respect to the scalar grams and operators of  sum_k G_k[i, j] T_k[q, p]."""
     N = len(points)
     at_point = sparse.csr_array((np.ones(N), (points, np.arange(N))), shape=(n, N))
     of_output = sparse.csr_array((np.ones(N), (outputs, np.arange(N))), shape=(d, N))
@@ -109,7 +109,7 @@ def split_among_terms(
 def inverse_of_factor(L: Array) -> Array:
     """(L L')^-1, in a third of the time of solving for the identity."""
     inverse, _ = lapack.dpotri(np.asfortranarray(L), lower=1)
-    # LAPACK fills the lower half; the upper one is copied in strips that stay in the cache.
+    # LAPACK fills the lower half; the upper half is copied in strips that fit into the cache.
     for start in range(0, len(inverse), 128):
         strip = slice(start, start + 128)
         square = inverse[strip, strip]

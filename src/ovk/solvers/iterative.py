@@ -58,9 +58,9 @@ def conjugate_gradient(
 def conjugate_gradients(
     apply: Map, B: Array, precondition: Map, start: Array | None, tol: float, max_iter: int
 ) -> Iterate:
-    """Solve apply(X) = B column by column, (n, r): each has steps of its own, all share the products.
+    """Solve apply(X) = B column by column, (n, r): step sizes are separate, products are shared.
 
-    Columns that have arrived take no further part. `residual` is the largest of all columns.
+    Columns that have converged are skipped. `residual` is the largest of all columns.
     """
     norms = np.linalg.norm(B, axis=0)
     norms[norms == 0.0] = 1.0
@@ -89,19 +89,19 @@ def conjugate_gradients(
 
 
 def _limits(solver: ConjugateGradient | GaussSeidel | MissingOutputs, alpha: float) -> tuple[float, int]:
-    """The checked residual and number of steps at which to stop."""
+    """The checked tolerance and maximum number of steps."""
     if alpha <= 0:
-        raise ValueError(f"{type(solver).__name__} needs alpha > 0, got {alpha}")
+        raise ValueError(f"alpha must be positive with {type(solver).__name__}, got {alpha}")
     return positive(solver.tol, "tol"), check_int(solver.max_iter, "max_iter")
 
 
 @dataclass(eq=False, repr=False)
 class ConjugateGradient(Solver):
-    """Preconditioned conjugate gradient: no matrix larger than the scalar grams is ever formed.
+    """Preconditioned conjugate gradient, which forms no matrix larger than the scalar grams.
 
-    For a sum of separable kernels the preconditioner is the part of the system that falls apart in the eigenvectors
-    v_q of its dominant operator: (sum_k (v_q' T_k v_q) G_k + alpha I) for each q, or, when that operator has many
-    eigenvalues, the same with the other operators replaced by their means (`pencil`). For other grams it is a low-rank
+    For a sum of separable kernels the preconditioner is the part of the system that decouples in the eigenvectors v_q
+    of its dominant operator: (sum_k (v_q' T_k v_q) G_k + alpha I) for each q, or, if that operator has many
+    eigenvalues, the same with the other operators replaced by their means. For other grams it is a low-rank
     approximation by pivoted Cholesky.
 
     Parameters
@@ -109,8 +109,13 @@ class ConjugateGradient(Solver):
     tol : float > 0
         Relative residual at which to stop.
     max_iter : int
+        Maximum number of iterations.
     rank : int
         Rank of the low-rank preconditioner.
+
+    See Also
+    --------
+    Cholesky, Eigen, GaussSeidel
 
     Examples
     --------
@@ -141,24 +146,25 @@ class ConjugateGradient(Solver):
         return Solution(found.X, info)
 
 
-# Block Gauss-Seidel over examples: the iteration of the multiple-kernel paper, as a route and a check.
-
-
 @dataclass(eq=False, repr=False)
 class GaussSeidel(Solver):
-    """Solve for the coefficients of one example at a time, the others held fixed, until nothing moves:
+    """Block Gauss-Seidel: solves for the coefficients of one example at a time, with the others fixed.
 
         [K(x_i, x_i) + alpha I] c_i = y_i - sum_{j != i} K(x_i, x_j) c_j.
 
-    Each d x d block is solved directly. Converges for every positive semi-definite gram, but slowly when alpha is
-    small; `ConjugateGradient` is the faster choice.
+    Each d x d block is solved directly. Converges for every positive semi-definite gram, but slowly if alpha is small;
+    `ConjugateGradient` is faster.
 
     Parameters
     ----------
     tol : float > 0
         Relative residual at which to stop.
     max_iter : int
-        Sweeps over the examples.
+        Maximum number of sweeps over the examples.
+
+    See Also
+    --------
+    ConjugateGradient, Cholesky
 
     Examples
     --------
@@ -182,7 +188,7 @@ class GaussSeidel(Solver):
     def solve(self, state: tuple[Gram, Array], Y: Array, alpha: float, start: Array | None = None) -> Solution:
         tol, max_iter = _limits(self, alpha)
         gram, blocks = state
-        # Stationary kernels have the same block everywhere: factor each different one once.
+        # Stationary kernels have equal blocks: factor each distinct one once.
         seen: dict[bytes, CholeskyFactor] = {}
         factors = []
         for block in blocks:
@@ -205,17 +211,17 @@ class GaussSeidel(Solver):
         return Solution(C, info)
 
 
-# Missing outputs at scale: a separable kernel, many points, holes in Y.
+# Missing outputs at scale: a separable kernel, many points, gaps in Y.
 #
-# The rotation that decouples outputs does not survive holes. In the primal, with G = Phi Phi' (Phi = Q sqrt(g)) and
-# T = F F', the unknown is W, f(x_i) = phi_i W F', and the normal equations
+# Gaps break the rotation that decouples outputs. In the primal, with G = Phi Phi' (Phi = Q sqrt(g)) and T = F F', the
+# unknown is W, f(x_i) = phi_i W F', and the normal equations
 #
-#     alpha W + Phi' [M o (Phi W F')] F = Phi' [M o Y] F            (M = 1 where an output was observed)
+#     alpha W + Phi' [M o (Phi W F')] F = Phi' [M o Y] F            (M = 1 where an output is observed)
 #
-# are close to those of complete data with each output counted by the fraction rho_q of points where it was seen:
-# alpha + g_i e_j in the eigenvectors of F' diag(rho) F. That is the preconditioner of a conjugate gradient. The dual
-# coefficients M o (Y - f) / alpha are then polished by iterative refinement, because dividing by a small alpha would
-# magnify what the primal iteration left over.
+# are close to those of complete data with each output weighted by the fraction rho_q of points with this output:
+# alpha + g_i e_j in the eigenvectors of F' diag(rho) F. That is the preconditioner of a conjugate gradient. Iterative
+# refinement then corrects the dual coefficients M o (Y - f) / alpha, because dividing by a small alpha magnifies the
+# residual of the primal iteration.
 
 
 @dataclass(eq=False, repr=False)
@@ -227,7 +233,7 @@ class MissingOutputs(Solver):
 
     def factor(self, gram: Gram) -> tuple[Observed, Eigenpairs, OutputOperator]:
         if not isinstance(gram, Observed) or len(gram.base.terms() or []) != 1:
-            raise ValueError("MissingOutputs solves separable kernels with missing outputs only; use solver='auto'")
+            raise ValueError("MissingOutputs needs a separable kernel and missing outputs: use solver='auto'")
         ((G, operator),) = gram.base.terms() or []
         return gram, eigenpairs(G), operator
 
@@ -269,20 +275,20 @@ class MissingOutputs(Solver):
 
 # Preconditioners: approximate inverses of a gram plus alpha I, at any alpha.
 
-#: Share of the outputs that must have been observed for the complete system to be a good guide.
+#: Minimum share of observed outputs for the complete system to be a good preconditioner.
 MIN_OBSERVED_SHARE = 0.5
 
 
 @singledispatch
 def preconditioner(gram: Gram, rank: int) -> Preconditioner:
-    """An approximate inverse of a gram plus alpha I at any alpha; `rank` is for approximations of low rank."""
+    """An approximate inverse of a gram plus alpha I at any alpha; `rank` is that of low-rank approximations."""
     raise TypeError(f"ConjugateGradient has no preconditioner for a {type(gram).__name__}")
 
 
 @preconditioner.register
 def _(gram: Kronecker, rank: int) -> Preconditioner:
     terms = gram.terms()
-    # The term whose operator's spread weighs most, tr(G_k) |T_k - mean(T_k) I|.
+    # The dominant term has the largest tr(G_k) |T_k - mean(T_k) I|.
     spectra = [operator.eigh().values for _, operator in terms]
     spread = [np.trace(G) * np.linalg.norm(t - t.mean()) for (G, _), t in zip(terms, spectra, strict=True)]
     dominant = int(np.argmax(spread))
@@ -297,8 +303,8 @@ def _(gram: DenseBlocks, rank: int) -> Preconditioner:
 
 @preconditioner.register
 def _(gram: Observed, rank: int) -> Preconditioner:
-    mostly_seen = gram.shape[0] >= MIN_OBSERVED_SHARE * gram.base.shape[0] * gram.base.output_dim
-    if gram.base.terms() is None or not mostly_seen:
+    mostly_observed = gram.shape[0] >= MIN_OBSERVED_SHARE * gram.base.shape[0] * gram.base.output_dim
+    if gram.base.terms() is None or not mostly_observed:
         return LowRankPreconditioner(pivoted_cholesky(gram, rank))
     complete = preconditioner(gram.base, rank)
 
@@ -310,9 +316,9 @@ def _(gram: Observed, rank: int) -> Preconditioner:
 
 
 def dominant_operator(terms: list[tuple[Array, OutputOperator]], dominant: int) -> Preconditioner:
-    """The part of sum_k G_k (x) T_k + alpha I that falls apart in the eigenvectors of one operator.
+    """The part of sum_k G_k (x) T_k + alpha I that decouples in the eigenvectors v_q of one operator.
 
-    The eigenvectors of the others matter less, and of them only the diagonal v_q' T_k v_q is kept.
+    Of the other operators only the diagonal v_q' T_k v_q is used.
     """
     V = np.asarray(terms[dominant][1].eigh().vectors)
     weights = np.stack([np.einsum("qi,iq->q", operator.apply(V.T), V) for _, operator in terms], axis=1)
@@ -327,7 +333,7 @@ def dominant_operator(terms: list[tuple[Array, OutputOperator]], dominant: int) 
 
 
 def pencil(terms: list[tuple[Array, OutputOperator]], dominant: int) -> Preconditioner:
-    """(A (x) T + B (x) I + alpha I)^-1: the dominant operator T as it is, the others as multiples of the identity.
+    """(A (x) T + B (x) I + alpha I)^-1: the dominant operator T, and the others as multiples of the identity.
 
     For a dominant operator with many eigenvalues. With T = V diag(e) V' and the others replaced by their means,
     B = sum_k (tr T_k / d) G_k, problem q is (e_q A + B + alpha I). All d of them share one decomposition: with
@@ -335,7 +341,7 @@ def pencil(terms: list[tuple[Array, OutputOperator]], dominant: int) -> Precondi
 
         (e_q A + B + alpha I)^-1 = Z diag(1 / (1 + e_q a)) Z'.
 
-    Exact when the other operators are multiples of the identity.
+    Exact if the other operators are multiples of the identity.
     """
     A, e, V = terms[dominant][0], terms[dominant][1].eigh().values, terms[dominant][1].eigh().vectors
     others = [(float(T.eigh().values.mean()), G) for k, (G, T) in enumerate(terms) if k != dominant]
@@ -378,7 +384,7 @@ class LowRankPreconditioner:
 
 
 def pivoted_cholesky(gram: Gram, rank: int, tol: float = 1e-12) -> Array:
-    """F, (n d, r), with F F' close to the gram: columns chosen greedily by the largest remaining diagonal entry."""
+    """F, (n d, r), with F F' close to the gram: pivots are the largest remaining diagonal entries."""
     n, d = gram.shape[0], gram.output_dim
     points, outputs = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
     left = np.einsum("iqq->iq", gram.diagonal_blocks()).reshape(-1).copy()
@@ -397,16 +403,16 @@ def pivoted_cholesky(gram: Gram, rank: int, tol: float = 1e-12) -> Array:
     return F
 
 
-# Randomly pivoted Cholesky: a few columns of a large positive semi-definite matrix that tell most of it.
+# Randomly pivoted Cholesky: a low-rank approximation of a large positive semi-definite matrix from a few columns.
 #
-# Column i joins with probability d_i / sum d, d the diagonal of what the columns so far do not explain (Chen, Epperly,
-# Tropp and Webber, 2023). Proposals are drawn a block at a time from the d of its beginning, and the later ones are
-# accepted with the share of their d that the earlier left (rejection sampling), so the columns have the same law as
-# drawn one by one, and all work is in products of matrices.
+# Column i is drawn with probability d_i / sum d, where d is the diagonal of the residual (Chen, Epperly, Tropp and
+# Webber, 2023). Proposals are drawn in blocks from the d at the start of the block, and accepted with probability
+# current d / d at the start (rejection sampling), so the columns have the same distribution as if drawn one by one, and
+# the work is in matrix products.
 
-#: Columns that are proposed at a time, at most.
-BLOCK = 100
-#: Diagonal entries below this part of the largest are rounding.
+#: Maximum number of columns proposed at a time.
+MAX_PROPOSALS = 100
+#: Diagonal entries below this share of the largest are rounding errors.
 ROUNDING = 1e-13
 
 
@@ -415,7 +421,7 @@ class PivotedFactor(NamedTuple):
 
     pivots: Indices  # (m,)
     F: Array  # (n, m)
-    left: float  # trace of what is not explained, relative to the whole
+    left: float  # trace of the residual, relative to the whole
 
 
 def random_pivots(
@@ -425,7 +431,7 @@ def random_pivots(
     rng: np.random.Generator,
     tol: float = 0.0,
 ) -> PivotedFactor:
-    """Choose up to `rank` columns, fewer where less than `tol` of the trace is left.
+    """Choose up to `rank` columns, fewer if the relative trace of the residual falls below `tol`.
 
     `entries` gives the matrix at rows (r,) and columns (c,), as (r, c); `diagonal` is its diagonal (n,).
     """
@@ -437,7 +443,7 @@ def random_pivots(
     k = 0
     with ProgressBar("choosing points", total=len(pivots)) as bar:
         while k < len(pivots) and d.sum() > tol * whole and d.max() > ROUNDING * largest:
-            proposed = rng.choice(n, size=min(BLOCK, max(len(pivots) // 10, 1), len(pivots) - k), p=d / d.sum())
+            proposed = rng.choice(n, size=min(MAX_PROPOSALS, max(len(pivots) // 10, 1), len(pivots) - k), p=d / d.sum())
             inner = entries(proposed, proposed) - F[proposed, :k] @ F[proposed, :k].T
             kept, L = _accepted(inner, d[proposed], rng, ROUNDING * largest)
             new = proposed[kept]
@@ -453,7 +459,7 @@ def random_pivots(
 
 
 def _accepted(inner: Array, before: Array, rng: np.random.Generator, least: float) -> tuple[Indices, Array]:
-    """Proposals that are accepted, and the Cholesky factor of their block."""
+    """Accepted proposals, and the Cholesky factor of their block."""
     b = len(inner)
     rest, columns = inner.copy(), np.zeros((b, b))
     kept: list[int] = []

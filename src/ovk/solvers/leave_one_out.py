@@ -1,11 +1,11 @@
 """Leave-one-out in closed form.
 
-Kernel ridge regression with the gram K, the ridge alpha and columns E that are not penalised (an intercept: a column of
-ones) has, with A = K + alpha I, Z = A^-1 E and M = (E'Z)^-1,
+Kernel ridge regression with the gram K, the ridge alpha and unpenalised columns E (an intercept is a column of ones)
+has, with A = K + alpha I, Z = A^-1 E and M = (E'Z)^-1,
 
     P = A^-1 - Z M Z',   c = P y,   b = M Z'y,   f(x) = k(x)'c + e(x)'b,   l(x) = P k(x) + Z M e(x),
 
-where e(x) is the row that x would have in E. Without E, P = A^-1. Fitting again without the rows I gives
+where e(x) is the row of x in E. Without E, P = A^-1. A fit without the rows I has
 
     residuals       y_I - f_-I(x_I) = P_II^-1 c_I = r_I,    with predictive covariance P_II^-1
     functions       f_-I(x) = f(x) - l_I(x)' r_I
@@ -20,14 +20,14 @@ There are two forms, each with its residuals along a path of alphas and its func
     pairwise    any kernel; pairs of a row and an output      `PairwisePath`    `PairwiseLeaveOneOut`
 
 The separable form works in the eigenvectors of the scalar gram, G = Q diag(g) Q', and of T = V diag(t) V'. The columns
-of Y V are problems of their own with A = t_q G + alpha I, and with S = 1 / (g t' + alpha)
+of Y V are separate problems with A = t_q G + alpha I, and with S = 1 / (g t' + alpha)
 
     C~ = Q ((Q'YV) * S),   H = (Q * Q) S,   rows left out: (C~ / H) V',   entries left out: C / (H (V * V)').
 
-The pairwise form has one problem of all N observed pairs, in which those of a row are left out together. An alpha for
-each output, D = diag(alpha), is the operator D^-1/2 T D^-1/2 on the outputs Y D^-1/2 with the ridge 1.
+The pairwise form is one problem of all N observed pairs, in which the pairs of a row are left out together. An alpha
+for each output, D = diag(alpha), is equivalent to the operator D^-1/2 T D^-1/2 and ridge 1 for the outputs Y D^-1/2.
 
-At the end are the mean squared residuals as a criterion with derivatives, which tuning by gradient needs.
+At the end is the mean squared residual as a criterion with derivatives, for gradient-based tuning.
 """
 
 from __future__ import annotations
@@ -48,19 +48,18 @@ from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 from ovk.solvers.evidence import Criterion, decomposed, inverse_of_factor, solved
 
-#: Numbers in each product of one batch of alphas: 32 MiB of doubles.
-BATCH = 1 << 22
-#: Rows left out together above which the products of their eigenvectors' entries would take too much memory. With few
-#: filters these products are not worth their time either.
+#: Maximum size of each product in a batch of alphas: 32 MiB of doubles.
+MAX_BATCH_SIZE = 1 << 22
+#: Maximum number of rows left out together for which products of eigenvector entries are stored.
 MAX_PRODUCT_ROWS = 30
 
 
 class Blocks:
-    """Rows that are left out together: rows with equal entries in `together` (n,), by default each alone."""
+    """Blocks of rows that are left out together: equal entries in `together` (n,), by default single rows."""
 
     def __init__(self, n: int, together: Indices | None = None) -> None:
         self.block: Indices = np.arange(n)  # the number of each row's block
-        # Blocks of the same size, (blocks, size) rows, are solved for at once.
+        # Blocks of the same size, (blocks, size) rows, are solved in one call.
         self.sets, self._numbers = [self.block[:, None]], [self.block]
         self.count = n
         if together is not None:
@@ -74,7 +73,7 @@ class Blocks:
             self.sets = [np.stack([members[i] for i in numbers]) for numbers in self._numbers]
 
     def gather(self, M: Array) -> list[Array]:
-        """M_II of each block: (blocks, size, size) for each of the sets."""
+        """M_II of each block: (blocks, size, size) for each set."""
         return [M[rows[:, :, None], rows[:, None, :]] for rows in self.sets]
 
     def solve(self, P: list[Array], C: Array) -> Array:
@@ -85,7 +84,7 @@ class Blocks:
         return result
 
     def diagonal(self, P: list[Array]) -> Array:
-        """(n,) diagonals of all blocks."""
+        """(n,) diagonals of the blocks."""
         result = np.empty(len(self.block))
         for rows, blocks in zip(self.sets, P, strict=True):
             result[rows] = np.einsum("bii->bi", blocks)
@@ -118,28 +117,28 @@ class InverseBlocks:
 
     def __init__(self, pairs: Eigenpairs, blocks: Blocks) -> None:
         self._pairs, self._blocks = pairs, blocks
-        #: Numbers in the blocks of one matrix.
+        #: Total size of the blocks of one matrix.
         self.size = sum(rows.size * rows.shape[1] for rows in blocks.sets)
-        # Where each row is alone its products are the squares, and all of them are needed each time.
+        # For single rows the products are squares, which every call needs.
         self._squares = pairs.Q**2 if blocks.count == len(pairs.Q) else None
         if not pairs.full:
             ones = np.ones((len(pairs.g), 1))
-            self._beyond = [np.eye(rows.shape[1])[None] - B[..., 0] for rows, B in self._by_set(ones)]
+            self._outside = [np.eye(rows.shape[1])[None] - B[..., 0] for rows, B in self._by_set(ones)]
             if self._squares is not None:
-                self._beyond = [np.maximum(self._beyond[0], 0.0)]
+                self._outside = [np.maximum(self._outside[0], 0.0)]
 
     def at(self, filters: Array, alphas: Array) -> list[Array]:
         """Blocks (blocks, size, size, columns) of each set, for eigenvalues `filters` (r, columns) of A^-1.
 
-        Beyond the span of Q the eigenvalues are 1 / alphas, (columns,).
+        Outside the span of Q the eigenvalues are 1 / alphas, (columns,).
         """
         found = [B for _, B in self._by_set(filters)]
         if self._pairs.full:
             return found
-        return [B + beyond[..., None] / alphas for B, beyond in zip(found, self._beyond, strict=True)]
+        return [B + outside[..., None] / alphas for B, outside in zip(found, self._outside, strict=True)]
 
     def _by_set(self, filters: Array) -> Iterator[tuple[Indices, Array]]:
-        """Q_I diag(filters) Q_I' for each of the blocks and of the columns of filters."""
+        """Q_I diag(filters) Q_I' for each block and each column of filters."""
         Q, columns = self._pairs.Q, filters.shape[1]
         if self._squares is not None:
             yield self._blocks.sets[0], (self._squares @ filters)[:, None, None]
@@ -152,9 +151,9 @@ class InverseBlocks:
                     for a, one in enumerate(filters.T):
                         result[number, :, :, a] = (Q[own] * one) @ Q[own].T
             else:
-                # One product with all filters instead of a small one for each block and filter.
+                # One product with all filters instead of small ones for each block and filter.
                 first, second = np.tril_indices(size)
-                step = max(1, BATCH // max(len(first) * Q.shape[1], 1))
+                step = max(1, MAX_BATCH_SIZE // max(len(first) * Q.shape[1], 1))
                 for start in range(0, count, step):
                     part = slice(start, start + step)
                     products = (Q[rows[part][:, first]] * Q[rows[part][:, second]]).reshape(-1, Q.shape[1])
@@ -175,9 +174,9 @@ class RotatedSolution(NamedTuple):
 class SeparablePath:
     """Residuals of a separable kernel with complete outputs Y (n, d), for any alpha and any operator.
 
-    `pairs` are those of the scalar gram, `E` (n, k), or (n,) if k = 1, has the columns that are not penalised. With
-    weights, pass the eigenpairs of W^1/2 G W^1/2 and W^1/2 Y; the residuals then have the factor W^1/2, too. Rows with
-    the same number in `together` are left out together.
+    `pairs` are those of the scalar gram; `E` (n, k), or (n,) if k = 1, has the unpenalised columns. With weights, pass
+    the eigenpairs of W^1/2 G W^1/2 and W^1/2 Y; the residuals then have the factor W^1/2 too. Rows with the same number
+    in `together` are left out together.
     """
 
     def __init__(self, pairs: Eigenpairs, Y: Array, E: Array | None = None, together: Indices | None = None) -> None:
@@ -188,11 +187,11 @@ class SeparablePath:
         self._inner, self._inner_E = pairs.Q.T @ Y, pairs.Q.T @ self._E
 
     def residuals(self, operator: Spectrum, alpha: float, *, entry: bool = False) -> Array:
-        """Residuals (n, d) at `alpha` with the operator of the given spectrum."""
+        """Residuals (n, d) at `alpha` for an operator with the given spectrum."""
         return next(self.path(operator, np.array([alpha]), entry=entry))
 
     def path(self, operator: Spectrum, alphas: Array, *, entry: bool = False) -> Iterator[Array]:
-        """Residuals (n, d) at each of `alphas` in turn; by `entry`, for rows that are each alone, of single entries."""
+        """Residuals (n, d) at each alpha in turn; with `entry`, for blocks of one row, those of single entries."""
         V = operator.vectors
         for found in self.solutions(operator, alphas):
             if entry:
@@ -211,14 +210,11 @@ class SeparablePath:
         return np.concatenate(parts, axis=1)
 
     def solutions(self, operator: Spectrum, alphas: Array) -> Iterator[RotatedSolution]:
-        """The solution at each of `alphas` in turn.
-
-        Products with Q cost the reading of Q, so many alphas share them.
-        """
+        """The solution at each alpha in turn; alphas share products with Q in batches, which saves reading Q."""
         m = len(operator.groups)
-        # Numbers in each product of a batch for one alpha.
+        # Size of each product for one alpha.
         size = max(self._Y.size, self._E.size * m, self._inverses.size * m, 1)
-        step = max(1, BATCH // size)
+        step = max(1, MAX_BATCH_SIZE // size)
         for start in range(0, len(alphas), step):
             yield from self._batch(operator, alphas[start : start + step])
 
@@ -226,11 +222,11 @@ class SeparablePath:
         pairs, E, V, sizes = self._pairs, self._E, operator.vectors, _sizes(operator)
         n, count, m, k = len(self._Y), len(alphas), len(sizes), self._E.shape[1]
         YV, inner = self._Y @ V, self._inner @ V
-        # One column for each alpha and distinct eigenvalue; outputs that share the eigenvalue share it.
+        # One column for each alpha and distinct eigenvalue, shared by the outputs with this eigenvalue.
         values = np.multiply.outer(pairs.g, operator.distinct)[:, None, :]
         filters = 1.0 / (values + alphas[:, None])
         blocks = self._inverses.at(filters.reshape(-1, count * m), np.repeat(alphas, m))
-        # Beyond the span of Q, A^-1 is 1 / alpha: have it everywhere, and correct it on the span.
+        # Outside the span of Q, A^-1 is 1 / alpha: use that everywhere, and correct it on the span.
         outside = np.zeros(count) if pairs.full else 1.0 / alphas
         span = filters if pairs.full else -values * filters / alphas[:, None]
         weighted = inner[:, None, :] * np.repeat(span, sizes, axis=2)
@@ -262,20 +258,19 @@ def _outer(A: Array, B: Array) -> Array:
 
 
 def _of_entries(C: Array, H: Array, V: Array) -> Array:
-    """Residuals of entries left out, from C~ and H, (n, d) each."""
+    """Residuals of left-out entries, from C~ and H, (n, d) each."""
     return np.asarray((C @ V.T) / (H @ (V**2).T))
 
 
 def decoupled_path(parts: Rotated, Y: Array, u: Array | None, alphas: Array, *, entry: bool = False) -> Iterator[Array]:
-    """Residuals (n, d) of complete outputs Y at each of `alphas` in turn, for a sum of separable kernels whose
-    operators have common eigenvectors.
+    """Residuals (n, d) of complete outputs Y at each alpha in turn, for a sum of kernels with commuting operators.
 
-    Each distinct tuple of eigenvalues is a scalar problem with a gram, and so with C~ and H, of its own. `u`, (n,), is
-    the intercept's column, or None.
+    Each distinct tuple of eigenvalues is a scalar problem with its own gram, C~ and H. `u`, (n,), is the intercept's
+    column, or None.
     """
     Cs = np.empty((len(alphas), *Y.shape))
     Hs = np.empty_like(Cs)
-    # One problem after the other: the eigenvectors of all at once would be d matrices of the size of the gram.
+    # One problem at a time: the eigenvectors of all would be d matrices of the size of the gram.
     for q, (group, part) in enumerate(zip(parts.groups, parts.split(Y), strict=True)):
         same = Spectrum(np.ones(part.shape[1]), np.eye(part.shape[1]))
         path = SeparablePath(eigenpairs(parts.matrix(q)), part, u)
@@ -290,12 +285,12 @@ def factored_leave_one_out(
 ) -> tuple[Array, Array]:
     """Residuals (n, d) of a scalar kernel at one alpha, and the diagonal (n,) of P, from a Cholesky factor.
 
-    At one alpha it costs less than eigenvectors. `make` gives the gram, u and `together` are as in `SeparablePath`.
+    For one alpha it is faster than eigenvectors. `make` returns the gram; u and `together` are as in `SeparablePath`.
     """
     blocks, factor = Blocks(len(Y), together), cholesky_factor(make, alpha)
     C, z = factor.solve(Y), None if u is None else factor.solve(u[:, None])
     if blocks.count == len(Y):
-        # (A^-1)_ii is the sum of the squares in column i of L^-1: a third of the work that A^-1 would take.
+        # (A^-1)_ii is the sum of squares of column i of L^-1, which takes a third of the work of A^-1.
         inverse, _ = lapack.dtrtri(factor.L, lower=1, overwrite_c=1)
         P = [np.array([column[i:] @ column[i:] for i, column in enumerate(inverse.T)])[:, None, None]]
     else:
@@ -318,55 +313,53 @@ class PairwisePath:
         self._path = SeparablePath(pairs, y[:, None], E, together)
 
     def residuals(self, alpha: float) -> Array:
-        """Residuals (N,) at `alpha`."""
         return next(self.path(np.array([alpha])))
 
     def path(self, alphas: Array) -> Iterator[Array]:
-        """Residuals (N,) at each of `alphas` in turn."""
+        """Residuals (N,) at each alpha in turn."""
         for residuals in self._path.path(Spectrum(np.ones(1), np.eye(1)), alphas):
             yield residuals[:, 0]
 
 
-# The functions without each block of rows, at one alpha.
+# Leave-one-out functions at one alpha.
 #
-# An alpha chosen by leave-one-out is no noise variance: the posterior of output j is meant up to a factor sigma_j^2,
-# the mean of r_ij^2 / s_ij^2 over the rows, where s_ij^2 is the predictive variance of a residual. Nor need alpha have
-# the right size beside the kernel: where repeated inputs are left out together, nothing in the residuals tells noise
-# from alpha. The spread of outputs at the same inputs tells it, and then the noise e_j of an observation is raised
-# above alpha_j until e_j sigma_j^2, which grows with it, is that spread (`raise_noise`).
+# An alpha chosen by leave-one-out is not a noise variance: the posterior of output j is scaled by sigma_j^2, the mean
+# of r_ij^2 / s_ij^2 over the rows, where s_ij^2 is the predictive variance of a residual. Nor do the residuals identify
+# the noise if repeated inputs are left out together. The spread of outputs at the same inputs does: the noise e_j of an
+# observation is raised above alpha_j until e_j sigma_j^2, which increases with it, equals that spread (`raise_noise`).
 
-#: How far noise is raised above alpha at most, and halvings of the interval in which it is looked for.
-MAX_NOISE_FACTOR, HALVINGS = 1e8, 40
-#: Rows that the mean over all times counts for where the scale of one time is estimated.
-COMMON_ROWS = 10.0
+#: Maximum ratio of noise to alpha, and bisection steps of the search for it.
+MAX_NOISE_FACTOR, BISECTIONS = 1e8, 40
+#: Rows of its own that the mean over all times is worth in the scale of one time.
+SHARED_ROWS = 10.0
 
 
 class LeaveOneOut(ABC):
-    """A ridge regression with blocks of its rows left out in turn: rows with equal entries in `together`.
+    """A ridge regression that leaves out blocks of rows in turn: rows with equal entries in `together`.
 
-    The new points of a method come as `cross`, their kernel values against the training data, and `prior`, their own.
+    New points are given by `cross`, their kernel values with the training data, and `prior`, those with themselves.
     """
 
-    residuals: Array  # (n, d) y_i - f_-I(x_i), I the block of row i; nan where an output was not observed
-    variances: Array  # (n, d) s_ij^2, the variance of that residual up to `scale`; nan likewise
-    #: Whether outputs are values of one curve. Their errors in units of standard deviations are distributed alike, so
-    #: that where few curves were seen, the other times help to estimate `scale`.
+    residuals: Array  # (n, d) y_i - f_-I(x_i), I the block of row i; nan where an output is missing
+    variances: Array  # (n, d) s_ij^2, the variance of that residual up to `scale`; nan where an output is missing
+    #: Whether outputs are values of one curve. Their standardised errors have the same distribution, so the other times
+    #: improve the estimate of `scale` at times with few curves.
     alike: bool = False
 
     def __init__(self, alpha: float | Array, d: int, n: int, together: Indices | None) -> None:
         self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), d).copy()
-        # The noise variance of an observation of weight 1, up to `scale`, (d,).
+        # Noise variance of an observation of weight 1, up to `scale`, (d,).
         self.noise = self.alpha
         self._rows = Blocks(n, together)
         self.block, self.n_blocks = self._rows.block, self._rows.count
         if self.n_blocks < 2:
             raise ValueError(
-                "at least 2 blocks of rows are needed to leave one out, but all rows are in one: give groups, or a "
-                "number of folds, that split the rows"
+                "leave-one-out needs at least 2 blocks of rows, got 1: pass groups, or a number of folds, that split "
+                "the rows"
             )
 
     def raise_noise(self, spread: Array, weight: Array | None = None) -> None:
-        """Raise the noise of outputs to `spread` (d,), the variances of observations of weight 1 at the same inputs."""
+        """Raise the noise of outputs to `spread` (d,), their variances at equal inputs for rows of weight 1."""
         shares = np.ones((len(self.residuals), 1)) if weight is None else 1.0 / weight[:, None]
         squares = self.residuals**2
 
@@ -374,7 +367,7 @@ class LeaveOneOut(ABC):
             return noise * _column_means(squares / (self.variances + (noise - self.alpha) * shares))
 
         low, high = np.log(self.alpha), np.log(self.alpha) + np.log(MAX_NOISE_FACTOR)
-        for _ in range(HALVINGS):
+        for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
             enough = known(np.exp(middle)) >= spread
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
@@ -384,14 +377,14 @@ class LeaveOneOut(ABC):
 
     @cached_property
     def scale(self) -> Array:
-        """(d,) sigma_j^2, the factor of the variances; the mean of outputs that are alike counts as some more rows."""
+        """(d,) sigma_j^2, the factor of the variances; for a curve shrunk to the mean over all times."""
         squares = self.residuals**2 / self.variances
         if not self.alike:
             return _column_means(squares)
         seen = ~np.isnan(squares)
         common = _column_means(squares.reshape(-1, 1))
-        total = np.where(seen, squares, 0.0).sum(axis=0) + COMMON_ROWS * common
-        return np.asarray(total / (seen.sum(axis=0) + COMMON_ROWS))
+        total = np.where(seen, squares, 0.0).sum(axis=0) + SHARED_ROWS * common
+        return np.asarray(total / (seen.sum(axis=0) + SHARED_ROWS))
 
     @abstractmethod
     def predict(self, cross: Array) -> Array:
@@ -399,10 +392,10 @@ class LeaveOneOut(ABC):
 
     @abstractmethod
     def variance(self, cross: Array, prior: Array) -> Array:
-        """v(x), (m, d): the variance of f(x) up to `scale`; with `noise` added, that of a new observation."""
+        """v(x), (m, d): the variance of f(x) up to `scale`; plus `noise` it is that of a new observation."""
 
     def deviation(self, cross: Array, prior: Array, *, observation: bool = True) -> Array:
-        """(m, d) standard deviation of a new observation at x, or of f(x) alone, up to the root of `scale`."""
+        """(m, d) standard deviation of a new observation at x, or of f(x), up to the root of `scale`."""
         v = self.variance(cross, prior)
         return np.sqrt(v + self.noise if observation else v)
 
@@ -416,7 +409,7 @@ class LeaveOneOut(ABC):
 
 
 def _column_means(values: Array) -> Array:
-    """(d,) means over the rows of (n, d) without nan; 1 where there is nothing else."""
+    """(d,) means over the rows of (n, d), ignoring nan; 1 for a column of nan."""
     seen = ~np.isnan(values)
     counts = seen.sum(axis=0)
     total = np.where(seen, values, 0.0).sum(axis=0)
@@ -463,7 +456,7 @@ class SeparableLeaveOneOut(LeaveOneOut):
         self.variances = self._of_outputs(np.stack(each, axis=-1)) / self._scales[:, None] ** 2
 
     def _of_outputs(self, variances: Array) -> Array:
-        """Variances (..., m) of the distinct eigenvalues as those of the outputs: alpha_j sum_q V_jq^2 v_q."""
+        """Variances of the outputs, alpha_j sum_q V_jq^2 v_q, from those of the distinct eigenvalues (..., m)."""
         return (np.repeat(variances, _sizes(self._operator), axis=-1) @ (self._V**2).T) * self.alpha
 
     def predict(self, cross: Array) -> Array:
@@ -471,7 +464,7 @@ class SeparableLeaveOneOut(LeaveOneOut):
         return np.asarray((rotated @ self._V.T) * self._root)
 
     def _weights(self, cross: Array, q: int) -> Array:
-        """l(x), (m, n), of the q-th distinct eigenvalue: how much f(x) moves with each output."""
+        """l(x), (m, n), of the q-th distinct eigenvalue: the derivative of f(x) with respect to the outputs."""
         t = float(self._operator.distinct[q])
         L: Array = t * self._pairs.solve(cross.T, t, 1.0).T
         if self._Z is None:
@@ -505,10 +498,10 @@ def _inverse_blocks(P: Array) -> Array:
 
 
 class PairwiseLeaveOneOut(LeaveOneOut):
-    """Any kernel and any gaps, as one dense problem on the observed pairs, scaled by sqrt(w / alpha) to the ridge 1.
+    """Any kernel and any gaps, as one dense problem of the observed pairs, scaled by sqrt(w / alpha) to the ridge 1.
 
-    E has a column for the intercept of each output. Variances come from the factor of A: they are small differences,
-    which the inverse would round.
+    E has a column for the intercept of each output. Variances are small differences, so they are computed from the
+    factor of A, which is more accurate than the inverse.
 
     For new points `cross` is the kernel between every output of x and the pairs, (m, d, N), and `prior` that of every
     output of x with itself, (m, d).
@@ -540,7 +533,7 @@ class PairwiseLeaveOneOut(LeaveOneOut):
             self.b = self._means.T @ scaled
             self._P = self._P - self._means @ self._Z.T
         self._c = self._P @ scaled
-        # Blocks without any observation leave everything as it is.
+        # Leaving out a block without observations changes nothing.
         self._seen, numbers = np.unique(self.block[rows], return_inverse=True)
         self._blocks = Blocks(len(pairs), numbers)
         P = self._blocks.gather(self._P)
@@ -554,7 +547,7 @@ class PairwiseLeaveOneOut(LeaveOneOut):
         return np.asarray((cross * self._scales) @ self._c + self.b)
 
     def _weights(self, cross: Array, q: int) -> Array:
-        """l_q(x) of one output, (m, N), scaled as the pairs are."""
+        """l_q(x) of one output, (m, N), in the scale of the pairs."""
         return np.asarray((cross[:, q] * self._scales) @ self._P + self._means[:, q])
 
     def variance(self, cross: Array, prior: Array) -> Array:
@@ -583,11 +576,11 @@ class PairwiseLeaveOneOut(LeaveOneOut):
 
 
 class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
-    """The same for a kernel k T: kernel values of the pairs of a point and an output are never formed.
+    """The same for a kernel k T, without forming the kernel values of pairs of a point and an output.
 
     With a_jp = T_jq s_p for the pair p = (i, q) of scale s_p, and A_j the (n, N) matrix with a_jp at (i, p), k_j(x) is
     A_j'k(x). So k_j'A^-1 k_j = |R_j k(x)|^2, where A = L L' and L^-1 A_j' = Q_j R_j with orthonormal columns Q_j: R_j
-    is (n, n) however many outputs a point has. G (n, n) is the gram of k.
+    is (n, n) for any number of outputs. G (n, n) is the gram of k.
 
     For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
     """
@@ -640,10 +633,10 @@ class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
 
 
 def residuals_of_smoother(R: Array, H: Array) -> Array:
-    """Residuals (n, d) without the row in question, from residuals R (n, d) and the blocks H (n, d, d) of a smoother.
+    """Leave-one-out residuals (n, d) from residuals R (n, d), nan if missing, and blocks H (n, d, d) of a smoother.
 
-    With fitted values that are linear in the outputs, H_i says how much those of row i move with its own outputs, and
-    r_i becomes (I - H_i)^-1 r_i. nan where an output was not observed.
+    If fitted values are linear in the outputs, and H_i is the derivative of those of row i with respect to its outputs,
+    the residual is (I - H_i)^-1 r_i.
     """
     seen = ~np.isnan(R)
     H = np.where(seen[:, :, None] & seen[:, None, :], H, 0.0)
@@ -658,8 +651,8 @@ def residuals_of_smoother(R: Array, H: Array) -> Array:
 #
 #     Omega = (2 / N) (B S B - (B p c' + c p'B) / 2),   S block diagonal, S_II = (r_I p_I' + p_I r_I') / 2.
 #
-# With one term k T and complete outputs everything is elementwise in the eigenvectors, but for a product for each
-# output in the derivative in G.
+# With one term k T and complete outputs the computation is elementwise in the eigenvectors, except for one product per
+# output in the derivative with respect to G.
 
 
 def separable_leave_one_out(G: Array, T: Array, Y: Array, noise: Array) -> Criterion:
@@ -690,14 +683,14 @@ def separable_leave_one_out(G: Array, T: Array, Y: Array, noise: Array) -> Crite
         outer[q] += 0.5 * ((r[:, q : q + 1] * p + p[:, q : q + 1] * r) * spread).sum(axis=0)
     by_gram = Q @ inner @ Q.T
     by_scaled = V @ outer @ V.T
-    # The noise appears in the mean itself, in the scaled outputs and in the scaled operator.
+    # The noise enters through the mean, the scaled outputs and the scaled operator.
     own = noise * (residuals**2).sum(axis=0) / (n * d)
     by_log_noise = own - 0.5 * np.einsum("iq,iq->q", Q @ P @ V.T, Y) - (by_scaled * scaled).sum(axis=1)
     return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)
 
 
 def pairwise_leave_one_out(A: Array, y: Array, together: Indices, E: Array | None = None) -> tuple[float, Array]:
-    """Mean squared residual of the pairs y, and Omega; those with the same number in `together` go together."""
+    """Mean squared residual of the pairs y, leaving out those with equal `together`, and its derivative Omega."""
     B, c, _ = solved(A, y, E)
     blocks = Blocks(len(y), together)
     inner = blocks.gather(B)

@@ -2,17 +2,16 @@
 
     minimise over T in the positive semi-definite cone   H(T) = h(T) + alpha Omega(T),
 
-h the objective of ridge regression with the function minimised out (`profile`). In f and T together the problem is
-convex, because <B, G B T^-1> is (Ciliberto et al. 2015); with Omega = |T|_F^2 it is that of Dinuzzo et al. (2011).
+where h is the objective of ridge regression minimised over the function. The problem is jointly convex in f and T,
+because <B, G B T^-1> is (Ciliberto et al. 2015); with Omega = |T|_F^2 it is that of Dinuzzo et al. (2011).
 
-Where Omega depends on the eigenvalues alone, three steps follow each other. Block coordinate descent: the coefficients
-C from T (a Sylvester equation, solved by eigenvectors), then with B = C T fixed, T from  <B'GB, T^-1> + Omega(T),
-which has a closed form; fast far from the solution, slow where eigenvalues vanish. So where Omega makes them vanish,
-L-BFGS on a factor W, T = W W', with as many columns as outputs, which has no minima but those of H. Accelerated
-proximal steps on T itself, which make small eigenvalues zero and certify the minimum; for other penalties they do all
-the work. None ever raises H.
+If Omega depends only on the eigenvalues, there are three stages. Block coordinate descent: the coefficients C from T (a
+Sylvester equation, solved by eigenvectors), then with B = C T fixed, T from  <B'GB, T^-1> + Omega(T),  which has a
+closed form; fast far from the solution, slow where eigenvalues vanish. If Omega makes them vanish, L-BFGS on a factor
+W, T = W W', with as many columns as outputs, which has no other minima than H. Accelerated proximal steps on T, which
+set small eigenvalues to zero and certify the minimum; for other penalties this is the only stage. No stage raises H.
 
-With a `rank`, the same H is minimised in W, (d, rank): not convex, but never higher than where it starts.
+With a `rank`, the same H is minimised in W, (d, rank): not convex, but never above its start.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs
 from ovk.solvers.proximal import proximal_gradient
 
-# Ridge regression as a function of the output operator alone.
+# Ridge regression as a function of the output operator.
 #
-# With the function minimised out, the kernel k T has the objective
+# Minimised over the function, the kernel k T has the objective
 #
 #     h(T) = min over f of  sum |y - f(x)|^2 + alpha |f|^2  =  alpha <Y, C>,    G C T + alpha C = Y,
 #
 # which is convex in T, and by the envelope theorem its derivative is -alpha M with M = C' G C, (d, d). One
 # eigendecomposition G = Q diag(g) Q' serves every T = V diag(t) V': with Z = Q'YV and C~ = Z / (g t' + alpha),
 #
-#     h = alpha (<Z, C~> + |Y|^2 beyond Q / alpha),    M = V (C~' diag(g) C~) V'.
+#     h = alpha (<Z, C~> + |Y|^2 outside Q / alpha),    M = V (C~' diag(g) C~) V'.
 
 
 class Evaluation(NamedTuple):
@@ -50,41 +49,38 @@ class Evaluation(NamedTuple):
 
 
 class CompleteProfile:
-    """h(T) where every output of every point was observed; the arguments are those of `SeparablePath`."""
+    """h(T) for complete outputs; the arguments are those of `SeparablePath`."""
 
     def __init__(self, pairs: Eigenpairs, Y: Array, u: Array | None = None) -> None:
         self.d = Y.shape[1]
         self._g = pairs.g
         self._inner = pairs.Q.T @ Y
         self._inner_u = None if u is None else pairs.Q.T @ u
-        beyond = np.zeros_like(Y) if pairs.full else Y - pairs.Q @ self._inner
-        # Products of what lies beyond the span of Q, where the gram is zero.
-        self._beyond = beyond.T @ beyond
+        outside = np.zeros_like(Y) if pairs.full else Y - pairs.Q @ self._inner
+        # Products of the part outside the span of Q, where the gram is zero.
+        self._outside = outside.T @ outside
         if u is not None and self._inner_u is not None:
             rest = np.zeros_like(u) if pairs.full else u - pairs.Q @ self._inner_u
-            self._beyond_u, self._beyond_uY = float(rest @ rest), rest @ beyond
+            self._outside_u, self._outside_uY = float(rest @ rest), rest @ outside
 
     def evaluate(self, T: Array, alpha: float) -> Evaluation:
         t, V = np.linalg.eigh(T)
         filters = 1.0 / (np.multiply.outer(self._g, np.maximum(t, 0.0)) + alpha)
         Z = self._inner @ V
         C = Z * filters
-        value = float(np.vdot(Z, C)) + float(np.trace(self._beyond)) / alpha
+        value = float(np.vdot(Z, C)) + float(np.trace(self._outside)) / alpha
         if self._inner_u is not None:
-            # b = (u'A^-1 y) / (u'A^-1 u) for each rotated output, and C loses A^-1 u b.
+            # b = (u'A^-1 y) / (u'A^-1 u) for each rotated output; subtract A^-1 u b from C.
             solved = self._inner_u[:, None] * filters
-            total = self._inner_u @ solved + self._beyond_u / alpha
-            b = (self._inner_u @ C + (self._beyond_uY @ V) / alpha) / total
+            total = self._inner_u @ solved + self._outside_u / alpha
+            b = (self._inner_u @ C + (self._outside_uY @ V) / alpha) / total
             value -= float(b**2 @ total)
             C = C - solved * b
         return Evaluation(alpha * value, V @ ((C.T * self._g) @ C) @ V.T)
 
 
 class PairProfile:
-    """h(T) where some outputs of some points were observed; each evaluation factors the gram of the pairs.
-
-    G (n, n) is the scalar gram. With an `intercept`, a constant for each output is learned.
-    """
+    """h(T) for observed pairs and the scalar gram G (n, n); each evaluation factors the gram of the pairs."""
 
     def __init__(self, G: Array, pairs: ObservedPairs, *, intercept: bool = False) -> None:
         self.d = pairs.shape[1]
@@ -110,23 +106,23 @@ class PairProfile:
 
 Profile = CompleteProfile | PairProfile
 
-#: Proximal steps between two attempts at longer ones, and how much longer: curvature falls as T grows.
+#: Proximal steps in a round, and the factor of the step size between rounds: curvature falls as T grows.
 ROUND_STEPS, STEP_GROWTH = 20, 8.0
-#: A round that lowers the objective by less than this part of it has lowered nothing.
+#: Relative decrease of the objective below which a round of proximal steps has converged.
 MIN_DECREASE = 1e-9
-#: Block descent stops when a round lowers the objective by less than this part of it.
+#: Relative decrease of the objective at which block descent stops.
 MIN_BLOCK_DECREASE = 1e-3
-#: Smallest eigenvalue, beside the largest, that L-BFGS starts from.
+#: Smallest eigenvalue, relative to the largest, at the start of L-BFGS.
 MIN_EIGENVALUE = 1e-3
-#: Part of the mean eigenvalue added to each before block descent, which cannot leave the range of T.
-LIFT = 1e-2
+#: Share of the mean eigenvalue added to each before block descent, which cannot leave the range of T.
+EIGENVALUE_SHIFT = 1e-2
 
 
 class Learned(NamedTuple):
     T: Array  # (d, d)
-    objective: list[float]  # H after each round, never rising
-    #: The gradient mapping (with a rank: the gradient) fell below the tolerance, or a round of proximal steps no longer
-    #: lowered the objective.
+    objective: list[float]  # H after each round, never increasing
+    #: The gradient mapping (with a rank: the gradient) is below the tolerance, or a round of proximal steps no longer
+    #: lowers the objective.
     converged: bool
 
 
@@ -147,8 +143,7 @@ def learn_operator(
 ) -> Learned:
     """Minimise h(T) + alpha Omega(T) over positive semi-definite T (d, d).
 
-    It stops at a gradient mapping of `tol` relative to the gradient of h, or after `max_iter` rounds of block descent
-    and proximal steps.
+    Stops at a gradient mapping of `tol` relative to the gradient of h, or after `max_iter` steps.
     """
     T, left = start, max_iter
     log: list[float] = []
@@ -163,7 +158,7 @@ def learn_operator(
     if not log:
         log.append(found.value + alpha * penalty.value(T))
     if scale == 0.0:
-        # Nothing to learn from: the penalty alone decides.
+        # Without information in the data, the penalty determines T.
         zero = np.zeros_like(T)
         return Learned(zero, [*log, profile.evaluate(zero, alpha).value + alpha * penalty.value(zero)], True)
 
@@ -185,7 +180,7 @@ def learn_operator(
         )
         log.append(info.objective)
         step, left = STEP_GROWTH * info.step, left - info.iterations
-        # The gradient of h at the minimum is what counts, and at the start it can be far larger.
+        # The tolerance is relative to the gradient of h at the minimum, which can be far smaller than at the start.
         scale = alpha * float(np.linalg.norm(profile.evaluate(T, alpha).moment))
         done = info.gradient_mapping <= tol * scale or log[-2] - log[-1] <= MIN_DECREASE * abs(log[-1])
     return Learned(0.5 * (T + T.T), log, bool(done))
@@ -195,7 +190,7 @@ def _block_descent(
     profile: Profile, penalty: Spectral, alpha: float, T: Array, max_iter: int
 ) -> tuple[Array, list[float]]:
     mean = float(np.trace(T)) / len(T)
-    T = T + LIFT * (mean if mean > 0 else 1.0) * np.eye(len(T))
+    T = T + EIGENVALUE_SHIFT * (mean if mean > 0 else 1.0) * np.eye(len(T))
     value, moment = profile.evaluate(T, alpha)
     log = [value + alpha * penalty.value(T)]
     while len(log) < max_iter:
@@ -215,11 +210,11 @@ def _block_descent(
 def _factor_descent(
     profile: Profile, penalty: Spectral, alpha: float, T: Array, reached: float, tol: float, max_iter: int
 ) -> tuple[Array, list[float]]:
-    """T from L-BFGS on a square factor, and the objectives below what was reached before."""
+    """T from L-BFGS on a square factor, and the objectives below `reached`."""
     values, vectors = np.linalg.eigh(T)
     if max_iter <= 0 or values[-1] <= 0:
         return T, []
-    # A column that is zero would stay so.
+    # A zero column would stay zero.
     W = vectors * np.sqrt(np.maximum(values, MIN_EIGENVALUE * values[-1]))
     found = learn_low_rank(profile, penalty, alpha, W, tol=tol, max_iter=max_iter)
     log = [value for value in found.objective if value < reached]
@@ -231,8 +226,8 @@ def learn_low_rank(
 ) -> Learned:
     """Minimise h(W W') + alpha Omega(W W') over W, (d, rank), from `start`, (d, rank).
 
-    Stops where the gradient is below `tol` alpha |moment| |W|, both of the point reached: at the start they can be
-    larger by orders of magnitude, and a minimum told by them would be none.
+    Stops if the gradient is below `tol` alpha |moment| |W| at the current point; at the start these norms can be larger
+    by orders of magnitude, so they would stop the search too early.
     """
     shape = start.shape
     at_start = profile.evaluate(start @ start.T, alpha)
@@ -242,8 +237,8 @@ def learn_low_rank(
         return Learned(start @ start.T, log, empty)
     if log[0] < float(np.finfo(float).tiny):
         raise ValueError(
-            f"outputs are too small for their squares (the objective is {log[0]:.2g}): scale y, for instance by its "
-            "standard deviation"
+            f"squares of the outputs underflow, the objective is {log[0]:.2g}: scale y, for example by its standard "
+            "deviation"
         )
 
     def objective(w: Array) -> tuple[float, Array]:
@@ -254,7 +249,7 @@ def learn_low_rank(
         return (value + alpha * penalty.value(T)) / log[0], gradient.ravel() / log[0]
 
     def enough(w: Array) -> float:
-        """The length of a gradient at w that counts as zero."""
+        """The norm of the gradient at w below which the search has converged."""
         W = w.reshape(shape)
         moment = float(np.linalg.norm(profile.evaluate(W @ W.T, alpha).moment))
         return tol * alpha * moment * max(float(np.linalg.norm(W, 2)), 1e-300) / log[0]

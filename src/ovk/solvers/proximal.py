@@ -1,11 +1,11 @@
-"""Accelerated proximal gradient: smooth function plus penalty, the objective never rising.
+"""Accelerated proximal gradient for a smooth function plus a penalty; the objective never increases.
 
     minimise  F(C) = f(C) + Omega(C),    f convex with gradient, Omega with a proximal step
 
-One step from the extrapolated point P is  Z = prox(P - s grad f(P), s).  Its length s is halved until
-f(Z) <= f(P) + <grad f(P), Z - P> + |Z - P|^2 / 2s,  and the best point so far is kept, so F cannot rise (Beck and
-Teboulle's monotone variant); momentum is dropped whenever it points uphill. The gradient mapping |P - Z| / s is zero
-at a minimum and nowhere else: it is what the iteration stops on.
+One step from the extrapolated point P is  Z = prox(P - s grad f(P), s).  The step size s is halved until
+f(Z) <= f(P) + <grad f(P), Z - P> + |Z - P|^2 / 2s,  and the best point so far is kept, so F cannot increase (Beck and
+Teboulle's monotone variant); momentum is reset whenever it points uphill. The gradient mapping |P - Z| / s is zero only
+at a minimum, so it is the stopping criterion.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from ovk.base import Array, Smooth, check_int, positive
 from ovk.objectives import Penalty
 
-#: Relative error of an objective.
+#: Relative rounding error of an objective.
 ROUNDING = 1e-13
-#: Halvings of the step in one iteration, after which nothing is left to gain but rounding.
-HALVINGS = 60
+#: Maximum number of halvings of the step in one iteration; beyond that, decreases are rounding errors.
+MAX_HALVINGS = 60
 
 
 class ProximalInfo(NamedTuple):
@@ -32,7 +32,7 @@ class ProximalInfo(NamedTuple):
     objective: float  # f + Omega at the end
     gradient_mapping: float  # |P - Z| / s of the last step
     converged: bool
-    step: float  # length of the last step, a good start for the next problem of a path
+    step: float  # size of the last step, a good start for the next problem of a path
 
 
 def proximal_gradient(
@@ -40,14 +40,14 @@ def proximal_gradient(
     penalty: Penalty | None,
     start: Array,
     *,
-    step: float = 1.0,  # first length of a step, at best 1 / L of an L-smooth f; it is halved where it is too long
-    scale: float | None = None,  # of the gradient mapping; by default its own first value, or 1 if that is zero
-    tol: float = 1e-6,  # the iteration stops when the gradient mapping is below tol * scale
+    step: float = 1.0,  # first step size, ideally 1 / L for an L-smooth f; halved if too large
+    scale: float | None = None,  # of the gradient mapping; by default its first value, or 1 if that is zero
+    tol: float = 1e-6,  # stop if the gradient mapping is below tol * scale
     max_iter: int = 1000,
-    value_only: Callable[[Array], float] | None = None,  # C -> f(C), where that is cheaper than with the gradient
+    value_only: Callable[[Array], float] | None = None,  # C -> f(C), if cheaper than with the gradient
     warn: bool = True,
 ) -> tuple[Array, ProximalInfo]:
-    """The minimiser of f + Omega, searched from `start`; warns where `max_iter` steps do not suffice."""
+    """Minimise f + Omega from `start`; warns if `max_iter` steps do not suffice."""
     tol, max_iter = positive(tol, "tol"), check_int(max_iter, "max_iter")
     step = positive(step, "step")
     at = value_only if value_only is not None else (lambda C: smooth(C)[0])
@@ -65,14 +65,14 @@ def proximal_gradient(
         if scale is None:
             scale = mapping if mapping > 0 else 1.0
         total = at_moved + (0.0 if penalty is None else penalty.value(moved))
-        # To rounding: differences below it say nothing, and must not hold up the last digits of C.
+        # Differences below rounding are noise, and must not stop the convergence of C.
         better = total <= objective + ROUNDING * abs(objective)
         uphill = float(np.vdot(point - moved, moved - previous)) > 0
         if better:
             previous, best, objective = best, moved, total
         else:
             previous = best
-        # A mapping at an extrapolated point speaks for the point next to it only when that one was taken.
+        # The mapping at an extrapolated point counts only if the step from it was accepted.
         done = mapping <= tol * scale and (better or point is best)
         if (uphill or not better) and point is not best:
             point, momentum = best, 1.0
@@ -82,8 +82,8 @@ def proximal_gradient(
         momentum = following
     if not done and warn:
         warnings.warn(
-            f"proximal gradient stopped after max_iter={max_iter} steps at a gradient mapping {mapping:.1e}: raise "
-            "max_iter or tol",
+            f"proximal gradient did not converge within max_iter={max_iter} steps, gradient mapping {mapping:.1e}: "
+            "raise max_iter or tol",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -98,14 +98,14 @@ def _step(
     gradient: Array,
     step: float,
 ) -> tuple[Array, float, float]:
-    """A proximal step short enough, the value of f there, and its length."""
-    for _ in range(HALVINGS):
+    """The result of a sufficiently small proximal step, the value of f there, and the step size."""
+    for _ in range(MAX_HALVINGS):
         forward = point - step * gradient
         moved = forward if penalty is None else penalty.prox(forward, step)
         change = moved - point
         at_moved = at(moved)
         bound = value + float(np.vdot(gradient, change)) + float(np.vdot(change, change)) / (2.0 * step)
-        # Near the minimum the two sides differ by less than rounding: that must not shrink the step for ever.
+        # Near the minimum the sides differ by less than rounding, which must not shrink the step indefinitely.
         if at_moved <= bound + 10 * ROUNDING * max(abs(value), abs(at_moved)):
             return moved, at_moved, step
         step *= 0.5
@@ -116,9 +116,8 @@ def _step(
 class PenaltySum(Penalty):
     """Omega_1 + Omega_2 + ...: the proximal step of a sum by Dykstra's splitting.
 
-    Each penalty in turn takes its proximal step on what the others left, plus what it took off the time before; that
-    is coordinate ascent on the dual problem. The last penalty has the last word: put a constraint there, and the
-    result fulfils it exactly.
+    Each penalty in turn takes its proximal step from the current point plus its previous correction, which is
+    coordinate ascent on the dual problem. The result satisfies a constraint exactly if it is the last penalty.
     """
 
     penalties: Sequence[Penalty]

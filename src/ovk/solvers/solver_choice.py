@@ -1,4 +1,4 @@
-"""Which solver suits which gram, and what is solved with it: an intercept, posterior covariances."""
+"""The choice of a solver for a gram, and solutions with an intercept and posterior covariances."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MAX_DENSE_UNKNOWNS = 10_000
 
 @singledispatch
 def select(gram: Gram) -> Solver:
-    """The solver for a gram."""
-    raise TypeError(f"no rule selects a solver for a {type(gram).__name__}")
+    """The default solver of a gram."""
+    raise TypeError(f"there is no solver for a {type(gram).__name__}")
 
 
 @select.register
@@ -34,7 +34,7 @@ def _(gram: Kronecker) -> Solver:
     decoupled = gram.decouple()
     if decoupled is None:
         return ConjugateGradient()
-    # One operator with many eigenvalues beside multiples of the identity: the preconditioner is the solution.
+    # With one operator of many eigenvalues and multiples of the identity, the preconditioner is exact.
     several = sum(len(operator.eigh().groups) > 1 for operator in operators) > 1
     return Cholesky() if several or len(decoupled) <= MAX_FACTORISATIONS else ConjugateGradient()
 
@@ -61,7 +61,7 @@ _NAMES: dict[str, type[Solver]] = {
 
 
 def as_solver(solver: Any, gram: Gram) -> Solver:
-    """Turn what a user may pass as a solver into one: an object, "auto" or another name."""
+    """A solver, from an object, "auto" or another name."""
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
@@ -71,12 +71,11 @@ def as_solver(solver: Any, gram: Gram) -> Solver:
     raise ValueError(f"solver must be 'auto', one of {sorted(_NAMES)} or a solver of ovk.solvers, got {solver!r}")
 
 
-# An intercept that is not penalised.
+# An unpenalised intercept.
 #
 #     (K + alpha I) C + E B = Y,   E' C = 0
 #
-# has the solution C = A^-1 Y - A^-1 E B with (E' A^-1 E) B = E' A^-1 Y: solves with the same factor as without
-# intercept.
+# has the solution C = A^-1 Y - A^-1 E B with (E' A^-1 E) B = E' A^-1 Y, which needs only the factor of A.
 
 
 def solve_with_intercept(
@@ -95,7 +94,7 @@ def solve_with_intercept(
 
     decoupled: Decoupled | None = getattr(state, "decoupled", None)
     if columns.ndim == 2:
-        # A factor solves for all columns at once, in a fraction of the time.
+        # A factor solves for all columns in one call, which is much faster.
         each = columns.T[:, :, None] if decoupled is None else columns[None]
         inside = np.column_stack([solve(column) for column in each])
         b: Array = np.asarray(np.linalg.solve(columns.T @ inside, columns.T @ solution.C[:, 0]), dtype=np.float64)
@@ -106,22 +105,17 @@ def solve_with_intercept(
 
 
 def _shared_column(solve: Callable[[Array], Array], rotated: Rotated | None, u: Array, C: Array) -> tuple[Array, Array]:
-    """A^-1 (u b') and b, when every output has the column u."""
+    """A^-1 (u b') and b, if every output has the column u."""
     d = C.shape[1]
     if rotated is not None:
-        # Every rotated output has its own z_q = A_q^-1 u: one solve gives them all.
+        # One solve gives z_q = A_q^-1 u of all rotated outputs.
         V = rotated.vectors
         Z = solve(np.outer(u, V.sum(axis=1))) @ V
         total = u @ Z
         if not np.isfinite(total).all():
-            raise SingularSystem(
-                "values of the kernel are not finite, or too large to be added up: scale X, or check the kernel"
-            )
+            raise SingularSystem("kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel")
         if not (total > 0).all():
-            raise SingularSystem(
-                "an intercept cannot be told from outputs that the operator does not couple to the inputs when alpha "
-                "is 0: use alpha > 0"
-            )
+            raise SingularSystem("alpha must be positive with an intercept and a singular operator, got 0")
         along = (u @ C @ V) / total
         return (Z * along) @ V.T, V @ along
     inside = np.stack([solve(np.outer(u, np.eye(d)[q])) for q in range(d)], axis=2)  # (n, d, d)
@@ -129,17 +123,16 @@ def _shared_column(solve: Callable[[Array], Array], rotated: Rotated | None, u: 
     return inside @ b, b
 
 
-# Posterior covariance of the Gaussian process that kernel ridge regression is the mean of.
+# Posterior covariance of the Gaussian process whose mean is kernel ridge regression.
 #
-# With prior covariance K and noise variance alpha, at a new point x: K(x, x) - K(x, X) (K + alpha I)^-1 K(X, x). The
-# functions here give what is subtracted.
+# With prior covariance K and noise variance alpha, at a new point x: K(x, x) - K(x, X) (K + alpha I)^-1 K(X, x). These
+# functions compute the second term.
 
 
 def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
     """K(x, X) (K + alpha I)^-1 K(X, x) for each new point, (m, d, d).
 
-    `state` is what the solver's `factor` made of the training points' gram, `cross` the gram of the new points against
-    these.
+    `state` is the solver's factorisation of the training gram, `cross` the gram of new and training points.
     """
     (m, n), d = cross.shape, cross.output_dim
     if not isinstance(solver, Cholesky):
@@ -154,7 +147,7 @@ def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) 
 
 
 def inner_blocks(white: Array, m: int, d: int) -> Array:
-    """W_i' W_i of the blocks W_i, (k, d), that stand side by side in (k, m d): (m, d, d)."""
+    """W_i' W_i of the column blocks W_i, (k, d), of a matrix (k, m d): (m, d, d)."""
     blocks = white.reshape(-1, m, d)
     return np.asarray(np.einsum("kip,kiq->ipq", blocks, blocks, optimize=True))
 
@@ -171,7 +164,7 @@ def _rotated(state: CholeskyState, cross: Rotated, alpha: float) -> Array:
 
 
 def _by_solving(solver: Solver, state: Any, columns: Iterator[Array], m: int, d: int, alpha: float) -> Array:
-    """B'A^-1 B of blocks of d columns B: one solve for each, for solvers that offer nothing better."""
+    """B'A^-1 B of blocks B of d columns, with one solve per column."""
     total = np.empty((m, d, d))
     for i in track(range(m), "posterior covariance"):
         right = [next(columns) for _ in range(d)]
@@ -181,9 +174,9 @@ def _by_solving(solver: Solver, state: Any, columns: Iterator[Array], m: int, d:
 
 
 def explained_by_pairs(solver: Solver, state: Any, cross: Array, alpha: float, d: int) -> Array:
-    """`explained_covariance` when the training data are N pairs of a point and an output.
+    """`explained_covariance` for training data of N pairs of a point and an output.
 
-    `cross`, (N, m d), has the training pairs against all outputs of the new points.
+    `cross`, (N, m d), has the kernel values of training pairs and all outputs of the new points.
     """
     m = cross.shape[1] // d
     if not isinstance(solver, Cholesky):

@@ -7,15 +7,14 @@ with bounds -C and C it is that of the epsilon-insensitive loss. For r = q - Kb 
 
     gap = sum_i  s_i(r_i) - r_i b_i + epsilon |b_i|,     s_i(r) = max(0, upper_i (r - epsilon), lower_i (r + epsilon)),
 
-where sum s_i(r_i) is the loss of the function Kb: the rule that stops is the gap itself, relative to the primal value.
+where sum s_i(r_i) is the loss of the function Kb. The iteration stops on the gap relative to the primal value.
 
-A step takes the coordinates that want to go up most and those that want to go down most (both, because what one side
-adds to a common mode of K the other takes off again) and solves for all of them at once. When steps gain little, one
-step takes every coordinate between its bounds: that is where the small eigenvalues of K are felt. When that gains
-little too, because the right bounds are not known, Newton steps on a smoothed loss find them (hinge loss), or an
-interior point method: as soon as the steps so far have cost what it costs, so that it never more than doubles the time
-of a problem that was easy. Coordinates that rest firmly at a bound are set aside (shrinking) until the others are done,
-and then checked.
+A step solves jointly for the coordinates with the largest gains upwards and downwards (both, because their changes of a
+common mode of K cancel). If steps gain little, one step solves for every coordinate between its bounds, which handles
+the small eigenvalues of K. If that gains little too, because the active bounds are not known, Newton steps on a
+smoothed loss find them (hinge loss), or an interior point method. The latter starts when the previous steps have cost
+as much as it will, so it at most doubles the time of an easy problem. Coordinates that stay at a bound are set aside
+(shrinking) until the others have converged, and then checked.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ class DualInfo:
     gap: float  # primal value minus dual value
     primal: float  # 1/2 |f|^2 + sum of losses
     iterations: int  # block steps
-    converged: bool  # the gap came below the tolerance times the primal value
+    converged: bool  # the gap is below the tolerance times the primal value
 
 
 class Products(Protocol):
-    """K, as a gram of one output or with something added to it."""
+    """The interface of K, a subset of that of a gram."""
 
     def matmat(self, C: Any) -> Array: ...
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array: ...
@@ -73,11 +72,11 @@ class BoxDual(NamedTuple):
         return np.maximum(0.0, np.maximum(self.upper * (r - self.epsilon), self.lower * (r + self.epsilon)))
 
     def gaps(self, b: Array, r: Array) -> Array:
-        """Each coordinate's part of the duality gap, (N,)."""
+        """The contribution of each coordinate to the duality gap, (N,)."""
         return self.losses(r) - r * b + self.epsilon * np.abs(b)
 
     def info(self, b: Array, r: Array, values: Array, iterations: int, tol: float) -> DualInfo:
-        """The record of a solution with function values Kb."""
+        """Gap and primal value of a solution with function values Kb."""
         primal = 0.5 * float(b @ values) + float(self.losses(r).sum())
         gap = float(self.gaps(b, r).sum())
         return DualInfo(gap, primal, iterations, gap <= tol * primal)
@@ -87,23 +86,23 @@ class BoxDual(NamedTuple):
 #
 #     minimise  1/2 d'Qd + g'd   subject to  low <= d <= high        (low <= 0 <= high)
 #
-# Coordinates that the gradient pushes against their bound stay there; on the others one takes the Newton step, cut off
-# at the bounds, or halved and cut off, when that lowers the value; else (where Q is nearly singular, the cut can turn
-# the direction uphill) it goes straight until the first bound, which always does. Once the right bounds are known, one
-# step is exact.
+# Coordinates that the gradient pushes against their bound stay there; the others take the Newton step, halved if
+# necessary and projected to the bounds, if that lowers the value. Otherwise (if Q is nearly singular, the projected
+# direction can point uphill) the step goes straight to the first bound, which always lowers the value. Once the active
+# bounds are known, one step is exact.
 
-#: Part of the slope that a step must gain, and the parts of a Newton step that are tried.
-ARMIJO, PARTS = 1e-4, (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625)
+#: Share of the linear decrease that a step must achieve, and the fractions of a Newton step that are tried.
+ARMIJO, STEP_FRACTIONS = 1e-4, (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625)
 
 
 def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, tol: float = 1e-10) -> Array:
-    """The minimiser d, (k,), to `tol` of the largest gradient at the start or as near as `steps` get.
+    """The minimiser d, (k,), up to `tol` of the largest gradient at the start, or after `steps` steps.
 
     Every step lowers the value, so the result is at least as good as d = 0.
     """
     d, gradient = np.zeros_like(g), g.copy()
     size = float(np.einsum("ii->i", Q).max(initial=0.0))
-    # What a bound holds back does not count.
+    # Gradients that point out of the box do not count.
     open_ = ~(((low >= 0) & (g >= 0)) | ((high <= 0) & (g <= 0)))
     goal = tol * float(np.abs(g[open_]).max(initial=0.0))
     jitter = 1e-12 * size
@@ -115,13 +114,13 @@ def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, 
         A.ravel()[:: len(A) + 1] += jitter
         L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
         if failed:
-            # Dependent rows (repeated points, a linear kernel): Q is singular there.
+            # Q is singular for dependent rows (repeated points, a linear kernel).
             jitter = max(100.0 * jitter, 1e-300)
             continue
         step, _ = lapack.dpotrs(L, -gradient[free], lower=1)
-        found = _bent(Q, d, gradient, low, high, free, step)
+        found = _projected_step(Q, d, gradient, low, high, free, step)
         if found is None:
-            found = _straight(Q, d, gradient, low, high, free, step)
+            found = _straight_step(Q, d, gradient, low, high, free, step)
         if found is None:
             break
         d, change = found
@@ -129,11 +128,11 @@ def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, 
     return d
 
 
-def _bent(
+def _projected_step(
     Q: Array, d: Array, gradient: Array, low: Array, high: Array, free: Indices, step: Array
 ) -> tuple[Array, Array] | None:
-    """The largest part of the step that gains enough once it is cut off at the bounds, and Q times the move."""
-    for part in PARTS:
+    """The largest fraction of the step that gains enough after projection to the bounds, and Q times the move."""
+    for part in STEP_FRACTIONS:
         new = d.copy()
         new[free] = np.minimum(np.maximum(d[free] + part * step, low[free]), high[free])
         move = new - d
@@ -144,13 +143,13 @@ def _bent(
     return None
 
 
-def _straight(
+def _straight_step(
     Q: Array, d: Array, gradient: Array, low: Array, high: Array, free: Indices, step: Array
 ) -> tuple[Array, Array] | None:
-    """The step up to the first bound, and Q times it; None when rounding leaves nothing to gain."""
+    """The step up to the first bound, and Q times it; None if the gain is below rounding."""
     at, down = d[free], step < 0
     room = np.where(down, low[free] - at, high[free] - at)
-    # A coordinate at its bound is free only when its gradient leads inwards, yet the joint step may lead out.
+    # A coordinate at its bound is free only if its gradient points inwards, but the joint step may point outwards.
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(step == 0, np.inf, room / step)
     if (part <= 0).any():
@@ -176,38 +175,38 @@ def _straight(
 
 # The dual by an interior point method, perhaps with sums E'b = 0.
 #
-# Each coordinate is the difference of what is above zero and what is below, b = S x with 0 <= x <= u (the side that has
-# no room is left out), so that the value is smooth. With multipliers z of x >= 0, w of u - x >= 0 and beta of the sums,
-# and a target mu > 0 for every product x z and (u - x) w, a Newton step solves
+# Each coordinate is the difference of its positive and negative part, b = S x with 0 <= x <= u (a part with bound 0 is
+# omitted), so that the value is smooth. With multipliers z of x >= 0, w of u - x >= 0 and beta of the sums, and a
+# target mu > 0 for every product x z and (u - x) w, a Newton step solves
 #
 #     (K + D) db + E dbeta = D S Theta^-1 rho,   E' db = -E'b,    D = (S Theta^-1 S')^-1,  Theta = z / x + w / (u - x):
 #
-# one Cholesky factorisation, for a step that predicts and one that corrects (Mehrotra 1992). The number of steps hardly
-# depends on C, epsilon or the condition of K, where methods that change a few coordinates at a time take ever longer.
+# with one Cholesky factorisation for a predictor and a corrector step (Mehrotra 1992). The number of steps hardly
+# depends on C, epsilon or the condition of K, while methods that change a few coordinates at a time become slow.
 
-#: Part of the way to the nearest bound that a step may go, and steps at most.
-WAY, STEPS = 0.995, 60
-#: Part of the mean diagonal of K that is added to it when it cannot be factored, and its growth.
-JITTER, GROWTH = 1e-13, 100.0
+#: Maximum fraction of the distance to the nearest bound in a step, and maximum number of steps.
+MAX_BOUND_FRACTION, MAX_INTERIOR_STEPS = 0.995, 60
+#: First jitter relative to the mean diagonal of K, if it cannot be factored, and its growth.
+FIRST_JITTER, JITTER_GROWTH = 1e-13, 100.0
 
 
 def interior_point(
     problem: BoxDual, K: Array, E: Array | None = None, *, tol: float = 1e-9, start: Array | None = None
 ) -> tuple[Array, Array]:
-    """Solution b, (N,), exactly at its bounds or at zero where the multipliers say so, and beta, (T,).
+    """Solution b, (N,), exactly at a bound or at zero if the multipliers indicate it, and beta, (T,).
 
-    K (N, N) is dense, and E (N, T) has the sums E'b = 0, if there are any. `tol` is the mean of the products x z at
-    which to stop, relative to the scale of the value.
+    K (N, N) is dense, and E (N, T) has the optional sums E'b = 0. `tol` is the mean of the products x z at which to
+    stop, relative to the scale of the value.
     """
-    search = _Path(problem, K, E, np.zeros(len(K)) if start is None else start)
-    for _ in range(STEPS):
+    search = _InteriorPath(problem, K, E, np.zeros(len(K)) if start is None else start)
+    for _ in range(MAX_INTERIOR_STEPS):
         if search.mu <= tol * search.scale or not search.step():
             break
     return search.solution(), search.beta
 
 
-class _Path:
-    """x between 0 and u, multipliers z, w > 0 and beta: g - z + w + sign E beta = 0 from the start."""
+class _InteriorPath:
+    """x between 0 and u, multipliers z, w > 0 and beta, with g - z + w + sign E beta = 0 at every step."""
 
     def __init__(self, problem: BoxDual, K: Array, E: Array | None, start: Array) -> None:
         self.p, self.K, q = problem, K, problem.q
@@ -216,7 +215,7 @@ class _Path:
         sign = self.sign = np.concatenate([np.ones(len(above)), -np.ones(len(below))])
         u = self.u = np.concatenate([problem.upper[above], -problem.lower[below]])
         self._diagonal = max(float(np.einsum("ii->i", K).mean()), 1e-300)
-        # As far inside as coefficients usually are; C can be far larger.
+        # Start at the usual size of coefficients, because C can be far larger.
         inside = np.minimum(0.5 * u, max(0.1 * float(np.abs(q).mean()) / self._diagonal, 1e-300))
         self.x = np.minimum(np.maximum(np.maximum(sign * start[of], 0.0), inside), np.maximum(u - inside, 0.5 * u))
         self.E = np.zeros((len(q), 0)) if E is None else E
@@ -227,7 +226,7 @@ class _Path:
         self.scale = max(float(np.abs(q).mean()) ** 2 / self._diagonal, 1e-300)
 
     def _renew(self) -> None:
-        """b and the gradient g in x."""
+        """Update b and the gradient g with respect to x."""
         self.v = self.u - self.x
         self.b = np.bincount(self.of, weights=self.sign * self.x, minlength=len(self.p.q))
         slope = self.K @ self.b - self.p.q
@@ -235,11 +234,11 @@ class _Path:
 
     @property
     def mu(self) -> float:
-        """Mean of the products that are zero at the solution."""
+        """Mean of the complementarity products, which are zero at the solution."""
         return float(self.x @ self.z + self.v @ self.w) / (2 * len(self.x))
 
     def step(self) -> bool:
-        """Predict, correct, and go; False where rounding leaves nothing to gain."""
+        """A predictor-corrector step; False if it fails numerically."""
         theta = self.z / self.x + self.w / self.v
         D = 1.0 / np.bincount(self.of, weights=1.0 / theta, minlength=len(self.p.q))
         L = self._factor(D)
@@ -257,7 +256,7 @@ class _Path:
             db = _solve(L, h)
             dbeta = np.asarray(np.linalg.solve(inner, self.E.T @ db + sums), dtype=np.float64)
             db = db - solved_E @ dbeta
-            # K db + E dbeta = h - D db, which does not suffer from the condition of K.
+            # K db + E dbeta = h - D db, which does not depend on the condition of K.
             dx = (rho - self.sign * (h - D * db)[self.of]) / theta
             return dx, -(xz + self.z * dx) / self.x, -(vw - self.w * dx) / self.v, dbeta
 
@@ -266,7 +265,7 @@ class _Path:
         ahead = float((self.x + near * dx) @ (self.z + near * dz) + (self.v - near * dx) @ (self.w + near * dw))
         target = self.mu * (max(ahead, 0.0) / (2 * len(self.x) * self.mu)) ** 3
         dx, dz, dw, dbeta = direction(self.x * self.z + dx * dz - target, self.v * self.w - dx * dw - target)
-        length = min(1.0, WAY * self._room(dx, dz, dw))
+        length = min(1.0, MAX_BOUND_FRACTION * self._room(dx, dz, dw))
         if not (np.isfinite(dx).all() and length > 1e-10):
             return False
         self.x, self.z, self.w = self.x + length * dx, self.z + length * dz, self.w + length * dw
@@ -275,8 +274,8 @@ class _Path:
         return bool((self.x > 0).all() and (self.v > 0).all())
 
     def _room(self, dx: Array, dz: Array, dw: Array) -> float:
-        """How much of the moves there is room for."""
-        most = 1.0 / WAY
+        """The largest multiple of the moves within the bounds."""
+        most = 1.0 / MAX_BOUND_FRACTION
         for value, move in ((self.x, dx), (self.v, -dx), (self.z, dz), (self.w, dw)):
             down = move < 0
             if down.any():
@@ -290,11 +289,11 @@ class _Path:
             L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
             if not failed:
                 return np.asarray(L)
-            jitter = max(GROWTH * jitter, JITTER * self._diagonal)
+            jitter = max(JITTER_GROWTH * jitter, FIRST_JITTER * self._diagonal)
         return None
 
     def solution(self) -> Array:
-        """b with x at the bound whose multiplier outweighs the distance to it, both in their own units."""
+        """b, with x set to a bound if its multiplier exceeds the scaled distance to it."""
         unit = self._diagonal
         x = np.where(unit * self.x < self.z, 0.0, np.where(unit * self.v < self.w, self.u, self.x))
         b = np.bincount(self.of, weights=self.sign * x, minlength=len(self.p.q))
@@ -311,35 +310,35 @@ def _solve(L: Array, right: Array) -> Array:
 # With the ridge delta / 2 |b|^2 added to the dual, the primal loss has no kink: for the residuals r = q - f of
 # f = K beta
 #
-#     b_i(r) = r_i / delta cut off at the bounds [lower_i, upper_i],
+#     b_i(r) = r_i / delta clipped to the bounds [lower_i, upper_i],
 #
-# the value to minimise is 1/2 beta'K beta plus a smooth loss of slope b_i at each r_i, and beta = b(r) at the minimum.
+# the objective is 1/2 beta'K beta plus a smooth loss of slope b_i at each r_i, and beta = b(r) at the minimum.
 # A Newton step sets beta to b on the coordinates at their bounds and, on the others F, to the solution of
 #
 #     (K_FF + delta I) beta_F = q_F - (K b_at the bounds)_F,
 #
-# of the size of F alone (Chapelle 2007, "Training a support vector machine in the primal"), followed by an exact search
-# along the line. The box grows to its size and delta falls, stage by stage, each from the end of the one before: a
-# large box at once would have nearly every coordinate in F at first.
+# of the size of F (Chapelle 2007, "Training a support vector machine in the primal"), followed by an exact line search.
+# The box grows and delta falls in stages, each started at the solution of the previous one: with the full box, nearly
+# every coordinate would be in F at first.
 
-#: The first delta in units of the mean diagonal of K, the factor between two stages, and stages at most.
-FIRST_SMOOTHING, FACTOR, STAGES = 0.1, 0.25, 40
-#: Newton steps in a stage, the part of the first slope at which it ends, and halvings of a step.
-MAX_NEWTON_STEPS, ENOUGH, HALVINGS = 100, 1e-7, 40
-#: Stages in a row that may fail to lower the gap.
-PATIENCE = 2
+#: First delta in units of the mean diagonal of K, the factor between stages, and maximum number of stages.
+FIRST_SMOOTHING, STAGE_FACTOR, MAX_STAGES = 0.1, 0.25, 40
+#: Maximum number of Newton steps in a stage, relative slope at which it ends, and bisections of the line search.
+MAX_NEWTON_STEPS, SLOPE_TOLERANCE, BISECTIONS = 100, 1e-7, 40
+#: Maximum number of consecutive stages without a lower gap.
+MAX_FAILED_STAGES = 2
 
 
 def smoothed_newton(problem: BoxDual, *, tol: float = 1e-4, work: float = np.inf) -> Array | None:
-    """b, (N,), near the minimiser of a problem without epsilon; None where `work` multiplications did not suffice."""
+    """b, (N,), near the minimiser of a problem with epsilon 0; None if `work` multiplications do not suffice."""
     q, lower, upper, diagonal = problem.q, problem.lower, problem.upper, problem.mean_diagonal()
     size = max(float(upper.max(initial=0.0)), -float(lower.min(initial=0.0)), 1e-300)
-    # Up to about this size of the box hardly any coordinate lies between its bounds.
+    # For smaller boxes hardly any coordinate lies between its bounds.
     part = min(1.0, float(np.abs(q).mean()) / diagonal / size)
     delta = FIRST_SMOOTHING * diagonal
     state = _Smoothed(problem, work)
     best, least, failures = None, np.inf, 0
-    for _ in range(STAGES):
+    for _ in range(MAX_STAGES):
         state.low, state.high, state.delta = part * lower, part * upper, delta
         if not state.minimise():
             return best
@@ -348,14 +347,14 @@ def smoothed_newton(problem: BoxDual, *, tol: float = 1e-4, work: float = np.inf
             values = problem.product(b)
             info = problem.info(b, q - values, values, 0, tol)
             best, least, failures = (b, info.gap, 0) if info.gap < least else (best, least, failures + 1)
-            if info.converged or failures == PATIENCE:
+            if info.converged or failures == MAX_FAILED_STAGES:
                 break
-        part, delta = min(1.0, part / FACTOR), delta * FACTOR
+        part, delta = min(1.0, part / STAGE_FACTOR), delta * STAGE_FACTOR
     return best
 
 
 class _Smoothed:
-    """beta and f = K beta on their way."""
+    """Newton steps on the smoothed loss; holds beta and f = K beta."""
 
     low: Array
     high: Array
@@ -370,7 +369,7 @@ class _Smoothed:
         return np.asarray(np.clip(r / self.delta, self.low, self.high))
 
     def minimise(self) -> bool:
-        """Newton steps at the present delta and bounds; False where a system cannot be solved, or not in time."""
+        """Minimise at the current delta and bounds; False if a system is singular or the work is used up."""
         first = None
         for _ in range(MAX_NEWTON_STEPS):
             r = self._problem.q - self.f
@@ -382,7 +381,7 @@ class _Smoothed:
             if len(free) and not self._solve(free, target):
                 return False
             move, change = target - self.beta, self._problem.product(target) - self.f
-            # The slope along the move is linear but for the outer part.
+            # The slope along the move is linear except for the outer part.
             at_start, per_length = float(self.beta @ change), float(move @ change)
 
             slope = partial(self._slope, r, change, at_start, per_length)
@@ -392,7 +391,7 @@ class _Smoothed:
                 break
             length = _root(slope, 1e-10 * down)
             self.beta, self.f = self.beta + length * move, self.f + length * change
-            if down <= ENOUGH * first:
+            if down <= SLOPE_TOLERANCE * first:
                 break
         return True
 
@@ -400,7 +399,7 @@ class _Smoothed:
         return at_start + length * per_length - float(self.outer(r - length * change) @ change)
 
     def _solve(self, free: Indices, target: Array) -> bool:
-        """Put the Newton step into the free entries of `target`."""
+        """Write the Newton step into the free entries of `target`."""
         fixed = target.copy()
         fixed[free] = 0.0
         right = self._problem.q[free] - self._problem.product(fixed)[free]
@@ -414,34 +413,34 @@ class _Smoothed:
 
 
 def _root(slope: Callable[[float], float], level: float) -> float:
-    """The length up to 1 at which an increasing slope, negative at 0, reaches zero."""
+    """The zero in (0, 1] of an increasing slope that is negative at 0, or 1."""
     if slope(1.0) <= level:
         return 1.0
     low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
+    for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if slope(middle) > 0 else (middle, high)
     return high
 
 
-#: Coordinates in a step, steps between two looks at the gap, looks between two rounds of shrinking.
-BLOCK, LOOK, SHRINK = 32, 10, 3
-#: In a step for all free coordinates: how many there may be, violators added on each side, Newton steps.
-FREE, VIOLATORS, NEWTON = 1500, 64, 6
-#: Active coordinates up to which an interior point method may take them all, and factorisations that it takes.
-INTERIOR, FACTORS = 4000, 20
-#: Newton steps that a smoothed loss takes, about.
-SMOOTHED = 60
-#: What a step costs beside its factorisations, in multiplications of these: calls from Python, and each entry of K.
-CALLS, ENTRY = 1.5e7, 20
-#: The last digits are found by one more Newton step when that costs at most so many calls, or this part of the search.
-POLISH_CALLS, POLISH_SHARE = 3, 0.02
+#: Coordinates in a step, steps between two checks of the gap, checks between two rounds of shrinking.
+BLOCK_SIZE, CHECK_INTERVAL, SHRINK_INTERVAL = 32, 10, 3
+#: In a step for all free coordinates: maximum number of them, violators added on each side, Newton steps.
+MAX_FREE, MAX_VIOLATORS, FREE_NEWTON_STEPS = 1500, 64, 6
+#: Maximum number of active coordinates for the interior point method, and its typical number of factorisations.
+MAX_INTERIOR, INTERIOR_FACTORISATIONS = 4000, 20
+#: Typical number of Newton steps on the smoothed loss.
+SMOOTHED_NEWTON_STEPS = 60
+#: Cost of a step besides factorisations, in multiplications: Python overhead, and each entry of K.
+STEP_COST, ENTRY_COST = 1.5e7, 20
+#: A final Newton step is taken if it costs at most so many times STEP_COST, or this share of the search.
+MAX_POLISH_STEPS, MAX_POLISH_SHARE = 3, 0.02
 
 
 def dual_coordinate(
     problem: BoxDual, *, tol: float = 1e-6, max_iter: int = 10_000, start: Array | None = None
 ) -> tuple[Array, DualInfo]:
-    """Solution b, (N,), and how it was found."""
+    """Solution b, (N,), and solver info."""
     search = _Search(problem, np.zeros_like(problem.q) if start is None else start.copy())
     last, iteration = np.inf, 0
     while iteration < max_iter:
@@ -452,19 +451,19 @@ def dual_coordinate(
             search.restore()
             last = np.inf
             continue
-        look = iteration // LOOK
-        if look % SHRINK == SHRINK - 1:
+        check = iteration // CHECK_INTERVAL
+        if check % SHRINK_INTERVAL == SHRINK_INTERVAL - 1:
             search.shrink()
         stalled, last = gap > 0.5 * last, gap
         moved = (search.step_smoothed(tol) or search.step_all(tol) or search.step_free()) if stalled else False
         moved = moved or search.step_block()
         iteration += 1
-        for _ in range(LOOK - 1):
+        for _ in range(CHECK_INTERVAL - 1):
             moved |= search.step_block()
             iteration += 1
         if not moved:
             if not search.shrunk:
-                break  # rounding: no step gains anything any more
+                break  # gains are below rounding
             search.restore()
     search.restore()
     if iteration:
@@ -473,23 +472,23 @@ def dual_coordinate(
 
 
 class _Search:
-    """Coefficients b and residuals r = q - Kb, the latter up to date on the `active` coordinates alone."""
+    """Coefficients b and residuals r = q - Kb, which are current only on the `active` coordinates."""
 
     def __init__(self, problem: BoxDual, b: Array) -> None:
         self.problem, self.b = problem, np.clip(b, problem.lower, problem.upper)
-        # Cost of all steps, and of block steps since all free coordinates were solved for.
+        # Cost of all steps, and of block steps since the last step for all free coordinates.
         self.spent, self.by_blocks = 0.0, 0.0
         self.smoothed = problem.epsilon > 0
         self.restore()
 
     def restore(self) -> None:
-        """All coordinates active, r anew, free of what rounding has added up."""
+        """Activate all coordinates and recompute r, which removes accumulated rounding errors."""
         self.active: Indices = np.arange(len(self.b))
         self.r: Array = self.problem.q - self.problem.product(self.b)
         self.shrunk = False
 
     def gap(self) -> float:
-        """Of the active coordinates; keeps the primal value, which is known only while all of them are."""
+        """The gap of the active coordinates; stores the primal value while all are active."""
         gaps = self.problem.gaps(self.b, self.r)
         if self.shrunk:
             return float(gaps[self.active].sum())
@@ -497,7 +496,7 @@ class _Search:
         return float(gaps.sum())
 
     def _slopes(self) -> tuple[Array, Array]:
-        """What a small step up, and a small step down, would gain at each active coordinate; -inf at a bound."""
+        """Slopes of a step up and of a step down at each active coordinate; -inf at a bound."""
         p, A = self.problem, self.active
         b, r = self.b[A], self.r[A]
         up = np.where(b >= 0, r - p.epsilon, r + p.epsilon)
@@ -511,61 +510,63 @@ class _Search:
         return self.active[chosen[gains[chosen] > least]]
 
     def step_block(self) -> bool:
-        """Solve for those that want to move most, in either direction."""
+        """Solve for the coordinates with the largest gains in both directions."""
         up, down = self._slopes()
         if max(up.max(initial=-np.inf), down.max(initial=-np.inf)) <= 0:
             return False
-        W = np.union1d(self._most(up, BLOCK // 2), self._most(down, BLOCK // 2))
-        self.by_blocks += self._cost(W, NEWTON)
+        W = np.union1d(self._most(up, BLOCK_SIZE // 2), self._most(down, BLOCK_SIZE // 2))
+        self.by_blocks += self._cost(W, FREE_NEWTON_STEPS)
         return self._solve(W, 20, 1e-3)
 
     def step_free(self) -> bool:
-        """Solve for all coordinates between their bounds, and the worst at them."""
+        """Solve for all coordinates between their bounds, and the worst violators at bounds."""
         up, down = self._slopes()
         slope = np.where(self._free()[self.active], np.maximum(np.abs(up), np.abs(down)), -np.inf)
-        chosen = [self._most(slope, FREE), self._most(up, VIOLATORS, 0.0), self._most(down, VIOLATORS, 0.0)]
+        chosen = [self._most(slope, MAX_FREE), self._most(up, MAX_VIOLATORS, 0.0), self._most(down, MAX_VIOLATORS, 0.0)]
         W = np.unique(np.concatenate(chosen))
-        if self.by_blocks < self._cost(W, NEWTON):
-            # Not before blocks have had the same time: while bounds still change, they gain as much.
+        if self.by_blocks < self._cost(W, FREE_NEWTON_STEPS):
+            # First spend the same cost on blocks, which gain as much while the active bounds change.
             return self.step_block()
         self.by_blocks = 0.0
-        return self._solve(W, NEWTON, 1e-8)
+        return self._solve(W, FREE_NEWTON_STEPS, 1e-8)
 
     def _free(self) -> Mask:
-        """Which coordinates lie between their bounds and away from zero, (N,)."""
+        """(N,) mask of coordinates strictly between their bounds and not zero."""
         return np.asarray((self.b > self.problem.lower) & (self.b < self.problem.upper) & (self.b != 0))
 
     def polish(self) -> None:
-        """Meet the conditions of all free coordinates exactly, where that is cheap.
+        """Solve for all free coordinates exactly if that is cheap.
 
-        A gap of `tol` leaves the function itself only known to the root of `tol`; once the bounds are right, one Newton
-        step finds it to rounding, so that repeated rows and weights give the same function.
+        A gap of `tol` determines the function only up to the root of `tol`; once the active bounds are known, one
+        Newton step is exact up to rounding, so that repeated rows and weights give the same function.
         """
         W = np.flatnonzero(self._free())
-        if not 0 < len(W) <= FREE or self._cost(W, 1) > max(POLISH_CALLS * CALLS, POLISH_SHARE * self.spent):
+        if not 0 < len(W) <= MAX_FREE or self._cost(W, 1) > max(
+            MAX_POLISH_STEPS * STEP_COST, MAX_POLISH_SHARE * self.spent
+        ):
             return
         before, gap = (self.b.copy(), self.r), self.gap()
-        self._solve(W, NEWTON, 0.0)
+        self._solve(W, FREE_NEWTON_STEPS, 0.0)
         self.restore()
         if self.gap() > gap:
             self.b, self.r = before
 
     def _cost(self, W: Indices, steps: int) -> float:
-        """Of a step on the coordinates W, in multiplications."""
-        return CALLS + ENTRY * len(W) * len(self.active) + steps * len(W) ** 2 * (ENTRY + len(W) / 6)
+        """Cost of a step on the coordinates W, in multiplications."""
+        return STEP_COST + ENTRY_COST * len(W) * len(self.active) + steps * len(W) ** 2 * (ENTRY_COST + len(W) / 6)
 
     def step_smoothed(self, tol: float) -> bool:
-        """Solve for all coordinates with a smoothed loss, once; False if nothing is gained."""
+        """Solve for all coordinates with a smoothed loss, once; False if it gains nothing."""
         if self.smoothed:
             return False
         self.smoothed = True
         p = self.problem
-        # No more work than an interior point method would take, on as many coordinates as it may have.
-        new = smoothed_newton(p, tol=tol, work=FACTORS * min(len(p.q), INTERIOR) ** 3 / 6)
+        # At most the work of the interior point method on its maximum number of coordinates.
+        new = smoothed_newton(p, tol=tol, work=INTERIOR_FACTORISATIONS * min(len(p.q), MAX_INTERIOR) ** 3 / 6)
         if new is None:
             return False
         free = np.flatnonzero((new > p.lower) & (new < p.upper))
-        self.spent += SMOOTHED * self._cost(free, 1)
+        self.spent += SMOOTHED_NEWTON_STEPS * self._cost(free, 1)
         before = self.b
         self.restore()
         values = p.product(new)
@@ -575,18 +576,18 @@ class _Search:
         return True
 
     def _dual(self, b: Array, values: Array) -> float:
-        """The dual's value, for function values Kb."""
+        """The dual value, for function values Kb."""
         return float(0.5 * b @ values - self.problem.q @ b) + self.problem.epsilon * float(np.abs(b).sum())
 
     def step_all(self, tol: float) -> bool:
-        """Solve for all active coordinates by an interior point method; False when it is not worth it."""
+        """Solve for all active coordinates by an interior point method; False if it is too expensive."""
         p, A = self.problem, self.active
-        cost = FACTORS * len(A) ** 3 / 6
-        if len(A) > INTERIOR or self.spent < cost:
+        cost = INTERIOR_FACTORISATIONS * len(A) ** 3 / 6
+        if len(A) > MAX_INTERIOR or self.spent < cost:
             return False
         self.spent -= cost
         K, b = p.matrix(A), self.b[A]
-        # What these coordinates alone must fit; the others stay as they are.
+        # The problem of these coordinates with the others fixed.
         part = p._replace(q=self.r[A] + K @ b, lower=p.lower[A], upper=p.upper[A])
         new, _ = interior_point(part, K, tol=min(1e-9, 1e-3 * tol), start=b)
         change = K @ (new - b)
@@ -598,14 +599,14 @@ class _Search:
         return True
 
     def _solve(self, W: Indices, steps: int, tol: float) -> bool:
-        """Minimise over the coordinates W with the others as they are."""
+        """Minimise over the coordinates W with the others fixed."""
         if len(W) == 0:
             return False
         p = self.problem
         b, r, low, high = self.b[W], self.r[W], p.lower[W], p.upper[W]
         g = -r
         if p.epsilon > 0:
-            # Each stays on its side of the kink at zero in this step; at zero, on the side it wants to go to.
+            # Each coordinate stays on its side of the kink at zero; at zero, on the side of its gain.
             positive = (b > 0) | ((b == 0) & (r > 0))
             low, high = np.where(positive, 0.0, low), np.where(positive, high, 0.0)
             g = g + np.where(positive, p.epsilon, -p.epsilon)
@@ -613,13 +614,13 @@ class _Search:
         rows = p.matrix(W, self.active)
         Q = rows[:, np.searchsorted(self.active, W)]
         d = box_newton(Q, g, low - b, high - b, steps=steps, tol=tol)
-        # Exactly at the bound, not beside it: what is free is told by comparison.
+        # Set bounds exactly, because free coordinates are found by comparison.
         self.b[W] = np.where(d >= high - b, high, np.where(d <= low - b, low, b + d))
         self.r[self.active] -= (self.b[W] - b) @ rows
         return bool((self.b[W] != b).any())
 
     def shrink(self) -> None:
-        """Set aside what rests at a bound more firmly than anything that still moves."""
+        """Set aside coordinates whose gradient at a bound exceeds the largest remaining gain."""
         up, down = self._slopes()
         worst = max(up.max(initial=0.0), down.max(initial=0.0))
         keep = (up > -worst) | (down > -worst)
@@ -628,17 +629,17 @@ class _Search:
             self.shrunk = True
 
 
-# The dual with a bias for each task that is not penalised: sum_{i in task t} b_i = 0 for each t.
+# The dual with an unpenalised bias for each task: sum_{i in task t} b_i = 0 for each t.
 #
 # The biases are the multipliers of the sums. The method of multipliers: solve the problem in the box with
 # rho/2 sum_t (sum_{i in t} b_i)^2 added, which is the kernel K + rho [same task], then raise bias_t by rho times the
-# sum, and repeat. Where that takes long, up to a few thousand coordinates, an interior point method finds both at once.
-# Either way the result is made to sum to zero exactly, so that the duality gap is valid.
+# sum, and repeat. If that is slow, an interior point method finds both, for up to a few thousand coordinates. The
+# result is balanced to sums of exactly zero, so that the duality gap is valid.
 
-#: Rounds of the method of multipliers, and rho in units of the mean of the diagonal of K.
-ROUNDS, STIFFNESS = 50, 10.0
-#: Free coordinates up to which the last digits are found by one linear system.
-POLISHED = 3000
+#: Maximum number of rounds of the method of multipliers, and rho in units of the mean diagonal of K.
+MAX_ROUNDS, RHO_FACTOR = 50, 10.0
+#: Maximum number of free coordinates of the final linear system.
+MAX_POLISHED = 3000
 
 
 class _SameTask:
@@ -659,18 +660,18 @@ class _SameTask:
         return self.base.diagonal_blocks() + self.rho
 
 
-#: b, (N,), the bias of each task, (T,), and how they were found.
+#: b, (N,), the bias of each task, (T,), and solver info.
 Solved = tuple[Array, Array, DualInfo]
 
 
 def dual_with_biases(problem: BoxDual, task: Indices, *, tol: float = 1e-6, max_iter: int = 10_000) -> Solved:
-    """Solution b, (N,), bias of each task, (T,), and how they were found; task numbers are 0..T-1."""
+    """Solution b, (N,), bias of each task, (T,), and solver info; task numbers are 0..T-1."""
     T, N = int(task.max()) + 1, len(problem.q)
     b, bias = np.zeros(N), np.zeros(T)
-    # Multipliers may take about the time of the interior point method, a few steps being for all free coordinates.
-    trial = min(max_iter, int(FACTORS * N**3 / 48 / CALLS) + 1) if N <= INTERIOR else max_iter
+    # The trial takes about the time of the interior point method; a few steps are for all free coordinates.
+    trial = min(max_iter, int(INTERIOR_FACTORISATIONS * N**3 / 48 / STEP_COST) + 1) if N <= MAX_INTERIOR else max_iter
     found = _multipliers(problem, task, b, bias, tol, trial)
-    if found[2].converged or N > INTERIOR:
+    if found[2].converged or N > MAX_INTERIOR:
         return found
     present = np.unique(task)
     E = (task[:, None] == present).astype(np.float64)
@@ -686,13 +687,13 @@ def _gap(solution: Solved) -> float:
 
 
 def _multipliers(problem: BoxDual, task: Indices, b: Array, bias: Array, tol: float, max_iter: int) -> Solved:
-    """The method of multipliers from b and biases."""
+    """The method of multipliers, started at b and biases."""
     T = len(bias)
-    rho = STIFFNESS * problem.mean_diagonal()
+    rho = RHO_FACTOR * problem.mean_diagonal()
     stiff = _SameTask(problem.gram, task, rho)
     iterations = 0
     best: Solved | None = None
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         shifted = problem._replace(gram=stiff, q=problem.q - bias[task])
         b, inner = dual_coordinate(shifted, tol=0.1 * tol, max_iter=max(max_iter - iterations, 1), start=b)
         iterations += inner.iterations
@@ -701,7 +702,7 @@ def _multipliers(problem: BoxDual, task: Indices, b: Array, bias: Array, tol: fl
         halved = best is None or found[2].gap <= 0.5 * best[2].gap
         if best is None or found[2].gap < best[2].gap:
             best = found
-        # Another round costs next to nothing, so it is taken for as long as it still gains.
+        # Another round is cheap, so continue while the gap halves.
         if (best[2].converged and not halved) or iterations >= max_iter:
             break
     assert best is not None
@@ -709,7 +710,7 @@ def _multipliers(problem: BoxDual, task: Indices, b: Array, bias: Array, tol: fl
 
 
 def _certified(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array, iterations: int, tol: float) -> Solved:
-    """b with sums of exactly zero, the best biases for it, and the gap between the two."""
+    """b with sums of exactly zero, the best biases for it, and their gap."""
     found = []
     for candidate in (_polished(problem, task, T, b, bias), b):
         if candidate is not None:
@@ -722,12 +723,12 @@ def _certified(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array, i
 
 
 def _polished(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array) -> Array | None:
-    """b moved on its free coordinates F to meet their conditions and the sums exactly; None where that cannot be.
+    """b changed on its free coordinates F to satisfy their conditions and the sums exactly; None if infeasible.
 
     K_FF d + E_F c = (q - Kb - bias)_F - epsilon sign(b_F),    E_F' d = -E' b
     """
     free = np.flatnonzero((b > problem.lower) & (b < problem.upper) & (b != 0))
-    if not 0 < len(free) <= POLISHED:
+    if not 0 < len(free) <= MAX_POLISHED:
         return None
     r = problem.q - problem.product(b) - bias[task]
     present = np.unique(task[free])
@@ -748,7 +749,7 @@ def _polished(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array) ->
 
 
 def balanced(b: Array, task: Indices, T: int) -> Array:
-    """b with the heavier sign of each task scaled down until the task sums to zero."""
+    """b with the sign of larger total in each task scaled down so that the task sums to zero."""
     up = np.bincount(task, weights=np.maximum(b, 0.0), minlength=T)
     down = np.bincount(task, weights=np.maximum(-b, 0.0), minlength=T)
     level = np.minimum(up, down)
@@ -760,7 +761,7 @@ def balanced(b: Array, task: Indices, T: int) -> Array:
 def best_biases(problem: BoxDual, task: Indices, T: int, r: Array) -> Array:
     """The bias of each task that minimises sum_i s_i(r_i - bias): its slope changes at r_i - epsilon and r_i + epsilon.
 
-    Where several are as good, the middle of them.
+    If several biases are optimal, the midpoint.
     """
     result = np.zeros(T)
     for t in range(T):
@@ -774,7 +775,7 @@ def best_biases(problem: BoxDual, task: Indices, T: int, r: Array) -> Array:
         order = np.argsort(places, kind="stable")
         slope = np.cumsum(rises[order]) - upper.sum()
         level = 1e-12 * rises.sum()
-        # The slope before the first place is -upper.sum(); flat parts lie between two places.
+        # The slope before the first place is -upper.sum(); flat pieces lie between two places.
         if upper.sum() <= level:
             result[t] = places[order[0]]
             continue

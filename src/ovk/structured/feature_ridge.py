@@ -1,12 +1,12 @@
 """Ridge regression into a feature space, in coordinates of the outputs, and its leave-one-out errors in closed form.
 
-The prediction with row i left out is the one with row i's target replaced by that prediction, so with the smoother
-S (fitted values S T) the left-out residual is
+The prediction without row i is the one with row i's target replaced by that prediction, so with the smoother S (fitted
+values S T) the leave-one-out residual is
 
     t_i - h_without_i(x_i) = (T - S T)_i / (1 - S_ii),
 
-and its squared norm in the feature space is the error. This holds for landmarks that stay fixed and for the graph
-penalty (row i then stays, as an input without an output). With features Phi of the inputs, the first rows P labelled,
+and its squared norm in the feature space is the error. This holds for fixed landmarks and for the graph penalty (row i
+then becomes an unlabelled input). With features Phi of the inputs, the first rows P labelled,
 and Phi' N Phi = U e U' for the penalty N beyond alpha, S = (P U) diag(1 / (e + alpha)) (P U)'.
 """
 
@@ -32,15 +32,15 @@ from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers import SeparablePath, eigenpairs
 from ovk.structured.outputs import as_outputs, count_outputs, distinct_outputs, hashable_keys, select_outputs
 
-# Outputs as rows of numbers that ridge regression can learn, and the way back to anchors.
+# Outputs as rows of numbers that ridge regression can learn, and the map back to anchors.
 #
-# Ridge regression into a feature space is linear in the outputs' features, so it is enough to learn the coordinates of
-# phi(y_i) in some family phi(z_1), ..., phi(z_r) of anchors, whatever their inner products:
+# Ridge regression into a feature space is linear in the outputs' features, so it suffices to learn the coordinates of
+# phi(y_i) with respect to anchors phi(z_1), ..., phi(z_r), whatever their inner products:
 #
-#     distinct outputs as anchors, coordinates 1 at the own anchor and 0 elsewhere: exact, any kernel;
+#     distinct outputs as anchors, coordinates 1 at the output itself and 0 elsewhere: exact, for any kernel;
 #     the unit vectors, coordinates y: exact for the linear kernel;
-#     landmarks z_j, coordinates L^-1 k(Z, y) in an orthonormal basis of their span: a sketch (Nystrom), and what an
-#     operator on the features needs.
+#     landmarks z_j, coordinates L^-1 k(Z, y) in an orthonormal basis of their span: a sketch (Nystrom), required by an
+#     operator on the features.
 
 
 class Coordinates(State, ABC):
@@ -48,10 +48,10 @@ class Coordinates(State, ABC):
 
     @abstractmethod
     def transform(self, outputs: Outputs) -> Array:
-        """(n, r) numbers to be learned."""
+        """(n, r) coordinates of outputs."""
 
     def to_anchors(self, C: Array) -> Array:
-        """Coefficients of the anchors' features, from those of the coordinates; both (m, r). The same by default."""
+        """Coefficients of the anchors' features, from those of the coordinates; both (m, r). Equal by default."""
         return C
 
     def squared_norms(self, R: Array) -> Array:
@@ -76,7 +76,7 @@ class Distinct(Coordinates, kind="distinct outputs"):
 
 @dataclass(frozen=True)
 class Vectors(Coordinates, kind="vectors"):
-    """The linear kernel: outputs are their own coordinates, and the unit vectors the anchors."""
+    """The linear kernel: outputs are their coordinates, and the unit vectors are the anchors."""
 
     anchors: Array
 
@@ -86,7 +86,7 @@ class Vectors(Coordinates, kind="vectors"):
 
 @dataclass(frozen=True)
 class Sketch(Coordinates, kind="sketch"):
-    """Orthonormal coordinates in the span of the features of landmarks, without those that depend on the others."""
+    """Orthonormal coordinates in the span of the features of independent landmarks."""
 
     _state_classes = {"features": NystromMap}
 
@@ -112,8 +112,8 @@ class Sketch(Coordinates, kind="sketch"):
 class FeatureSpaceRidge:
     """The regression for any alpha, with an operator on the coordinates (None for the identity).
 
-    X has the labelled inputs first. Without `graph`, weights between the inputs X, there is no penalty on it; without
-    `landmarks`, points of Nystrom features, the solution is exact.
+    X has the labelled inputs first. `graph` holds weights between the inputs X for a graph penalty, or is None; without
+    `landmarks`, the points of Nystrom features, the solution is exact.
     """
 
     kernel: ScalarKernel
@@ -146,8 +146,8 @@ class FeatureSpaceRidge:
             rows = np.arange(start, min(start + self.chunk_size, n))
             yield self.X[rows], self.coordinates.transform(select_outputs(self.outputs, rows))
 
-    def left_out(self, alphas: Array) -> Array:
-        """Mean squared left-out distance in the feature space for each alpha."""
+    def leave_one_out_errors(self, alphas: Array) -> Array:
+        """Mean squared leave-one-out distance in the feature space for each alpha."""
         targets = self.coordinates.transform(self.outputs)
         if self.landmarks is None and self.graph is None:
             d = targets.shape[1]
@@ -179,16 +179,16 @@ def smoother_path(Phi: Array, P: sparse.csr_array | None, T: Array, alphas: Arra
         yield (T - basis @ (D[:, None] * inner)) / (1.0 - squares @ D)[:, None]
 
 
-# Reading the parameters of `IOKR`: kernel, operator, alphas and landmarks, in all the forms that a user may pass.
+# The parameters of `IOKR`: kernel, operator, alphas and landmarks.
 
-#: Distinct outputs above which a square matrix of them is not made unasked.
+#: Largest number of distinct outputs for which their kernel matrix is computed.
 MAX_DISTINCT_OUTPUTS = 10_000
-#: Rows from which weights of kernels are learned at most: they are few, and each round costs the cube of the rows.
+#: Largest number of rows from which kernel weights are learned: each round costs the cube of the rows.
 MAX_WEIGHT_ROWS = 2000
 
 
 def split_kernel(kernel: Any, operator: Any) -> tuple[ScalarKernel, Any]:
-    """The scalar kernel, and what is known of the operator (None for the identity)."""
+    """The scalar kernel, and the operator as passed (None for the identity)."""
     if isinstance(kernel, Separable):
         if operator is not None:
             raise ValueError("operator cannot be combined with a kernel k * T: pass one of them")
@@ -207,7 +207,7 @@ def learned_kernel(
 ) -> tuple[ScalarKernel, Array | None]:
     """sum_k d_k k_k and d, (M,), by multiple kernel learning (`MovKL`) of the outputs' coordinates, (n, r).
 
-    The coordinates are in an orthonormal basis, so that squared distances are those of the feature space.
+    The coordinates are orthonormal, so that squared distances are those of the feature space.
     """
     if not kernels:
         raise ValueError("kernel must hold at least one kernel, got an empty list")
@@ -224,7 +224,7 @@ def learned_kernel(
 def coordinates_for(
     kernel: ScalarKernel, outputs: Outputs, landmarks: Any, rng: Any, *, orthonormal: bool
 ) -> Coordinates:
-    """Coordinates for outputs; orthonormal ones where an operator, or outputs to come, need them."""
+    """Coordinates for outputs; orthonormal ones if an operator or future outputs require them."""
     if isinstance(kernel, Linear) and landmarks is None and (orthonormal or outputs.shape[1] <= outputs.shape[0]):
         return Vectors(np.eye(outputs.shape[1]))
     if landmarks is not None and not isinstance(landmarks, (int, np.integer)):

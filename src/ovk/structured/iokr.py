@@ -1,4 +1,4 @@
-"""Input-output kernel regression, from a batch or from a stream of rows."""
+"""Input-output kernel regression, in batch or online."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from ovk.structured.preimage import (
 
 
 def _can_stream(model: Any) -> bool:
-    """Whether `partial_fit` can be called; where this raises, scikit-learn treats the method as absent."""
+    """Whether `partial_fit` is available; if this raises an error, scikit-learn treats the method as absent."""
     if getattr(model, "stream_", model) is None:
         raise AttributeError("partial_fit cannot continue after fit: create a new model")
     if np.ndim(model.alpha) > 0 or model.fit_intercept or model.alpha_graph or isinstance(model.operator, str):
@@ -75,73 +75,78 @@ def _can_stream(model: Any) -> bool:
 
 @dataclass(eq=False, repr=False)
 class IOKR(MultiOutputMixin, Transactional, Parameters):
-    """Regression from inputs to structured outputs, through the feature space of a kernel on the outputs.
+    """Input-output kernel regression: predicts structured outputs through a kernel on the outputs.
 
     Learns h(x) near phi(y), with phi the features of the output kernel, by ridge regression in closed form, and
-    predicts the output whose features lie nearest to h(x) (its pre-image). Outputs may be anything that has a kernel:
-    vectors, labels, label sets, strings, nodes of a graph, rankings. They enter through their kernel matrix alone:
+    predicts the output whose features are nearest to h(x) (its pre-image). Outputs may be any objects with a kernel:
+    vectors, labels, label sets, strings, nodes of a graph, rankings. Only their kernel matrix is used:
 
         minimise  sum_i |phi(y_i) - h(x_i)|^2 + alpha |h|^2
                   + alpha_graph sum_lm w_lm |h(x_l) - h(x_m)|^2   (over labelled and unlabelled inputs).
 
     Parameters
     ----------
-    kernel : scalar kernel of the inputs, or ``k * T`` with an operator T on the output features; default ``Gaussian()``
-        Of a list of scalar kernels the weighted sum is learned that suits the outputs best (`MovKL` in the output
-        feature space); one must be able to take the inputs that the others take.
-    output_kernel : scalar kernel of the outputs; default ``Linear()`` (vectors, as in `OVKRidge`)
-        Those of `ovk.kernels` for vectors, `Precomputed(matrix)` for known objects, and those of `ovk.structured`:
-        `Delta`, `Hierarchy`, `Jaccard`, `KSpectrum`, `Kendall`, `Diffusion`, `RegularisedLaplacian`.
-    alpha : float, or a sequence of floats > 0 to choose from by leave-one-out in the output feature space
+    kernel : scalar kernel, ``k * T`` or list of scalar kernels, optional
+        Kernel of the inputs, with an operator T on the output features. For a list, a weighted sum is learned (`MovKL`
+        in the output feature space); all kernels must accept the same inputs. Default ``Gaussian()``.
+    output_kernel : scalar kernel, optional
+        Kernel of the outputs: those of `ovk.kernels` for vectors, `Precomputed(matrix)` for known objects, and those of
+        `ovk.structured`: `Delta`, `Hierarchy`, `Jaccard`, `KSpectrum`, `Kendall`, `Diffusion`, `RegularisedLaplacian`.
+        Default ``Linear()``, as in `OVKRidge`.
+    alpha : float > 0, or sequence of floats
+        Weight of the penalty, or candidates to choose from by leave-one-out in the output feature space.
     fit_intercept : bool
-        Learn a constant point of the feature space that is not penalised.
+        Learn an unpenalised constant point of the feature space.
     operator : output operator or "covariance", optional
-        Couples the output features. With a linear output kernel it acts on the outputs; with another one on an
-        orthonormal basis of the span of the training outputs (or of the `output_landmarks`). "covariance" takes the
-        second moments of the training features, scaled to norm one: directions in which outputs vary little are
-        penalised more.
+        Couples the output features. With a linear output kernel it acts on the outputs; otherwise on an orthonormal
+        basis of the span of the training outputs (or of the `output_landmarks`). "covariance" uses the second moments
+        of the training features, scaled to norm one: directions with little variance are penalised more.
     decoder : "auto", "candidates", "closed_form", "labels", "gaussian" or a decoder
-        How `predict` finds a pre-image when it is given no candidates. "auto" is the closed form for a linear output
-        kernel, and a search among the training outputs for any other.
+        How `predict` finds a pre-image without candidates. "auto" is the closed form for a linear output kernel, and a
+        search among the training outputs for any other.
     alpha_graph : float >= 0
         Weight of the graph penalty.
     n_neighbors : int
-        Neighbours of an input in that graph, where `fit` is given no graph.
+        Neighbours of an input in the graph, if none is passed to `fit`.
     landmarks : int, (m, p) array, "rpcholesky" or `RPCholesky`, optional
         Nystrom features of that many inputs: O(n m^2) time.
     output_landmarks : int or collection of outputs, optional
-        The same for the outputs. With both, n = 100,000 examples fit.
+        The same for the outputs. With both, 100,000 examples are feasible.
     chunk_size : int
-        Rows taken in at a time with `landmarks`.
+        Rows processed at a time with `landmarks`.
     random_state : int, Generator or None
         Draws the landmarks.
 
     Attributes
     ----------
     dual_coef_ : (m, anchors) with h(x) = sum_i k(x, x_i) sum_j dual_coef_ij phi(z_j)
-    intercept_ : (anchors,) the constant, as weights of the phi(z_j); None without
+    intercept_ : (anchors,) the constant, as weights of the phi(z_j), or None
     X_fit_ : (m, p) the points x_i
     anchors_ : the outputs z_j
     alpha_ : the alpha used
-    loo_errors_ : (alphas,) mean squared left-out distance in the feature space, None for a single alpha
-    kernel_, output_kernel_ : with everything learned from the data filled in
+    loo_errors_ : (alphas,) mean squared leave-one-out distance in the feature space, None for a single alpha
+    kernel_, output_kernel_ : kernels with all learned parameters
     kernel_weights_ : (M,) weights of a list of kernels, None for one kernel
     candidates_ : distinct training outputs
-    landmarks_ : sums over rows that `merge` adds up, None without `landmarks`
+    landmarks_ : sums over rows that `merge` adds, None without `landmarks`
     stream_ : the `PKAWV` of `partial_fit`, None after `fit`
     n_features_in_ : as in scikit-learn
 
+    See Also
+    --------
+    LinkPredictor, OVKRidge, OVKClassifier
+
     Examples
     --------
-    Label sets under the Jaccard kernel:
+    Label sets with the Jaccard kernel:
 
     >>> from ovk import IOKR
     >>> from ovk.structured import Jaccard
     >>> X = [[0.0], [0.2], [1.0], [1.2]]
     >>> y = [{"sun"}, {"sun", "wind"}, {"rain", "wind"}, {"rain"}]
     >>> model = IOKR(output_kernel=Jaccard(), alpha=0.01).fit(X, y)
-    >>> model.predict([[0.21]]) == [{"sun", "wind"}]
-    True
+    >>> sorted(model.predict([[0.21]])[0])
+    ['sun', 'wind']
     >>> [sorted(one) for one in model.predict([[0.21]], return_top_k=2)[0]]
     [['sun', 'wind'], ['sun']]
     """
@@ -178,39 +183,41 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
 
         Parameters
         ----------
-        X : (n, p)
-        y : n outputs, in the form that the output kernel takes
-        unlabelled : (u, p), optional
+        X : (n, p) array
+            Inputs.
+        y : n outputs
+            In the form that the output kernel takes.
+        unlabelled : (u, p) array, optional
             Inputs without outputs, for the graph penalty (`alpha_graph` > 0).
         graph : (n + u, n + u) array, sparse matrix or networkx graph, optional
-            Weights between inputs, labelled ones first, or their Laplacian; near neighbours by default.
+            Weights between inputs, labelled ones first, or their Laplacian; nearest neighbours by default.
         """
         with self._fitting(X):
             X = self._check_inputs(X, reset=True)
             alphas = check_alphas(np.atleast_1d(self.alpha), "alpha")
             output_kernel, outputs, given = self._check_outputs(y, X)
-            problems = self._problems(X, output_kernel, outputs, unlabelled, graph, alphas)
+            problems = self._regressions(X, output_kernel, outputs, unlabelled, graph, alphas)
             self.loo_errors_: Array | None = None
             best = 0
             if len(alphas) > 1:
                 shares = zip(problems, np.split(alphas, len(problems)), strict=True)
-                self.loo_errors_ = np.concatenate([one.left_out(some) for one, some in shares])
+                self.loo_errors_ = np.concatenate([one.leave_one_out_errors(some) for one, some in shares])
                 best = int(self.loo_errors_.argmin())
             problem, self.alpha_ = problems[min(best, len(problems) - 1)], float(alphas[best])
             ridge = problem.solve(self.alpha_)
             self.kernel_, self.operator_, self.coordinates_ = problem.kernel, problem.operator, problem.coordinates
             self.kernel_weights_ = problem.weights
             self.output_kernel_, self.anchors_, self.train_outputs_ = output_kernel, problem.coordinates.anchors, given
-            self._keep(ridge.X_fit_, ridge.dual_coef_, ridge.intercept_)
-            # Sums that hold the penalty of one set of inputs are not those of rows alone, which could be merged.
+            self._store_function(ridge.X_fit_, ridge.dual_coef_, ridge.intercept_)
+            # Sums that include a graph penalty cannot be merged.
             self.landmarks_ = ridge.landmarks_ if problem.graph is None else None
             self.stream_: PKAWV | None = None
         return self
 
-    def _problems(
+    def _regressions(
         self, X: Any, output_kernel: ScalarKernel, outputs: Outputs, unlabelled: Any, graph: Any, alphas: Array
     ) -> list[FeatureSpaceRidge]:
-        """The regression; for a list of kernels, one with learned weights for each alpha."""
+        """The regression; for a list of kernels, one regression with learned weights for each alpha."""
         rng = as_generator(self.random_state)
         several = isinstance(self.kernel, (list, tuple))
         scalar, operator = split_kernel(None if several else self.kernel, self.operator)
@@ -245,25 +252,27 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             for kernel, weights in weighted
         ]
 
-    def _keep(self, X: Any, C: Array, b: Array | None) -> None:
-        """Coefficients of the anchors and their intercept, from those of the kernel k T in coordinates."""
+    def _store_function(self, X: Any, C: Array, b: Array | None) -> None:
+        """Store coefficients and intercept of the anchors, from those of the kernel k T in coordinates."""
         to_anchors = self.coordinates_.to_anchors
         self.X_fit_, self.dual_coef_ = X, to_anchors(C if self.operator_ is None else self.operator_.apply(C))
         self.intercept_ = None if b is None else to_anchors(b[None, :])[0]
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from further rows, through the second-order learner of streams (`PKAWV`).
+        """Learn from further rows with the second-order online learner `PKAWV`.
 
-        Inputs are seen from `landmarks` (points, or the first so many rows; the first 100 by default), outputs from
-        `output_landmarks` (outputs, or at most so many of those in the first rows; all of these by default; a linear
-        output kernel needs none). Given the same points, rows in any pieces give the model that `fit` gives. There is
-        no choice of alphas, no intercept and no graph penalty in a stream.
+        Inputs are approximated by `landmarks` (points, or a number of first rows; 100 by default), outputs by
+        `output_landmarks` (outputs, or at most this many of those in the first rows; all of these by default; not
+        needed for a linear output kernel). For given points, rows in any chunks give the same model as `fit`. Several
+        alphas, intercepts and graph penalties are not supported.
 
         Parameters
         ----------
-        X : (n, p)
+        X : (n, p) array
+            Inputs.
         y : n outputs
+            In the form that the output kernel takes.
         """
         with self._transaction() as work:
             if not hasattr(work, "output_kernel_"):
@@ -275,11 +284,11 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         return self
 
     def merge(self, other: IOKR) -> Self:
-        """Learn what another model on the same landmarks has learned, exactly as from its rows.
+        """Add the rows of another model with the same landmarks, with the same result as learning from them.
 
-        Both must have been given the same points as `landmarks` and, unless the output kernel is linear, the same
-        outputs as `output_landmarks`, and have learned by `fit` or both by `partial_fit`. The parameters of this model
-        hold; the other is left as it is.
+        Both must have the same points as `landmarks` and, unless the output kernel is linear, the same outputs as
+        `output_landmarks`, and both have learned by `fit` or both by `partial_fit`. The parameters of this model are
+        used; the other one is not changed.
         """
         check_is_fitted(self)
         check_is_fitted(other)
@@ -292,14 +301,14 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             elif work.landmarks_ is not None and other.landmarks_ is not None:
                 work.landmarks_ = work.landmarks_.merged(other.landmarks_)
                 C, b, _ = work.landmarks_.solve(work.alpha_, intercept=work.fit_intercept)
-                work._keep(work.X_fit_, C, b)
+                work._store_function(work.X_fit_, C, b)
             else:
                 raise ValueError("merged models must both have landmarks, and both use fit or both partial_fit")
-            work._add_candidates(other.train_outputs_)
+            work._store_candidates(other.train_outputs_)
         return self
 
-    def _add_candidates(self, y: Any) -> None:
-        """Keep outputs that were seen, each once, where predictions are looked for among them."""
+    def _store_candidates(self, y: Any) -> None:
+        """Store distinct outputs, if predictions are searched among them."""
         if as_decoder(self.decoder, self.output_kernel_) is not None:
             return
         seen = concatenate_outputs([self.train_outputs_, y])
@@ -312,7 +321,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         alpha = float(check_alphas(np.atleast_1d(self.alpha), "alpha")[0])
         rng = as_generator(self.random_state)
         scalar, operator = split_kernel(self.kernel, self.operator)
-        # Whatever comes later must have coordinates too, so that anchors are landmarks even where all are kept.
+        # Future outputs need coordinates too, so the anchors are landmarks even if all outputs are kept.
         coordinates = coordinates_for(kernel, outputs, self.output_landmarks, rng, orthonormal=True)
         T = operator_on(operator, coordinates, outputs) or Identity(count_outputs(coordinates.anchors))
         if self.landmarks is None or isinstance(self.landmarks, (int, np.integer)):
@@ -335,7 +344,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             raise ValueError(f"output {lost[0]} is orthogonal to the output_landmarks: pass landmarks that cover it")
         assert self.stream_ is not None
         self.stream_.partial_fit(dense(X), targets)
-        self._add_candidates(y)
+        self._store_candidates(y)
 
     def _weights(self, X: Any) -> Array:
         if self.stream_ is not None:
@@ -348,13 +357,13 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
 
     def _check_outputs(self, y: Any, X: Any) -> tuple[ScalarKernel, Outputs, Any]:
-        """The output kernel, and the outputs in its form and as they came."""
+        """The output kernel, and the outputs in its form and as passed."""
         kernel: ScalarKernel = clone(Linear() if self.output_kernel is None else as_kernel(self.output_kernel))
         outputs = as_outputs(y, kernel, "y")
         check_lengths(X, outputs)
         kernel = kernel.resolve(outputs)
         as_decoder(self.decoder, kernel)
-        # A kernel that knows no norms is refused now rather than in predict; one output is enough to see it.
+        # Checks that the kernel has norms, which predict needs.
         squared_norms(kernel, select_outputs(outputs, np.arange(min(count_outputs(outputs), 1))))
         if sparse.issparse(y):
             return kernel, outputs, sparse.csr_array(y)
@@ -369,7 +378,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
     @property
     @reads_snapshot
     def candidates_(self) -> Any:
-        """The distinct training outputs, in order of appearance: where predictions are looked for by default."""
+        """The distinct training outputs, in order of appearance: the default candidates of predictions."""
         check_is_fitted(self)
         first, _ = distinct_outputs(as_outputs(self.train_outputs_, self.output_kernel_, "y"))
         return select_outputs(self.train_outputs_, first)
@@ -380,12 +389,15 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
 
         Parameters
         ----------
-        X : (m, p)
-        candidates : array or list of outputs, or `PerExample`; `candidates_` by default
+        X : (m, p) array
+            Inputs.
+        candidates : array or list of outputs, or `PerExample`, optional
+            `candidates_` by default.
 
         Returns
         -------
-        (m, candidates), or for `PerExample` a list of arrays
+        array or list of arrays
+            (m, candidates), or for `PerExample` an array for each input.
         """
         check_is_fitted(self)
         X = self._check_inputs(X, reset=False)
@@ -410,17 +422,19 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
 
         Parameters
         ----------
-        X : (m, p)
-        candidates : where to look
-            None for the decoder or, where there is none, the training outputs; an array or a list of outputs for all
-            inputs; `PerExample` for a list for each input; `Generated` for more than can be listed.
+        X : (m, p) array
+            Inputs.
+        candidates : array or list of outputs, `PerExample` or `Generated`, optional
+            None for the decoder or, without one, the training outputs; an array or list for all inputs; `PerExample`
+            for a list for each input; `Generated` for more than can be listed.
         return_top_k : int
-            How many to return for each input, best first. Equal candidates count once; of equally near ones the first
-            wins; where there are fewer, all are returned.
+            Number of outputs to return for each input, best first. Equal candidates count once; ties are won by the
+            first candidate; if there are fewer, all are returned.
 
         Returns
         -------
-        m outputs, in the form of the candidates; with return_top_k > 1 m collections of outputs
+        array or list
+            m outputs, in the form of the candidates; with return_top_k > 1, m collections of outputs.
         """
         check_is_fitted(self)
         k = check_int(return_top_k, "return_top_k")
@@ -460,7 +474,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination in the output feature space.
 
-        1 - sum |phi(y_i) - phi(prediction_i)|^2 / sum |phi(y_i) - mean of phi(y)|^2: 1 when every prediction is right.
+        1 - sum |phi(y_i) - phi(prediction_i)|^2 / sum |phi(y_i) - mean of phi(y)|^2: 1 if every prediction is correct.
         """
         kernel = self.output_kernel_
         truth = as_outputs(y, kernel, "y")
@@ -480,13 +494,13 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             spread -= float(w[rows] @ kernel(mine, truth) @ w)
         missed = float(w @ error)
         if spread <= 1e-12 * float(w @ norms):
-            # One class: there is nothing to explain.
+            # All outputs are equal.
             return 1.0 if missed <= 1e-12 * float(w @ norms) else 0.0
         return 1.0 - missed / spread
 
 
 def _collected(kept: list[list[Any]], k: int) -> Any:
-    """The results of candidates that differ between inputs; arrays where they were arrays."""
+    """Results for candidates that differ between inputs, as arrays if they were arrays."""
     vectors = all(isinstance(one, np.ndarray) for row in kept for one in row)
     if k == 1:
         first = [row[0] for row in kept]

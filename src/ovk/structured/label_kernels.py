@@ -1,7 +1,7 @@
 """Kernels of labels, label sets, rankings and strings.
 
-Sets, strings and labels in a hierarchy are made of parts that can be counted: an object is then a sparse vector of
-counts, and its kernel an inner product of such vectors.
+Sets, strings and labels in a hierarchy consist of parts: an object is a sparse vector of their counts, and its kernel
+an inner product of such vectors.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ from ovk.structured.outputs import ObjectKernel, distinct_outputs
 
 
 class Delta(ObjectKernel):
-    """k(y, z) = 1 if y = z, else 0, for labels of any kind.
+    """Kernel of labels: k(y, z) = 1 if y = z, else 0.
 
-    Regression into its feature space is kernel ridge classification, one against the rest.
+    Regression into its feature space is kernel ridge classification, one class against the rest.
+
+    See Also
+    --------
+    Hierarchy, Jaccard, IOKR
 
     Examples
     --------
@@ -45,25 +49,25 @@ class Delta(ObjectKernel):
         return 1.0
 
 
-def counted(objects: Sequence[Mapping[Hashable, float]], numbers: dict[Hashable, int]) -> sparse.csr_array:
-    """(n, parts) counts; `numbers` gives each part its column and grows as parts are met."""
+def count_matrix(objects: Sequence[Mapping[Hashable, float]], numbers: dict[Hashable, int]) -> sparse.csr_array:
+    """(n, parts) counts; `numbers` maps each part to its column and grows with new parts."""
     columns = [numbers.setdefault(part, len(numbers)) for one in objects for part in one]
     values = [float(value) for one in objects for value in one.values()]
-    # 32 bits: what scikit-learn's sparse distances take.
+    # scikit-learn's sparse distances require 32 bits.
     starts = np.concatenate([[0], np.cumsum([len(one) for one in objects])]).astype(np.int32)
     parts = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), starts)
     return sparse.csr_array(parts, shape=(len(objects), len(numbers)))
 
 
-def pair(
+def count_matrices(
     X: Sequence[Mapping[Hashable, float]], Z: Sequence[Mapping[Hashable, float]] | None
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """The counts of two collections over the same columns; twice those of X where Z is None."""
+    """The counts of two collections over the same columns; twice those of X if Z is None."""
     numbers: dict[Hashable, int] = {}
-    left = counted(X, numbers)
+    left = count_matrix(X, numbers)
     if Z is None:
         return left, left
-    right = counted(Z, numbers)
+    right = count_matrix(Z, numbers)
     left.resize((left.shape[0], len(numbers)))
     return left, right
 
@@ -71,17 +75,17 @@ def pair(
 class CountedKernel(ObjectKernel, saved=False):
     """k(y, z) = <c(y), c(z)> with c(y) the counted parts of y; with `normalise`, divided by |c(y)| |c(z)|.
 
-    Where a part is counted the same way in every object, the kernel is positive semi-definite by construction.
+    An inner product, so it is positive semi-definite by construction.
     """
 
     normalise: bool
 
     @abstractmethod
     def parts(self, one: Any) -> Mapping[Hashable, float]:
-        """The parts of one object and how much of each it has."""
+        """The parts of one object and their amounts."""
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        left, right = pair([self.parts(x) for x in X], None if Z is None else [self.parts(z) for z in Z])
+        left, right = count_matrices([self.parts(x) for x in X], None if Z is None else [self.parts(z) for z in Z])
         values: Array = np.asarray((left @ right.T).toarray(), dtype=np.float64)
         if not self.normalise:
             return values
@@ -96,19 +100,23 @@ class CountedKernel(ObjectKernel, saved=False):
 
 @dataclass(eq=False, repr=False)
 class Hierarchy(CountedKernel):
-    """k(y, z) = sum of the weights of the nodes that lie above (or at) both y and z; a node at depth j has decay^j.
+    """Kernel of labels in a tree: the sum of the weights of all common ancestors of y and z, decay^j at depth j.
 
-    A mistake between siblings is smaller than one across the tree. An output is a node of the hierarchy, inner nodes
-    included, or a collection of nodes (a label set closed upwards: the nodes above any of them).
+    A node is its own ancestor, so mistakes between siblings cost less than mistakes across the tree. An output is a
+    node of the hierarchy, possibly an inner one, or a collection of nodes, which represents all their ancestors.
 
     Parameters
     ----------
     parents : mapping child -> parent
         Nodes without a parent are roots (depth 0).
     decay : float > 0
-        Below 1, what is shared near the root weighs more.
+        Below 1, shared nodes near the root have more weight.
     normalise : bool
-        Divide by the norms. Without it deep labels have larger norms than shallow ones.
+        Divide by the norms. Otherwise deep labels have larger norms than shallow ones.
+
+    See Also
+    --------
+    Delta, ovk.operators.Tree, IOKR
 
     Examples
     --------
@@ -123,7 +131,7 @@ class Hierarchy(CountedKernel):
     normalise: bool = False
 
     def _above(self, node: Any) -> list[Hashable]:
-        """The nodes on the way from the root down to this one."""
+        """The path from the root to this node."""
         if node not in self.parents and node not in self.parents.values():
             raise ValueError(f"label {node!r} is not in the hierarchy: add it to parents")
         way = [node]
@@ -135,7 +143,7 @@ class Hierarchy(CountedKernel):
         return way[::-1]
 
     def parts(self, one: Any) -> Mapping[Hashable, float]:
-        # Each side carries the square root of the weight.
+        # Square roots of the weights: the kernel multiplies both sides.
         decay = in_interval(self.decay, "decay", 1e-6, 1e6)
         several = isinstance(one, (list, set, frozenset))
         nodes = {above: depth for node in (one if several else [one]) for depth, above in enumerate(self._above(node))}
@@ -143,9 +151,13 @@ class Hierarchy(CountedKernel):
 
 
 class Jaccard(ObjectKernel):
-    """k(y, z) = |y and z| / |y or z| of two sets; of counted or weighted sets, sum of minima / sum of maxima.
+    """Kernel of sets: k(y, z) = |y and z| / |y or z|; for weighted sets, sum of minima / sum of maxima.
 
-    Two empty sets are alike: k = 1. For sets written as rows of 0 and 1, `ovk.kernels.Tanimoto` is the same kernel.
+    k = 1 for two empty sets. For sets as rows of 0 and 1, `ovk.kernels.Tanimoto` is the same kernel.
+
+    See Also
+    --------
+    ovk.kernels.Tanimoto, LabelThresholds, IOKR
 
     Examples
     --------
@@ -157,7 +169,7 @@ class Jaccard(ObjectKernel):
     """
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        left, right = pair([_weights(x) for x in X], None if Z is None else [_weights(z) for z in Z])
+        left, right = count_matrices([_weights(x) for x in X], None if Z is None else [_weights(z) for z in Z])
         sizes = [np.asarray(side.sum(axis=1)).ravel() for side in (left, right)]
         total = np.add.outer(sizes[0], sizes[1])
         if all((side.data == 1.0).all() for side in (left, right)):
@@ -187,10 +199,14 @@ def _weights(one: Any) -> Mapping[Hashable, float]:
 
 
 class Kendall(ScalarKernel):
-    """k(y, z) = (pairs ranked alike - pairs ranked the other way round) / pairs: Kendall's tau of two rankings.
+    """Kernel of rankings, Kendall's tau: k(y, z) = (concordant pairs - discordant pairs) / pairs.
 
-    An output is a row of d ranks or scores; only their order counts. Tied pairs count for nothing, so a ranking with
+    An output is a row of d ranks or scores, of which only the order counts. Tied pairs count zero, so a ranking with
     ties has a norm below 1.
+
+    See Also
+    --------
+    Delta, IOKR
 
     Examples
     --------
@@ -201,18 +217,18 @@ class Kendall(ScalarKernel):
     """
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        left = orders(X)
-        return Linear()(left, None if Z is None else orders(Z))
+        left = pairwise_signs(X)
+        return Linear()(left, None if Z is None else pairwise_signs(Z))
 
     def diag(self, X: Any) -> Array:
-        return np.asarray((orders(X) ** 2).sum(axis=1))
+        return np.asarray((pairwise_signs(X) ** 2).sum(axis=1))
 
     def norm_bound(self) -> float:
         return 1.0
 
 
-def orders(X: Any) -> Array:
-    """The sign of the difference of every pair, scaled to norm one where there are no ties: (n, d (d - 1) / 2)."""
+def pairwise_signs(X: Any) -> Array:
+    """Signs of the differences of all pairs, (n, d (d - 1) / 2), scaled to norm one without ties."""
     rows = np.asarray(X, dtype=np.float64)
     if rows.shape[1] < 2:
         raise ValueError(f"a ranking must have at least two entries, got {rows.shape[1]}")
@@ -222,16 +238,20 @@ def orders(X: Any) -> Array:
 
 @dataclass(eq=False, repr=False)
 class KSpectrum(CountedKernel):
-    """k(y, z) = sum over pieces a of k letters of (count of a in y) (count of a in z), for strings.
+    """Kernel of strings: k(y, z) = sum over substrings a of length k of (count of a in y) (count of a in z).
 
-    Any other sequence of hashable letters counts as a string.
+    Any sequence of hashable items counts as a string.
 
     Parameters
     ----------
     k : int >= 1
-        Length of the pieces. A text shorter than that has none, and is alike to nothing.
+        Length of the substrings. Shorter strings have none, and k = 0 with all others.
     normalise : bool
-        Divide by the norms, so that long texts weigh no more than short ones.
+        Divide by the norms, so that long strings have no more weight than short ones.
+
+    See Also
+    --------
+    Jaccard, IOKR
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Links of new nodes, from what the nodes are like and the links of known ones."""
+"""Prediction of the links of new nodes from the inputs of all nodes and the links of known ones."""
 
 from __future__ import annotations
 
@@ -49,64 +49,70 @@ def link_aucs(truth: Any, scores: Any, new: Any, curves: Sequence[str] = ("roc",
 
 
 def best_threshold(there: Any, scores: Array) -> float:
-    """The threshold above which calling a pair a link has the largest F1; inf where no pair is a link."""
+    """The threshold with the largest F1 score; inf if no pair is a link."""
     there = np.asarray(there, dtype=bool)
     if not there.any():
         return float("inf")
     order = np.argsort(-scores, kind="stable")
     hits, ranked = np.cumsum(there[order]), scores[order]
     f1 = 2.0 * hits / (np.arange(1, len(order) + 1) + hits[-1])
-    # A cut between equal scores cannot be made.
+    # A threshold cannot separate equal scores.
     f1[:-1][ranked[:-1] == ranked[1:]] = -1.0
     best = int(f1.argmax())
     after = ranked[best + 1] if best + 1 < len(ranked) else ranked[best] - 1.0
     return float(0.5 * (ranked[best] + after))
 
 
-#: Known nodes whose pairs the threshold is chosen on: eight million pairs.
-THRESHOLD_NODES = 4000
+#: Largest number of known nodes on whose pairs (eight million) the threshold is chosen.
+MAX_THRESHOLD_NODES = 4000
 
 
 @dataclass(eq=False, repr=False)
 class LinkPredictor(Parameters):
     """Predicts which pairs of nodes are linked: f(u, u') = <h(u), h(u')> > threshold.
 
-    Nodes near to each other in the known graph have similar features phi under a kernel of its nodes. Input-output
-    kernel regression learns h(u) near phi(u) from what the nodes are like, which also places new nodes.
+    Nodes that are close in the known graph have similar features phi under a kernel of its nodes. Input-output kernel
+    regression learns h(u) near phi(u) from the inputs of the nodes, which also embeds new nodes.
 
     Parameters
     ----------
-    kernel : scalar kernel of the nodes' inputs, or a list of them to be averaged; default ``Gaussian()``
-        For ready kernel matrices, `Precomputed(matrix)`, with the nodes' numbers as inputs.
+    kernel : scalar kernel or list of scalar kernels, optional
+        Kernel of the nodes' inputs; a list is averaged. For kernel matrices, use `Precomputed(matrix)` with indices as
+        inputs. Default ``Gaussian()``.
     graph_kernel : "diffusion", "regularised_laplacian", "adjacency", or an (l, l) kernel matrix of the known nodes
-        "adjacency" is the positive part of the matrix of links, the kernel nearest to it: for dense graphs, where who
-        has how many links matters more than who is near whom.
+        "adjacency" is the positive part of the adjacency matrix, the nearest kernel: for dense graphs, in which the
+        number of links of a node matters more than distances.
     beta : float >= 0
-        Of the graph kernel: how far similarity spreads.
-    alpha : float, or a sequence of floats to choose from by leave-one-out
+        Parameter of the graph kernel: how far similarity spreads.
+    alpha : float > 0, or sequence of floats
+        Weight of the penalty, or candidates to choose from by leave-one-out.
     normalised : bool
-        Use the normalised Laplacian: nodes with many links then weigh no more than others.
+        Use the normalised Laplacian, so that nodes with many links have no more weight than others.
     centre : bool
-        Measure features from their mean over the known nodes, and learn with an intercept. What all nodes have in
-        common says nothing about who is linked to whom, but with a large alpha it is what h learns first.
+        Subtract the mean features of the known nodes, and learn with an intercept. The mean carries no information
+        about links, but with a large alpha it dominates h.
     cosine : bool
-        Score a pair by the cosine of h(u) and h(u') rather than their inner product, so that nodes that are easy to
+        Score a pair by the cosine of h(u) and h(u') instead of their inner product, so that nodes that are easy to
         predict are not linked to everything.
     observed : bool or "both"
-        In pairs of a new and a known node, place the known one where the graph has it, phi(u'), rather than where its
-        inputs put it, h(u'); or half way between ("both").
-    alpha_graph, n_neighbors : as for `IOKR`
-        Penalty that uses nodes whose inputs are known and whose links are not.
+        In pairs of a new and a known node, use the observed features phi(u') of the known node instead of h(u'), or the
+        mean of the two ("both").
+    alpha_graph, n_neighbors
+        As in `IOKR`: a penalty that uses nodes with known inputs and unknown links.
 
     Attributes
     ----------
-    model_ : the `IOKR` behind it
+    model_ : the fitted `IOKR`
     embedding_ : (l, r) features phi of the known nodes
-    threshold_ : the score above which a pair is called a link
-        It has the largest F1 among the pairs of known nodes, each node embedded without itself (leave-one-out), for new
-        nodes are not as well placed as nodes that were learned from.
-    alpha_, loo_errors_ : as for `IOKR`
-    names_ : names of the known nodes, None where they are numbers
+    threshold_ : the score above which a pair is predicted to be a link
+        It maximises F1 on the pairs of known nodes with leave-one-out embeddings, since new nodes are embedded less
+        accurately than training nodes.
+    alpha_, loo_errors_ : as in `IOKR`
+    names_ : names of the known nodes, None if they are indices
+
+    See Also
+    --------
+    IOKR, Diffusion, RegularisedLaplacian
 
     Examples
     --------
@@ -142,15 +148,16 @@ class LinkPredictor(Parameters):
 
         Parameters
         ----------
-        X : (n, p) inputs of the nodes
-        graph : networkx graph, (n, n) array or scipy sparse matrix
-            Links among the nodes, in the order of X; symmetric, weights >= 0. Self-loops do not count.
+        X : (n, p) array
+            Inputs of the nodes.
+        graph : networkx graph, (n, n) array or sparse matrix
+            Links among the nodes, in the order of X; symmetric, weights >= 0. Self-loops are ignored.
         known : (l,) indices or (n,) booleans, optional
-            Nodes whose links are known; the others' rows of the graph are not looked at. The graph may also be given
-            for them alone, (l, l). With `alpha_graph` > 0 the inputs of the other nodes are used too.
+            Nodes with known links; the other rows of the graph are ignored. The graph may also be that of the known
+            nodes alone, (l, l). With `alpha_graph` > 0 the inputs of the other nodes are used too.
         input_graph : (n, n) array, sparse matrix or networkx graph, optional
             Weights between the inputs of all nodes, in the order of X, for the penalty of `alpha_graph`; similarities
-            of near neighbours by default.
+            of nearest neighbours by default.
         """
         with self._fitting(X):
             X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
@@ -167,7 +174,7 @@ class LinkPredictor(Parameters):
             penalty: dict[str, Any] = {"alpha_graph": self.alpha_graph, "n_neighbors": self.n_neighbors}
             model = IOKR(self._kernel(), alpha=self.alpha, fit_intercept=self.centre, **penalty)
             unlabelled = X[others] if len(others) else None
-            model.fit(X[rows], features, unlabelled=unlabelled, graph=_ordered(input_graph, rows, others))
+            model.fit(X[rows], features, unlabelled=unlabelled, graph=_known_first(input_graph, rows, others))
             self.model_, self.embedding_, self.names_, self.adjacency_ = model, features, names, A
             self.X_known_, self.alpha_, self.loo_errors_ = X[rows], model.alpha_, model.loo_errors_
             self.__dict__.pop("_memo", None)
@@ -184,25 +191,25 @@ class LinkPredictor(Parameters):
 
     @property
     def threshold_(self) -> float:
-        """The score above which a pair is called a link; found when it is first asked for."""
+        """The score above which a pair is predicted to be a link; computed on first use."""
         check_is_fitted(self)
         return self._remembered(("threshold", self.cosine), self._threshold)
 
     def _threshold(self) -> float:
-        rows = np.unique(np.linspace(0, self.adjacency_.shape[0] - 1, THRESHOLD_NODES).astype(np.intp))
-        embedded = self._scaled(self._left_out(self.X_known_)[rows])
+        rows = np.unique(np.linspace(0, self.adjacency_.shape[0] - 1, MAX_THRESHOLD_NODES).astype(np.intp))
+        embedded = self._scaled(self._leave_one_out(self.X_known_)[rows])
         pairs = np.triu_indices(len(rows), 1)
         there = self.adjacency_[rows][:, rows].toarray()[pairs] != 0
         return best_threshold(there, (embedded @ embedded.T)[pairs])
 
-    def _left_out(self, X: Any) -> Array:
-        """h of each known node, learned without it (and without the graph penalty, which moves it little)."""
+    def _leave_one_out(self, X: Any) -> Array:
+        """h of each known node, learned without it (and without the graph penalty, which changes little)."""
         constant = np.ones(X.shape[0]) if self.centre else None
         gram = partial(self.model_.kernel_, X)
         return self.embedding_ - factored_leave_one_out(gram, self.alpha_, self.embedding_, constant)[0]
 
     def embed(self, X: Any) -> Array:
-        """h(u), (m, r): places of nodes in a space where inner products say who is linked."""
+        """h(u), (m, r): embeddings of nodes, whose inner products are the scores of links."""
         check_is_fitted(self)
         X = check_inputs(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return np.asarray(self.model_.predict(X)).reshape(X.shape[0], -1)
@@ -212,19 +219,20 @@ class LinkPredictor(Parameters):
 
         Parameters
         ----------
-        X : (m, p) inputs of nodes, new or known
-        Z : (k, p), optional
-            X by default; ``model.X_known_`` are the nodes of the training graph.
+        X : (m, p) array
+            Inputs of nodes, new or known.
+        Z : (k, p) array, optional
+            X by default; ``model.X_known_`` are the training nodes.
         """
         left = self._scaled(self.embed(X))
         return np.asarray(left @ (left if Z is None else self._scaled(self.embed(Z))).T)
 
     def score_known(self, X: Any) -> Array:
         """Scores of all pairs of a new node in X and a known node, (m, l)."""
-        return np.asarray(self._scaled(self.embed(X)) @ self._known().T)
+        return np.asarray(self._scaled(self.embed(X)) @ self._known_features().T)
 
-    def _known(self) -> Array:
-        """Features of the known nodes, (l, r), with which pairs of a new and a known node are scored."""
+    def _known_features(self) -> Array:
+        """Features of the known nodes, (l, r), for pairs of a new and a known node."""
         both = isinstance(self.observed, str)
         if both and self.observed != "both":
             raise ValueError(f"observed must be True, False or 'both', got {self.observed!r}")
@@ -234,20 +242,23 @@ class LinkPredictor(Parameters):
         return 0.5 * (placed + self._scaled(self.embedding_)) if both else placed
 
     def _scaled(self, H: Array) -> Array:
-        """The features whose inner products are the scores: of length one with `cosine`."""
+        """Features whose inner products are the scores: of length one with `cosine`."""
         if not self.cosine:
             return H
         norms = np.linalg.norm(H, axis=1, keepdims=True)
         return np.asarray(np.divide(H, norms, out=np.zeros_like(H), where=norms > 0))
 
     def predict_graph(self, X: Any, names: Sequence[Any] | None = None, *, with_known: bool = False) -> Any:
-        """The links among new nodes as a networkx graph, with the score of each link as its weight.
+        """The links among new nodes as a networkx graph, with scores as weights.
 
         Parameters
         ----------
-        X : (m, p) inputs of the new nodes
-        names : m names; by default numbers, from 0, or following those of the known nodes
-        with_known : also add the known nodes with their links, and the links found between new and known ones
+        X : (m, p) array
+            Inputs of the new nodes.
+        names : m names, optional
+            By default integers, from 0, or after those of the known nodes.
+        with_known : bool
+            Also add the known nodes with their links, and the predicted links between new and known nodes.
         """
         with required("predict_graph", "graph"):
             import networkx
@@ -262,27 +273,35 @@ class LinkPredictor(Parameters):
         found = networkx.Graph()
         found.add_nodes_from(labels)
         among = new @ new.T
-        self._add(found, labels, labels, among, np.triu(among > self.threshold_, 1))
+        self._add_links(found, labels, labels, among, np.triu(among > self.threshold_, 1))
         if with_known:
             found.add_nodes_from(known)
             i, j = sparse.triu(self.adjacency_, 1).coords
             found.add_edges_from((known[a], known[b]) for a, b in zip(i, j, strict=True))
-            scores = new @ self._known().T
-            self._add(found, labels, known, scores, scores > self.threshold_)
+            scores = new @ self._known_features().T
+            self._add_links(found, labels, known, scores, scores > self.threshold_)
         return found
 
-    def _add(self, graph: Any, left: list[Any], right: list[Any], scores: Array, linked: Mask) -> None:
+    def _add_links(self, graph: Any, left: list[Any], right: list[Any], scores: Array, linked: Mask) -> None:
         for i, j in np.argwhere(linked):
             graph.add_edge(left[i], right[j], weight=float(scores[i, j]))
 
     def evaluate(self, X: Any, graph: Any, new: Any) -> dict[str, float]:
-        """Areas under the ROC and precision-recall curves for pairs of a new and a known node, and of two new ones.
+        """Areas under the ROC and precision-recall curves for pairs of a new and a known node, and of two new nodes.
 
         Parameters
         ----------
-        X : (n, p) inputs of all nodes, the known ones in the order in which they were learned from
-        graph : the true links among them
-        new : (n,) booleans, True for nodes that were not learned from
+        X : (n, p) array
+            Inputs of all nodes, the known ones in the training order.
+        graph : networkx graph, (n, n) array or sparse matrix
+            The true links.
+        new : (n,) booleans
+            True for nodes that were not in the training set.
+
+        Returns
+        -------
+        dict
+            Areas by name, such as "roc new-known"; nan for a kind of pair with no link or only links.
         """
         mask = np.asarray(new, dtype=bool)
         if np.count_nonzero(~mask) != len(self.embedding_):
@@ -293,7 +312,7 @@ class LinkPredictor(Parameters):
         return link_aucs(as_adjacency(graph)[0], scores, mask)
 
 
-def _ordered(graph: Any, rows: Indices, others: Indices) -> Any:
+def _known_first(graph: Any, rows: Indices, others: Indices) -> Any:
     if graph is None:
         return None
     W, _ = as_adjacency(graph)

@@ -1,4 +1,4 @@
-"""Kernels between the nodes of a graph: r(L), a decreasing function of its Laplacian; nodes as points."""
+"""Kernels between the nodes of a graph, r(L) with a decreasing function r of its Laplacian, and their features."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ovk.base import Array, Indices, as_adjacency, cached, laplacian, positive
 from ovk.kernels import numbers_of_objects
 from ovk.structured.outputs import ObjectKernel
 
-#: Nodes of a connected part up to which its eigenvectors are computed (once) rather than columns on demand.
+#: Largest connected component whose eigenvectors are computed (once) instead of columns on demand.
 MAX_EIGEN_NODES = 4000
-#: Columns of a larger part computed at once for a diagonal.
-MAX_COLUMNS = 256
+#: Columns of a larger component computed at a time for a diagonal.
+MAX_DIAGONAL_COLUMNS = 256
 
 
 class GraphComponent(NamedTuple):
-    """A connected component of a graph: its nodes, its Laplacian, and the eigenvectors of that where it is small."""
+    """A connected component: its nodes, its Laplacian, and the eigenvectors of a small Laplacian."""
 
     nodes: Indices
     L: sparse.csr_array
@@ -35,9 +35,8 @@ class GraphComponent(NamedTuple):
 class NodeKernel(ObjectKernel, saved=False):
     """k = r(L) between nodes; r >= 0 on the spectrum of the Laplacian L, so k is positive semi-definite.
 
-    The function of a Laplacian falls apart into those of the connected parts of the graph. Parts of up to
-    `MAX_EIGEN_NODES` nodes are decomposed once; of larger ones only the columns that are asked for are computed, by
-    products with (or sparse solves of) L.
+    r(L) is block diagonal over the connected components. Components of up to `MAX_EIGEN_NODES` nodes are decomposed
+    once; for larger ones only the required columns are computed, by products with (or sparse solves of) L.
     """
 
     graph: Any
@@ -54,20 +53,20 @@ class NodeKernel(ObjectKernel, saved=False):
         """r(L) E without eigenvectors."""
 
     def resolve(self, X: Any) -> Self:
-        """The kernel with the graph as a sparse matrix beside the names of its nodes, so that it can be saved."""
+        """The kernel with the graph as a sparse matrix and the names of its nodes, so that it can be saved."""
         if sparse.issparse(self.graph) and self.graph.format == "csr":
             return self
         A, names = as_adjacency(self.graph)
         return self.replace(graph=A, nodes=self.nodes if names is None else names)
 
     @cached
-    def _parts(self) -> tuple[list[GraphComponent], Indices, Indices]:
-        """Parts, the part of each node, and its place within the part."""
+    def _components(self) -> tuple[list[GraphComponent], Indices, Indices]:
+        """The components, the component of each node, and its position in it."""
         A, _ = as_adjacency(self.graph)
         L = laplacian(A, normalised=self.normalised)
-        number, part_of = connected_components(A, directed=False)
-        order = np.argsort(part_of, kind="stable")
-        members = np.split(order, np.cumsum(np.bincount(part_of, minlength=number))[:-1])
+        number, component_of = connected_components(A, directed=False)
+        order = np.argsort(component_of, kind="stable")
+        members = np.split(order, np.cumsum(np.bincount(component_of, minlength=number))[:-1])
         place = np.empty(len(order), dtype=np.intp)
         parts = []
         for nodes in members:
@@ -75,7 +74,7 @@ class NodeKernel(ObjectKernel, saved=False):
             inner = sparse.csr_array(L[nodes][:, nodes])
             pairs = np.linalg.eigh(inner.toarray()) if len(nodes) <= MAX_EIGEN_NODES else None
             parts.append(GraphComponent(nodes, inner, pairs))
-        return parts, part_of.astype(np.intp), place
+        return parts, component_of.astype(np.intp), place
 
     @cached
     def _names(self) -> dict[Hashable, int] | None:
@@ -83,7 +82,7 @@ class NodeKernel(ObjectKernel, saved=False):
         return None if names is None else {name: i for i, name in enumerate(names)}
 
     def _indices(self, X: Any) -> Indices:
-        names, n = self._names(), len(self._parts()[1])
+        names, n = self._names(), len(self._components()[1])
         if names is not None:
             unknown = [x for x in X if x not in names]
             if unknown:
@@ -95,10 +94,10 @@ class NodeKernel(ObjectKernel, saved=False):
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         rows = self._indices(X)
         columns = rows if Z is None else self._indices(Z)
-        parts, part_of, place = self._parts()
+        parts, component_of, place = self._components()
         values = np.zeros((len(rows), len(columns)))
-        for number in np.intersect1d(part_of[rows], part_of[columns]):
-            i, j = np.flatnonzero(part_of[rows] == number), np.flatnonzero(part_of[columns] == number)
+        for number in np.intersect1d(component_of[rows], component_of[columns]):
+            i, j = np.flatnonzero(component_of[rows] == number), np.flatnonzero(component_of[columns] == number)
             values[np.ix_(i, j)] = self._within(parts[number], place[rows[i]], place[columns[j]])
         return values
 
@@ -106,7 +105,7 @@ class NodeKernel(ObjectKernel, saved=False):
         if part.eigenvectors is not None:
             e, V = part.eigenvectors
             return np.asarray((V[rows] * self.transfer(np.maximum(e, 0.0))) @ V[columns].T)
-        # The kernel is symmetric: compute the columns of the shorter side, each once.
+        # The kernel is symmetric: compute the distinct columns of the shorter side.
         if len(np.unique(rows)) < len(np.unique(columns)):
             return self._within(part, columns, rows).T
         distinct, back = np.unique(columns, return_inverse=True)
@@ -116,33 +115,43 @@ class NodeKernel(ObjectKernel, saved=False):
 
     def diag(self, X: Any) -> Array:
         indices = self._indices(X)
-        parts, part_of, place = self._parts()
+        parts, component_of, place = self._components()
         values = np.empty(len(indices))
-        for number in np.unique(part_of[indices]):
-            i = np.flatnonzero(part_of[indices] == number)
+        for number in np.unique(component_of[indices]):
+            i = np.flatnonzero(component_of[indices] == number)
             part, rows = parts[number], place[indices[i]]
             if part.eigenvectors is not None:
                 e, V = part.eigenvectors
                 values[i] = V[rows] ** 2 @ self.transfer(np.maximum(e, 0.0))
             else:
                 distinct, back = np.unique(rows, return_inverse=True)
-                blocks = [distinct[start : start + MAX_COLUMNS] for start in range(0, len(distinct), MAX_COLUMNS)]
+                blocks = [
+                    distinct[start : start + MAX_DIAGONAL_COLUMNS]
+                    for start in range(0, len(distinct), MAX_DIAGONAL_COLUMNS)
+                ]
                 values[i] = np.concatenate([np.diagonal(self._within(part, some, some)) for some in blocks])[back]
         return values
 
 
 class Diffusion(NodeKernel):
-    """k = exp(-beta L): how much of what starts at one node has diffused to the other by the time beta.
+    """Diffusion kernel of the nodes of a graph: k = exp(-beta L).
+
+    The amount that has diffused from one node to the other after the time beta.
 
     Parameters
     ----------
-    graph : (n, n) array or sparse matrix of weights >= 0, or an undirected networkx graph
+    graph : (n, n) array, sparse matrix or undirected networkx graph
+        Weights >= 0 of the links.
     beta : float >= 0
-        Time. At 0 every node is alike to itself alone.
+        Time. At 0 every node is similar to itself only.
     normalised : bool
-        Use the normalised Laplacian D^-1/2 L D^-1/2, whose spectrum lies in [0, 2] whatever the degrees.
+        Use the normalised Laplacian D^-1/2 L D^-1/2, whose spectrum lies in [0, 2] for any degrees.
     nodes : sequence, optional
-        Names of the nodes, where an output is a name. Without it (and with a matrix) an output is a node's number.
+        Names of the nodes, if outputs are names. Without it (and with a matrix) an output is the index of a node.
+
+    See Also
+    --------
+    RegularisedLaplacian, LinkPredictor, IOKR
 
     Examples
     --------
@@ -163,12 +172,22 @@ class Diffusion(NodeKernel):
 
 
 class RegularisedLaplacian(NodeKernel):
-    """k = (I + beta L)^-1: random walks of any length, the long ones damped.
+    """Regularised Laplacian kernel of the nodes of a graph: k = (I + beta L)^-1.
+
+    Sums over random walks of any length, with damping.
 
     Parameters
     ----------
-    graph, normalised, nodes : as for `Diffusion`
+    graph : (n, n) array, sparse matrix or undirected networkx graph
+        As in `Diffusion`.
     beta : float >= 0
+        How far similarity spreads.
+    normalised, nodes
+        As in `Diffusion`.
+
+    See Also
+    --------
+    Diffusion, LinkPredictor, IOKR
 
     Examples
     --------
@@ -187,8 +206,8 @@ class RegularisedLaplacian(NodeKernel):
         return np.asarray(splu(sparse.csc_matrix(system)).solve(E))
 
 
-#: Kernels of nodes that `LinkPredictor` knows by name.
-_NAMES: dict[str, type[NodeKernel]] = {"diffusion": Diffusion, "regularised_laplacian": RegularisedLaplacian}
+#: Graph kernels of `LinkPredictor` by name.
+_KERNELS: dict[str, type[NodeKernel]] = {"diffusion": Diffusion, "regularised_laplacian": RegularisedLaplacian}
 
 
 def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normalised: bool, centre: bool) -> Array:
@@ -197,10 +216,10 @@ def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normal
         e, V = np.linalg.eigh(A.toarray())
         K = (V * np.maximum(e, 0.0)) @ V.T
     elif isinstance(graph_kernel, str):
-        if graph_kernel not in _NAMES:
-            allowed = sorted([*_NAMES, "adjacency"])
+        if graph_kernel not in _KERNELS:
+            allowed = sorted([*_KERNELS, "adjacency"])
             raise ValueError(f"graph_kernel must be one of {allowed} or a matrix, got {graph_kernel!r}")
-        K = _NAMES[graph_kernel](A, beta, normalised)(range(A.shape[0]))
+        K = _KERNELS[graph_kernel](A, beta, normalised)(range(A.shape[0]))
     else:
         K = np.asarray(graph_kernel, dtype=np.float64)
         if K.shape != A.shape or not np.allclose(K, K.T):
@@ -219,7 +238,7 @@ def _factor(K: Array) -> Array:
     triangular, pivots, rank, _ = lapack.dpstrf(K.T, tol=1e-12 * largest, lower=1)
     F = np.zeros((n, max(rank, 1)))
     F[pivots - 1, :rank] = np.tril(triangular[:, :rank])
-    # What is left of an indefinite matrix is not small; one product with any vector shows it.
+    # The residual of an indefinite matrix is large; one product reveals it.
     probe = np.cos(np.arange(n))
     if np.linalg.norm(K @ probe - F @ (F.T @ probe)) > 1e-7 * largest * n:
         raise ValueError("graph_kernel must be positive semi-definite, but it has negative eigenvalues")

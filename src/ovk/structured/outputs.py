@@ -1,4 +1,4 @@
-"""Collections of outputs: rows of an array (vectors), or a list of objects (labels, sets, strings, nodes)."""
+"""Collections of outputs, rows of an array or a list of objects, and candidates for predictions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ovk.kernels import Precomputed, ScalarKernel
 
 
 class ObjectKernel(ScalarKernel, saved=False):
-    """A kernel whose arguments are lists of objects rather than rows of numbers: labels, sets, strings, nodes."""
+    """A kernel of lists of objects (labels, sets, strings, nodes) instead of rows of numbers."""
 
 
 def takes_objects(kernel: ScalarKernel) -> bool:
-    """Whether a kernel takes objects: if it is an `ObjectKernel`, or a sum or product of one with others."""
+    """Whether a kernel is an `ObjectKernel`, or a sum or product with one."""
     if isinstance(kernel, ObjectKernel):
         return True
     parts = kernel.get_params(deep=False).values()
@@ -30,7 +30,7 @@ def takes_objects(kernel: ScalarKernel) -> bool:
 def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
     """Checked outputs in the form that a kernel takes: a list of objects, or a float array of rows.
 
-    A one-dimensional array is a column of numbers to a kernel of vectors.
+    For a kernel of vectors, a one-dimensional array is a column of numbers.
     """
     if outputs is None:
         raise ValueError(f"requires {name} to be passed, but the target {name} is None: pass one output for each input")
@@ -40,7 +40,7 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
     if isinstance(outputs, str) or not isinstance(outputs, Iterable):
         raise ValueError(f"{name} must be a collection of outputs, got {outputs!r}")
     if takes_objects(kernel):
-        # tolist makes Python's numbers of numpy's, which compare and hash alike but can be saved.
+        # Python's numbers, unlike NumPy's, can be saved; they compare and hash alike.
         return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else list(outputs)
     if getattr(getattr(outputs, "dtype", None), "kind", "") == "c":
         raise ValueError(f"{name} must hold real numbers, got complex ones: pass their parts as two columns")
@@ -71,7 +71,7 @@ def check_lengths(X: Any, outputs: Outputs) -> None:
 
 
 def select_outputs(outputs: Any, rows: npt.ArrayLike) -> Any:
-    """The outputs at these positions, (m,) or (m, k), in the form of the collection."""
+    """The outputs at positions (m,) or (m, k), in the form of the collection."""
     chosen = np.asarray(rows, dtype=np.intp)
     if sparse.issparse(outputs):
         matrix = sparse.csr_array(outputs)
@@ -83,7 +83,7 @@ def select_outputs(outputs: Any, rows: npt.ArrayLike) -> Any:
 
 
 def concatenate_outputs(parts: list[Any]) -> Any:
-    """Several collections, one after the other, in the form of the first."""
+    """Concatenated collections, in the form of the first."""
     if len(parts) == 1:
         return parts[0]
     if sparse.issparse(parts[0]):
@@ -110,8 +110,10 @@ def _key(one: Any) -> Hashable:
 
 
 def distinct_outputs(*collections: Outputs) -> tuple[Indices, list[Indices]]:
-    """Positions of the distinct outputs of the first collection, each where it stands first; and for every collection
-    the number of each of its outputs among the distinct ones of all collections."""
+    """Positions of the first occurrences of distinct outputs in the first collection.
+
+    Also, for every collection, the number of each output among the distinct ones of all collections.
+    """
     numbers: dict[Hashable, int] = {}
     found = [
         np.array([numbers.setdefault(key, len(numbers)) for key in hashable_keys(outputs)], dtype=np.intp)
@@ -127,16 +129,21 @@ def squared_norms(kernel: ScalarKernel, outputs: Outputs) -> Array:
     return kernel.diag(outputs)
 
 
-# Where predictions are looked for: one list for all inputs, a list for each, or lists too long to hold.
+# Candidates for predictions: a list for each input, or blocks that are generated on demand.
 
 
 @dataclass(eq=False)
 class PerExample:
-    """A collection of candidates for each input.
+    """A separate collection of candidates for each input.
 
     Parameters
     ----------
-    collections : sequence, one entry an input, each an array or list of candidate outputs
+    collections : sequence of arrays or lists
+        The candidate outputs of each input.
+
+    See Also
+    --------
+    Generated, IOKR
 
     Examples
     --------
@@ -159,19 +166,23 @@ class PerExample:
 
 @dataclass(eq=False)
 class Generated:
-    """Candidates that are made block by block and forgotten, for more of them than can be listed.
+    """Candidates generated in blocks, for more than can be stored.
 
     Parameters
     ----------
-    make : function that returns an iterable of blocks (arrays or lists of candidate outputs)
-        Called without an argument when the candidates are shared, else with the number of the input. It should not
-        repeat itself: repeated candidates are not noticed across blocks.
+    make : callable
+        Returns an iterable of blocks (arrays or lists of candidate outputs). Called without an argument if the
+        candidates are shared, else with the index of the input. Repeated candidates are not detected across blocks.
     shared : bool
         Whether all inputs have the same candidates.
 
+    See Also
+    --------
+    PerExample, IOKR
+
     Examples
     --------
-    All 0/1 vectors with eight entries, four blocks of them:
+    All 0/1 vectors with eight entries, in four blocks:
 
     >>> import numpy as np
     >>> from ovk import IOKR
@@ -204,13 +215,13 @@ def check_candidates(candidates: Candidates, n: int) -> None:
 
 
 def checked_blocks(candidates: Candidates, kernel: ScalarKernel, row: int) -> Iterator[tuple[Any, Outputs]]:
-    """Blocks as they were given, and in the form that the output kernel takes; without empty ones."""
-    whom = "candidates" if candidates.shared else f"candidates of input {row}"
+    """Non-empty blocks as passed, and in the form that the output kernel takes."""
+    name = "candidates" if candidates.shared else f"candidates of input {row}"
     found = False
     for block in candidates.blocks(row):
-        outputs = as_outputs(block, kernel, whom)
+        outputs = as_outputs(block, kernel, name)
         if count_outputs(outputs):
             found = True
             yield block, outputs
     if not found:
-        raise ValueError(f"{whom} are empty: pass at least one, or None for the training outputs")
+        raise ValueError(f"{name} are empty: pass at least one, or None for the training outputs")

@@ -1,10 +1,10 @@
-"""Pre-images: the candidates whose features lie nearest to a predicted point of the feature space.
+"""Pre-images: the candidates whose features are nearest to a predicted point of the feature space.
 
 A prediction is h = sum_j w_j phi(z_j) with anchors z_j (training outputs, or a few of them). The nearest candidate is
 
     argmin_y |h - phi(y)|^2  =  argmax_y <h, phi(y)> - k(y, y) / 2  =  argmax_y sum_j w_j k(z_j, y) - k(y, y) / 2.
 
-The norm term may be left out only where k(y, y) is constant.
+The norm term may be dropped only if k(y, y) is constant.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ovk.structured.outputs import (
     squared_norms,
 )
 
-#: Kernel values between anchors and candidates kept while rows are predicted (512 MB).
+#: Largest number of stored kernel values between anchors and candidates (512 MB).
 MAX_KERNEL_VALUES = 1 << 26
 
 
 def top_k(scores: Array, k: int) -> Indices:
-    """Columns of the k largest scores of each row, best first; of equal ones the first counts as larger."""
+    """Columns of the k largest scores of each row, best first; ties are won by the first column."""
     m, c = scores.shape
     k = min(k, c)
     if k == 1:
@@ -68,13 +68,13 @@ class SharedScores:
 
 
 def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candidates, W: Array, k: int) -> list[Any]:
-    """The k nearest outputs of shared candidates that come in blocks: a list of lists, one for each row of W."""
+    """The k nearest outputs of shared candidates in blocks: a list for each row of W."""
     best = np.empty((len(W), 0))
     kept: list[list[Any]] = [[] for _ in W]
     for given, outputs in checked_blocks(candidates, kernel, 0):
         first = distinct_outputs(outputs)[0]
         scores = SharedScores(kernel, anchors, select_outputs(outputs, first))(W)
-        # What is best so far stands before the block, so that it wins ties.
+        # The best so far precede the block, so that they win ties.
         pool = np.concatenate([best, scores], axis=1)
         chosen = top_k(pool, k)
         best, held = np.take_along_axis(pool, chosen, axis=1), best.shape[1]
@@ -86,7 +86,7 @@ def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candid
 
 
 def scores_per_example(kernel: ScalarKernel, anchors: Outputs, W: Array, sets: list[Outputs]) -> list[Array]:
-    """Scores of the candidates of each row; kernels are evaluated for many rows at once."""
+    """Scores of the candidates of each row; kernels are evaluated for many rows at a time."""
     result: list[Array] = []
     ends = np.concatenate([[0], np.cumsum([count_outputs(one) for one in sets])])
     start = 0
@@ -107,7 +107,7 @@ def scores_per_example(kernel: ScalarKernel, anchors: Outputs, W: Array, sets: l
 def nearest_per_example(
     kernel: ScalarKernel, anchors: Outputs, candidates: Candidates, W: Callable[[slice], Array], n: int, k: int
 ) -> list[list[Any]]:
-    """The k nearest distinct outputs of each row's own candidates."""
+    """The k nearest distinct outputs among the candidates of each row."""
     result: list[list[Any]] = []
     for rows in row_slices(n, count_outputs(anchors)):
         weights = W(rows)
@@ -122,15 +122,10 @@ def nearest_per_example(
     return result
 
 
-# Exact pre-images, where there are any: no candidates needed.
-#
-# Every decoder turns predictions h = sum_j w_j phi(z_j), given by weights W (m, anchors) and anchors z_j, into outputs.
-
-
 class Decoder(Parameters, ABC, saved=False):
-    """Finds the output whose features are nearest to a prediction."""
+    """Finds pre-images of predictions h = sum_j w_j phi(z_j), with weights W (m, anchors), without candidates."""
 
-    #: The output kernel that the decoder is for.
+    #: The required output kernel.
     for_kernel: type[ScalarKernel] = Linear
 
     def check(self, kernel: ScalarKernel) -> None:
@@ -152,13 +147,18 @@ class ClosedForm(Decoder, saved=False):
 
 @dataclass(eq=False, repr=False)
 class LabelThresholds(Decoder):
-    """Label sets written as rows of 0 and 1, with a linear output kernel: label q is on where h_q(x) > threshold.
+    """Pre-images of label sets as rows of 0 and 1, for a linear output kernel: label q is on if h_q(x) > threshold.
 
-    At 1/2 this is the exact pre-image among all 2^d label sets, for |h - y|^2 falls apart into labels.
+    At 1/2 this is the exact pre-image among all 2^d label sets, since |h - y|^2 is a sum over labels.
 
     Parameters
     ----------
     threshold : float or (d,) array
+        One threshold for all labels, or one for each.
+
+    See Also
+    --------
+    GaussianPreimage, Jaccard, IOKR
 
     Examples
     --------
@@ -183,16 +183,22 @@ class LabelThresholds(Decoder):
 
 @dataclass(eq=False, repr=False)
 class GaussianPreimage(Decoder):
-    """Vectors with a Gaussian output kernel: climb from the best anchor to a maximum of sum_j w_j k(z_j, y).
+    """Pre-images of vectors for a Gaussian output kernel: a local maximum of sum_j w_j k(z_j, y).
 
-    The step is the mean-shift one, y <- sum_j w_j k_j z_j / sum_j w_j k_j, where it improves the score, and a gradient
-    step that is halved until it does elsewhere; so the result is never worse than the best training output.
+    The ascent starts at the best anchor. Its step is the mean-shift step, y <- sum_j w_j k_j z_j / sum_j w_j k_j, if
+    that improves the score, else a gradient step that is halved until it does; so the result is never worse than the
+    best training output.
 
     Parameters
     ----------
     max_iter : int >= 1
+        Maximum number of steps.
     tol : float > 0
         Stop when no output moves by more than this part of the length scale.
+
+    See Also
+    --------
+    LabelThresholds, IOKR
 
     Examples
     --------
@@ -223,7 +229,7 @@ class GaussianPreimage(Decoder):
                 break
             weighted = W[at] * kernel(y[at], Z)
             total = weighted.sum(axis=1, keepdims=True)
-            # In units of the length scale the gradient of the score is sum_j w_j k_j (z_j - y).
+            # The gradient of the score in units of the length scale: sum_j w_j k_j (z_j - y).
             gradient = weighted @ Z - total * y[at]
             shift = np.divide(gradient, total, out=gradient.copy(), where=total > 1e-12)
             trial = y[at] + step[at, None] * np.where(total > 1e-12, shift, gradient)
@@ -236,7 +242,7 @@ class GaussianPreimage(Decoder):
         return np.asarray(y)
 
 
-_NAMES: dict[str, type[Decoder]] = {
+_DECODERS: dict[str, type[Decoder]] = {
     "closed_form": ClosedForm,
     "labels": LabelThresholds,
     "gaussian": GaussianPreimage,
@@ -248,10 +254,10 @@ def as_decoder(decoder: Any, kernel: ScalarKernel) -> Decoder | None:
     if isinstance(decoder, str):
         if decoder == "candidates" or (decoder == "auto" and not isinstance(kernel, Linear)):
             return None
-        if decoder != "auto" and decoder not in _NAMES:
-            allowed = ["auto", "candidates", *sorted(_NAMES)]
+        if decoder != "auto" and decoder not in _DECODERS:
+            allowed = ["auto", "candidates", *sorted(_DECODERS)]
             raise ValueError(f"decoder must be one of {allowed} or a decoder, got {decoder!r}")
-        decoder = ClosedForm() if decoder == "auto" else _NAMES[decoder]()
+        decoder = ClosedForm() if decoder == "auto" else _DECODERS[decoder]()
     if not isinstance(decoder, Decoder):
         raise ValueError(f"decoder must be a name or a decoder of ovk.structured, got {decoder!r}")
     decoder.check(kernel)

@@ -1,4 +1,4 @@
-"""The command line, called as a function."""
+"""A fixture that calls the command line as a function."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from ovk.app.cli import main
 
 @pytest.fixture
 def ovk(capsys):
-    """``ovk("stream", ...)`` gives the exit code, standard output and standard error; never a traceback."""
+    """``ovk("stream", ...)`` returns the exit code, standard output and standard error; a traceback is a failure."""
 
     def call(*arguments):
         with pytest.raises(SystemExit) as end:

@@ -1,4 +1,4 @@
-"""ovk stream --classify, ovk fit --classify and ovk predict."""
+"""Tests of classification on the command line."""
 
 import csv
 import io
@@ -50,7 +50,7 @@ def test_a_table_of_classes(ovk, tmp_path):
     assert ovk("forecast", model, "--steps", 3)[0] != 0
 
 
-def test_where_the_kind_of_a_target_is_unclear(ovk, tmp_path):
+def test_targets_of_unclear_type(ovk, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y,z\n" + "".join(f"{i % 5},{i % 2},{'ab'[i % 2]}\n" for i in range(200)))
     code, _, err = ovk("stream", path, "--targets", "y", "--features", "x", "--warm-up", 50)
@@ -65,7 +65,7 @@ def test_where_the_kind_of_a_target_is_unclear(ovk, tmp_path):
 
 
 @pytest.mark.parametrize("option", [["--lags", "1"]])
-def test_lags_of_labels_are_refused(ovk, tmp_path, option):
+def test_lags_of_labels_are_rejected(ovk, tmp_path, option):
     code, _, err = ovk("stream", table(tmp_path / "t.csv"), "--targets", "y", "--classify", *option)
     assert code != 0
     assert "uses the last label" in err

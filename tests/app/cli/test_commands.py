@@ -1,4 +1,4 @@
-"""The other commands, and the door."""
+"""Tests of help, completion, `ovk fit`, `ovk predict`, `ovk demo` and `ovk inspect`."""
 
 import csv
 import json
@@ -33,7 +33,7 @@ def test_version_and_help(ovk):
     assert ovk("nonsense")[0] == 2
 
 
-def test_without_its_packages_it_says_what_to_install(tmp_path):
+def test_missing_packages_are_named(tmp_path):
     code = "import sys; sys.modules['typer'] = None; from ovk.app.cli import main; main([])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 5
@@ -73,7 +73,7 @@ def test_help_of_a_command_loads_no_other_command():
 
 
 def test_help_takes_little_more_time_than_its_packages():
-    """Processor seconds, smallest of five, in turns."""
+    """Compares the smallest processor time of five interleaved runs."""
     seconds = [(run_ovk("--help")[1], run_ovk(code="import typer, rich")[1]) for _ in range(5)]
     ours, theirs = map(min, zip(*seconds, strict=True))
     assert ours < 1.5 * theirs
@@ -114,7 +114,7 @@ def test_fit_then_predict(ovk, tmp_path):
     assert first["a"]["low"] < first["a"]["prediction"] < first["a"]["high"]
 
 
-def test_what_fit_tells(ovk, tmp_path, monkeypatch):
+def test_output_of_fit(ovk, tmp_path, monkeypatch):
     monkeypatch.setattr("ovk.app.sessions.table_model.MIN_ROWS_ANNOUNCED", 100)
     path, model, page = tmp_path / "t.csv", tmp_path / "m.ovk", tmp_path / "r.html"
     lines = [f"{'ERR' if i in (7, 9) else i % 7},{'' if i % 2 else i % 7},{i % 7 + 1}" for i in range(100)]
@@ -122,7 +122,7 @@ def test_what_fit_tells(ovk, tmp_path, monkeypatch):
     asked = ("fit", path, "--targets", "half,whole", "--save", model, "--report", page, "--warn-bad", 0.5)
     code, out, err = ovk(*asked)
     assert (code, err) == (0, "comparing kernels, some in learned metrics, on 100 rows...\n")
-    assert "2 of 100 rows had unreadable cells (row 1 is the first row of data):" in out
+    assert "2 of 100 rows (2.0%) had unreadable cells (row 1 is the first row of data):" in out
     assert "  'ERR' in column 'x' cannot be read (treated as missing): 2 rows (8, 10)\n" in out
     assert "values observed: half 50%\n" in out
     assert "on held-out rows: every fifth row" in out
@@ -136,7 +136,7 @@ def test_what_fit_tells(ovk, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_columns_that_are_kept(ovk, tmp_path, ending):
+def test_kept_columns(ovk, tmp_path, ending):
     path, model, found = tmp_path / "t.csv", tmp_path / "m.ovk", tmp_path / f"p.{ending}"
     names = ["=cmd", "-1", 'a "b"', *(f"n{i}" for i in range(57))]
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -215,7 +215,7 @@ def test_demo(ovk, tmp_path):
 
 
 @pytest.mark.long
-def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monkeypatch):
+def test_commands_of_the_demo_and_the_readme_run(ovk, tmp_path, monkeypatch):
     write_demo_table(tmp_path / "demo.csv")
     monkeypatch.chdir(tmp_path)
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
@@ -232,13 +232,13 @@ def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monke
         assert (tmp_path / name).stat().st_size > 1000
 
 
-def test_demo_for_machines(ovk, tmp_path, monkeypatch):
+def test_demo_as_json(ovk, tmp_path, monkeypatch):
     monkeypatch.setattr("ovk.app.cli.demo._report", lambda *arguments: False)
     found = json.loads(ovk("demo", "--rows", 400, "--out", tmp_path, "--json")[1])
     assert found["report"] is None
 
 
-def test_an_error_of_ours_is_called_so(monkeypatch, capsys):
+def test_unexpected_errors_are_reported_as_bugs(monkeypatch, capsys):
     message, code = output.explain(RuntimeError("boom"))
     assert "this is a bug in ovk" in message
     assert code == 1
@@ -249,7 +249,7 @@ def test_an_error_of_ours_is_called_so(monkeypatch, capsys):
     assert "ValueError: x" in capsys.readouterr().err
 
 
-def test_wrong_kernels_couplings_and_formats_are_wrong_calls(ovk, tmp_path):
+def test_invalid_kernels_couplings_and_formats_are_wrong_usage(ovk, tmp_path):
     path = series(tmp_path / "t.csv", 60)
     for command in (("stream", path), ("fit", path, "--save", tmp_path / "m.ovk")):
         for option, value in (("--kernel", "foo"), ("--coupling", 1), ("--format", "xlsx")):
@@ -259,8 +259,8 @@ def test_wrong_kernels_couplings_and_formats_are_wrong_calls(ovk, tmp_path):
 
 
 @pytest.mark.long
-def test_a_reader_that_has_seen_enough(ovk, tmp_path):
-    """``ovk ... | head -1`` ends with 0 and without a word."""
+def test_a_closed_pipe_is_not_an_error(ovk, tmp_path):
+    """``ovk ... | head -1`` exits with 0 and prints no error."""
     path, model = series(tmp_path / "t.csv", 20000), tmp_path / "m.ovk"
     run = [sys.executable, "-m", "ovk.app.cli"]
     settings = ["--targets", "a", "--features", "x", "--save", model]
@@ -274,7 +274,7 @@ def test_a_reader_that_has_seen_enough(ovk, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["fit", pytest.param("stream", marks=pytest.mark.long)])
-def test_columns_that_never_vary_are_named(ovk, tmp_path, command):
+def test_constant_columns_are_reported(ovk, tmp_path, command):
     rng = np.random.default_rng(0)
     path, page = tmp_path / "t.csv", tmp_path / "r.html"
     rows = "".join(f"{a:.4f},7.5,{a:.3f},3\n" for a in rng.standard_normal(200))
@@ -299,10 +299,20 @@ def test_columns_that_never_vary_are_named(ovk, tmp_path, command):
         (("--targets", "a,a"), "is named twice"),
     ],
 )
-def test_columns_that_cannot_be_two_things_are_wrong_usage(ovk, tmp_path, command, asked, why):
+def test_columns_with_conflicting_roles_are_wrong_usage(ovk, tmp_path, command, asked, why):
     code, _, err = ovk(command, series(tmp_path / "t.csv", 50), *asked, "--save", tmp_path / "m.ovk")
     assert code == 2
     assert why in err
+
+
+def test_options_that_take_lists_can_be_repeated(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 60), tmp_path / "m.ovk"
+    lists = ("--targets", "a", "--targets", "b", "--ignore", "word", "--ignore", "x", "--lags", "1", "--lags", "2,3")
+    assert ovk("fit", path, *lists, "--save", model)[0] == 0
+    settings = load(model).settings
+    assert (settings.targets, settings.ignore, settings.lags) == (["a", "b"], ["word", "x"], [1, 2, 3])
+    code, out, _ = ovk("predict", model, path, "--keep", "x", "--keep", "word")
+    assert (code, out.splitlines()[0].split(",")[:3]) == (0, ["x", "word", "row"])
 
 
 @pytest.mark.parametrize("command", ["fit", "stream"])
@@ -317,7 +327,7 @@ def test_every_setting_of_a_command_is_an_option(ovk, command):
 @pytest.mark.parametrize(
     ("option", "value"), [("--warm-up", 1), ("--block", 0), ("--checkpoint", 0), ("--max-bad", 2), ("--model", "magic")]
 )
-def test_settings_out_of_their_limits_are_wrong_usage(ovk, tmp_path, option, value):
+def test_settings_outside_their_limits_are_wrong_usage(ovk, tmp_path, option, value):
     code, _, err = ovk("stream", series(tmp_path / "t.csv", 60), "--targets", "a", option, value)
     assert code == 2
     assert option in err

@@ -1,4 +1,4 @@
-"""``ovk forecast``, and predictions as files of several kinds."""
+"""Tests of `ovk forecast`, and of predictions in several file formats."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from household import series
 
 @pytest.fixture(scope="module")
 def daily(tmp_path_factory):
-    """A daily series with a weekly shape, in a file."""
+    """A file with a daily series and a weekly cycle."""
     folder = tmp_path_factory.mktemp("daily")
     rng = np.random.default_rng(0)
     days = np.datetime64("2023-01-01") + np.arange(300)
@@ -23,7 +23,7 @@ def daily(tmp_path_factory):
     return path
 
 
-def test_forecast_in_every_form(ovk, daily, tmp_path):
+def test_forecast_in_every_format(ovk, daily, tmp_path):
     model = tmp_path / "m.ovk"
     common = ("--targets", "=a,b", "--time", "day", "--lags", "1,7", "--save", model)
     assert ovk("stream", daily, *common, "--horizon", 10)[0] == 0
@@ -51,7 +51,7 @@ def test_forecast_in_every_form(ovk, daily, tmp_path):
     assert "<!-- 90% interval -->" in picture.read_text(encoding="utf-8")
 
 
-def test_a_fitted_table_forecasts_as_well(ovk, daily, tmp_path):
+def test_a_table_model_forecasts(ovk, daily, tmp_path):
     model = tmp_path / "m.ovk"
     assert ovk("fit", daily, "--targets", "b", "--features", "day", "--lags", "1,7", "--save", model)[0] == 0
     code, out, err = ovk("forecast", model, "--steps", 7)
@@ -59,7 +59,7 @@ def test_a_fitted_table_forecasts_as_well(ovk, daily, tmp_path):
     assert len(out.splitlines()) == 8
 
 
-def test_what_cannot_be_forecast(ovk, daily, tmp_path):
+def test_invalid_forecasts(ovk, daily, tmp_path):
     path, model = series(tmp_path / "t.csv", 200), tmp_path / "m.ovk"
     assert ovk("stream", path, "--targets", "a", "--features", "x", "--lags", 1, "--save", model)[0] == 0
     code, _, err = ovk("forecast", model)

@@ -1,4 +1,4 @@
-"""Whatever stands in a file: one sentence, an exit code that is documented, and never a damaged model."""
+"""Random files give one-sentence errors, documented exit codes, and never a damaged model."""
 
 import gzip
 import io
@@ -60,7 +60,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("content", FILES.values(), ids=FILES)
-def test_files_of_the_world(ovk, tmp_path, content):
+def test_csv_files_of_many_kinds(ovk, tmp_path, content):
     path, model = tmp_path / "t.csv", tmp_path / "m.ovk"
     path.write_bytes(content)
     code, _, _ = ovk("stream", path, *ASK, "--save", model, "--warm-up", "10", "--block", "16", "--checkpoint", "16")
@@ -76,22 +76,22 @@ def test_files_of_the_world(ovk, tmp_path, content):
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[1,2]\n" * 30, b'{"x": 1}\n' * 30, b'{"y": {"z": []}}\n' * 30], ids=repr
 )
-def test_json_lines_of_the_world(ovk, tmp_path, content):
+def test_json_lines_of_many_kinds(ovk, tmp_path, content):
     path = tmp_path / "t.jsonl"
     path.write_bytes(content)
     assert ovk("stream", path, *ASK)[0] == 3
 
 
-def test_cells_of_json_that_are_no_numbers(ovk, tmp_path):
+def test_json_cells_that_are_not_numbers(ovk, tmp_path):
     path = tmp_path / "t.jsonl"
     good = "".join(f'{{"x": {i % 5}, "d": "2020-01-0{1 + i % 9}", "y": {i % 3}}}\n' for i in range(60))
     path.write_text(good + '{"x": [1], "d": {"a": 1}, "y": 2}\n{"x": 1e999, "d": 7, "y": 2}\n' + good, encoding="utf-8")
     code, _, err = ovk("stream", path, *ASK, "--warm-up", "20")
     assert code == 0
-    assert "1.6% of 122 rows had unreadable cells" in err
+    assert "2 of 122 rows (1.6%) had unreadable cells" in err
 
 
-def test_what_is_not_a_file(ovk, tmp_path):
+def test_paths_that_are_not_files(ovk, tmp_path):
     code, _, err = ovk("stream", tmp_path, *ASK)
     assert code == 3
     assert "is a folder" in err
@@ -102,7 +102,7 @@ def test_what_is_not_a_file(ovk, tmp_path):
     assert ovk("stream", tmp_path / "t.csv.gz", *ASK)[0] == 3
 
 
-def test_a_column_that_is_not_there(ovk, tmp_path):
+def test_missing_columns(ovk, tmp_path):
     path = series(tmp_path / "t.csv", 100)
     code, _, err = ovk("stream", path, "--targets", "volt")
     assert code == 3
@@ -157,7 +157,7 @@ def test_any_bytes_on_standard_input(content):
         assert (end.value.code or 0) in CODES
 
 
-def test_damaged_models_are_named(ovk, tmp_path):
+def test_damaged_models_are_rejected(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk"
     assert ovk("stream", path, "--targets", "a", "--save", model, "--warm-up", "50", "--model", "olok")[0] == 0
     whole = model.read_bytes()

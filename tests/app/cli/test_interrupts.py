@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while the real process runs: what was learned is saved, and the end is that of a quiet run."""
+"""After Ctrl-C or SIGTERM, the model is saved, and a resumed run gives the result of an uninterrupted one."""
 
 import csv
 import os
@@ -25,7 +25,7 @@ ASK = [
 
 
 def hear_signals():
-    """A test that runs in the background may have inherited that Ctrl-C is ignored."""
+    """A test in the background may inherit an ignored Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -42,7 +42,7 @@ def start(*arguments, program=("-m", "ovk.app.cli")):
 
 
 def finish(process):
-    """Exit code and standard error of a process that ends by itself, without an end of its input."""
+    """Exit code and standard error of a process whose input stays open."""
     code = process.wait(PATIENCE)
     _, err = process.communicate()
     assert "Traceback" not in err
@@ -56,7 +56,7 @@ def run(*arguments):
 
 
 def feed(process, lines):
-    """Write lines, and wait until they were read."""
+    """Write lines and wait until they are read."""
     import fcntl
     import termios
 
@@ -74,7 +74,7 @@ def wait_for(condition, process, seconds=PATIENCE):
 
 
 def contents(folder):
-    """The model and the parts of predictions."""
+    """Contents of the model file and the prediction files."""
     return (folder / "m.ovk").read_bytes(), {p.name: p.read_bytes() for p in (folder / "parts").glob("part-*")}
 
 
@@ -85,7 +85,7 @@ def places(folder, option="--save"):
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A file of 800 rows, and the folder of a run over it that was left alone."""
+    """A file of 800 rows, and the folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("table")
     path = series(folder / "t.csv", 800)
     run(path, *ASK, *places(folder / "whole"))
@@ -111,8 +111,8 @@ main(sys.argv[1:])
 
 
 @pytest.mark.long
-def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_path):
-    """In the midst of a read that waits for a pipe, between two checkpoints, twice in the same part."""
+def test_a_waiting_process_saves_its_blocks_and_exits(table, tmp_path):
+    """Signals during a blocking read from a pipe, between two checkpoints, twice in the same prediction file."""
     path, whole = table
     lines = path.read_bytes().decode().splitlines(keepends=True)
     folder, signs = tmp_path / "signalled", tmp_path / "signs"
@@ -162,8 +162,8 @@ main(sys.argv[2:])
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
-def test_a_process_that_learns_finishes_its_block(table, tmp_path, number):
-    """The signal comes while a block between two checkpoints is learned."""
+def test_a_learning_process_finishes_its_block(table, tmp_path, number):
+    """The signal arrives while a block is learned, between two checkpoints."""
     path, whole = table
     folder = tmp_path / "signalled"
     model = folder / "m.ovk"
@@ -177,7 +177,7 @@ def test_a_process_that_learns_finishes_its_block(table, tmp_path, number):
 
 
 @pytest.mark.long
-def test_nothing_is_said_to_be_safe_that_is_not(tmp_path):
+def test_only_saved_rows_are_reported_as_saved(tmp_path):
     lines = series(tmp_path / "t.csv", 500).read_bytes().decode().splitlines(keepends=True)
     parts = tmp_path / "parts"
     process = start("stream", "-", *ASK, "--predictions", parts)
@@ -185,7 +185,7 @@ def test_nothing_is_said_to_be_safe_that_is_not(tmp_path):
     wait_for((parts / "part-000001.csv").exists, process)
     process.send_signal(signal.SIGINT)
     assert finish(process) == (130, "ovk: interrupted: nothing was saved; with --save the run could be continued\n")
-    # Within the warm-up there is nothing to save either.
+    # During the warm-up there is nothing to save.
     model = tmp_path / "m.ovk"
     process = start("stream", "-", *ASK, "--resume", model)
     feed(process, lines[:50])
@@ -212,8 +212,8 @@ os.fsync = slow
 
 
 @pytest.mark.long
-def test_a_second_signal_gives_up_at_once(table, tmp_path):
-    """The disk takes hours for the checkpoint of the first one: the last checkpoint stays whole."""
+def test_a_second_signal_stops_immediately(table, tmp_path):
+    """The first signal starts a checkpoint that never ends; the previous checkpoint stays intact."""
     path, whole = table
     lines = path.read_bytes().decode().splitlines(keepends=True)
     folder, signs = tmp_path / "signalled", tmp_path / "signs"
@@ -221,7 +221,7 @@ def test_a_second_signal_gives_up_at_once(table, tmp_path):
     signs.mkdir()
     process = start(signs, "stream", "-", *ASK, *places(folder), program=("-c", SLOW + TELLING))
     feed(process, lines[:300])
-    # There are rows for one checkpoint only, and it waits for further ones.
+    # There are rows for one checkpoint only; the process waits for more.
     wait_for((signs / "250").exists, process)
     before = model.read_bytes()
     (signs / "slow").touch()
@@ -236,8 +236,8 @@ def test_a_second_signal_gives_up_at_once(table, tmp_path):
     assert contents(folder) == whole
 
 
-def test_interrupted_while_it_imports(tmp_path):
-    """The list of imports tells when it is in the midst of them."""
+def test_interrupted_during_imports(tmp_path):
+    """``-X importtime`` shows when the process is importing."""
     process = start("stream", tmp_path / "t.csv", program=("-X", "importtime", "-m", "ovk.app.cli"))
     for line in process.stderr:
         if "numpy.version" in line:

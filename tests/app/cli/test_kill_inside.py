@@ -1,4 +1,4 @@
-"""The process ends at every single step of a checkpoint; what is on the disk always leads to the same end."""
+"""A kill at any step of a checkpoint leaves files from which the run resumes with the same result."""
 
 import itertools
 
@@ -11,11 +11,11 @@ from ovk.persistence import container, load
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing behind it runs."""
+    """Simulates SIGKILL: no later code runs."""
 
 
 def run(path, folder, killed_at=None, monkeypatch=None):
-    """Learn to the end; the n-th step that touches the disk is the last one of a run."""
+    """Learn to the end; each run is killed at its n-th disk operation."""
     settings = Settings(["a", "b"], lags=[1, 2], model="olok", warm_up=100, block=50, every=200)
     steps = itertools.count()
 
@@ -30,7 +30,7 @@ def run(path, folder, killed_at=None, monkeypatch=None):
     with monkeypatch.context() as patch:
         for name in ("open", "replace", "fsync"):
             patch.setattr(container.os, name, counted(getattr(container.os, name)))
-        # A killed process does not tidy up.
+        # A killed process does not clean up.
         patch.setattr(container.os, "unlink", lambda path: None)
         with open_records(path) as records:
             learn(
@@ -49,7 +49,7 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.long)])
-def test_every_step_of_every_checkpoint(stride, tmp_path, monkeypatch):
+def test_kill_at_every_step_of_every_checkpoint(stride, tmp_path, monkeypatch):
     path = series(tmp_path / "t.csv", 700)
     whole = tmp_path / "whole"
     whole.mkdir()

@@ -1,4 +1,4 @@
-"""ovk stream --level: one level for predictions, summary, report and forecasts, which a model keeps."""
+"""`ovk stream --level` sets the level of predictions, summary, report and forecasts, and is saved with the model."""
 
 import csv
 import json
@@ -49,7 +49,7 @@ def test_one_level_for_predictions_summary_report_and_forecasts(ovk, tmp_path, l
     assert ovk("predict", model, path)[1] == ovk("predict", model, path, "--level", level)[1]
 
 
-def test_a_model_that_goes_on_keeps_its_level(ovk, tmp_path):
+def test_a_resumed_model_keeps_its_level(ovk, tmp_path):
     path = series(tmp_path / "t.csv", 900)
     lines = path.read_text().splitlines(keepends=True)
     first = tmp_path / "half.csv"
@@ -70,14 +70,14 @@ def test_a_model_that_goes_on_keeps_its_level(ovk, tmp_path):
     assert re.search(r"learned with different settings \(--level 0.8\).*omit\s+--level", err)
 
 
-def test_json_tells_the_level(ovk, tmp_path):
+def test_json_contains_the_level(ovk, tmp_path):
     _, out, _ = ovk("stream", series(tmp_path / "t.csv", 600), *ASK, "--level", "0.975", "--json")
     found = json.loads(out)
     assert found["interval_level"] == 0.975
     assert len(found["interval_coverage"]) == len(found["interval_width"]) == 2
 
 
-def test_a_level_that_is_no_probability(ovk, tmp_path):
+def test_invalid_levels(ovk, tmp_path):
     code, _, err = ovk("stream", series(tmp_path / "t.csv", 300), *ASK, "--level", "90")
     assert code == 2
     assert "--level must be a number in (0, 1), such as 0.9, got 90" in err
@@ -85,7 +85,7 @@ def test_a_level_that_is_no_probability(ovk, tmp_path):
         Settings(["y"], level=1.5).check()
 
 
-def test_another_level_beside_the_usual_ones():
+def test_a_level_that_is_not_a_default():
     rng = np.random.default_rng(0)
     F, Y = np.zeros((3000, 2)), rng.standard_normal((3000, 2))
     recent, usual = RecentErrors.empty(2, level=0.7), RecentErrors.empty(2)
@@ -103,7 +103,7 @@ def test_another_level_beside_the_usual_ones():
 
 
 @pytest.mark.long
-def test_bounds_that_are_not_known_are_explained(ovk, tmp_path):
+def test_unknown_bounds_are_explained(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 400), tmp_path / "m.ovk"
     ovk("fit", path, "--targets", "a,b", "--features", "", "--lags", 1, "--save", model)
     code, out, err = ovk("predict", model, path, "--level", 0.999)

@@ -1,4 +1,4 @@
-"""Standard input: compressed by any program, and rows that come one by one, each of which is answered."""
+"""Standard input may be compressed, and rows that arrive one by one are predicted immediately."""
 
 import bz2
 import csv
@@ -25,7 +25,7 @@ def zstandard(raw):
 
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress, zstandard])
 @pytest.mark.parametrize("piped", [True, False])
-def test_compressed_text_is_told_by_its_first_bytes(tmp_path, monkeypatch, compress, piped):
+def test_compression_is_detected_from_the_first_bytes(tmp_path, monkeypatch, compress, piped):
     raw = compress(("x,y\n" + "".join(f"{i},{i}\n" for i in range(20_000))).encode())
     path = tmp_path / "table.csv"
     path.write_bytes(raw)
@@ -51,14 +51,14 @@ def test_an_empty_bzip2_file_is_an_empty_file(tmp_path):
         list(records.batches(10))
 
 
-def test_what_is_cut_short_is_named(tmp_path):
+def test_truncated_input_is_reported(tmp_path):
     path = tmp_path / "t.csv.zst"
     path.write_bytes(zstandard(os.urandom(100_000).hex().encode())[:5000])
     with pytest.raises(ValueError, match=r"t\.csv\.zst"), open_records(path) as records:
         list(records.batches(100))
 
 
-def test_the_part_of_a_file_that_was_read(tmp_path):
+def test_share_of_a_file_that_was_read(tmp_path):
     text = "x,y\n" + "".join(f"{i},{i}\n" for i in range(50_000))
     for name, raw in (("t.csv", text.encode()), ("t.csv.gz", gzip.compress(text.encode()))):
         (tmp_path / name).write_bytes(raw)
@@ -73,7 +73,7 @@ def test_the_part_of_a_file_that_was_read(tmp_path):
 
 
 class Conversation:
-    """A command to which lines are written, and which answers with lines."""
+    """A running command with pipes for its input and output lines."""
 
     def __init__(self, *arguments):
         command = [sys.executable, "-m", "ovk.app.cli", *map(str, arguments)]
@@ -84,7 +84,7 @@ class Conversation:
         self.process.stdin.write(text.encode())
 
     def hear(self):
-        """The next line, or a failure instead of waiting for ever."""
+        """The next line; fails after a timeout."""
         line = b""
         while not line.endswith(b"\n"):
             assert select.select([self.process.stdout], [], [], PATIENCE)[0], "no answer"
@@ -105,7 +105,7 @@ class Conversation:
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="the system does not tell whether a pipe has more")
-def test_every_row_is_answered_as_it_comes(ovk, tmp_path):
+def test_each_row_is_predicted_as_it_arrives(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 200, missing=0.0), tmp_path / "m.ovk"
     assert ovk("stream", path, "--targets", "a,b", "--time", "Date,Time", "--lags", 1, "--save", model)[0] == 0
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -135,7 +135,7 @@ def test_every_row_is_answered_as_it_comes(ovk, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="the system does not tell whether a pipe has more")
-def test_the_first_json_line_is_answered_before_the_second(ovk, tmp_path):
+def test_the_first_json_line_is_predicted_before_the_second(ovk, tmp_path):
     path, model = tmp_path / "t.jsonl", tmp_path / "m.ovk"
     path.write_text("".join(f'{{"x": {i % 7}, "y": {i % 7}}}\n' for i in range(60)), encoding="utf-8")
     assert ovk("fit", path, "--targets", "y", "--save", model)[0] == 0

@@ -1,4 +1,4 @@
-"""``ovk plot``, and what reports say of the inputs."""
+"""Tests of `ovk plot`, and of the relevance of inputs in reports."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from ovk.curves import ProductGrid
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """A session in which x and the last output matter, and a number that nothing depends on."""
+    """A session in which x and the last output are relevant, and another number is not."""
     folder = tmp_path_factory.mktemp("learned")
     rng = np.random.default_rng(0)
     x, noise = rng.standard_normal((2, 400))
@@ -24,12 +24,12 @@ def learned(tmp_path_factory):
     return folder / "m.ovk"
 
 
-def test_relevance_finds_what_matters(learned):
+def test_relevance_finds_the_relevant_inputs(learned):
     session = load(learned)
     found = relevance(session.predictor(), session.inputs)
     assert list(found) == ["a very long name of an input that no axis has room for", "nothing"]
     first, last = found.values()
-    # Exchanging the only input of y = 3 x moves predictions by sqrt(2) deviations.
+    # Permuting the only input of y = 3 x changes predictions by sqrt(2) standard deviations.
     assert first == pytest.approx(np.sqrt(2), rel=0.15)
     assert last < 0.1 * first
     assert relevance(session.predictor(), None) == {}
@@ -48,7 +48,7 @@ def test_pictures_and_pages(ovk, learned, tmp_path):
 
 
 @pytest.mark.long
-def test_a_fitted_table_and_estimators(ovk, tmp_path):
+def test_pictures_of_table_models_and_estimators(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 150, missing=0.0), tmp_path / "m.ovk"
     assert ovk("fit", path, "--targets", "a,b", "--features", "x", "--lags", 1, "--save", model)[0] == 0
     assert ovk("plot", model, "--out", tmp_path / "p.html")[0] == 0
@@ -63,7 +63,7 @@ def test_a_fitted_table_and_estimators(ovk, tmp_path):
         assert ovk("plot", tmp_path / "e.ovk", "--out", tmp_path / "e.png")[0] == 0
 
 
-def test_what_cannot_be_drawn(ovk, learned, tmp_path):
+def test_models_without_a_picture(ovk, learned, tmp_path):
     save(OLOK(), tmp_path / "o.ovk")
     code, _, err = ovk("plot", tmp_path / "o.ovk", "--out", tmp_path / "o.png")
     assert code == 4
@@ -74,7 +74,7 @@ def test_what_cannot_be_drawn(ovk, learned, tmp_path):
 
 @pytest.mark.long
 def test_the_page_of_a_stream_with_dates(ovk, tmp_path):
-    """A column of dates is one row of the data; the model's file is not called the table."""
+    """A column of dates is one row of the table of data, and the title names the model file."""
     path, model, page = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk", tmp_path / "p.html"
     asked = ["--targets", "a,b", "--time", "Date,Time", "--warm-up", 100, "--save", model]
     assert ovk("stream", path, *asked)[0] == 0

@@ -1,4 +1,4 @@
-"""What belongs to a model and what does not: its file, its predictions, its settings."""
+"""A resumed model requires its own file, predictions and settings."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def two(ovk, tmp_path):
     return tmp_path
 
 
-def test_a_mistyped_model_leaves_the_predictions_of_another_alone(ovk, two):
+def test_a_mistyped_model_does_not_change_other_predictions(ovk, two):
     before = contents(two / "one-parts"), (two / "two.ovk").read_bytes()
     assert len(before[0]) == 5
     for path, more in (
@@ -49,7 +49,7 @@ def test_a_mistyped_model_leaves_the_predictions_of_another_alone(ovk, two):
 
 
 def test_a_single_part_is_not_taken_for_a_leftover(ovk, tmp_path):
-    """A model with the same settings and rows has the same identity, but not the same name."""
+    """A model with the same settings and rows has the same identifier, but another file name."""
     path, parts = series(tmp_path / "t.csv", 250), tmp_path / "parts"
     assert ovk("stream", path, *ASK, "--resume", tmp_path / "m.ovk", "--predictions", parts)[0] == 0
     (parts / "part-000001.csv").unlink()
@@ -61,7 +61,7 @@ def test_a_single_part_is_not_taken_for_a_leftover(ovk, tmp_path):
     assert contents(parts) == before
 
 
-def test_an_older_copy_of_a_model_does_not_remove_what_the_later_one_wrote(ovk, tmp_path):
+def test_an_older_copy_of_a_model_does_not_remove_later_predictions(ovk, tmp_path):
     path, model, parts = series(tmp_path / "t.csv", 900), tmp_path / "m.ovk", tmp_path / "parts"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[:301]), encoding="utf-8")
@@ -74,14 +74,14 @@ def test_an_older_copy_of_a_model_does_not_remove_what_the_later_one_wrote(ovk, 
     assert code == 2
     assert "more files than the model has written" in err
     assert contents(parts) == before
-    # A folder of its own is as good as ever.
+    # Another folder works.
     assert ovk("stream", path, "--resume", tmp_path / "old.ovk", "--predictions", tmp_path / "new")[0] == 0
     assert (tmp_path / "old.ovk").read_bytes() == model.read_bytes() or load_session(
         tmp_path / "old.ovk"
     ).prediction_lines == 0
 
 
-def test_an_unfinished_part_that_is_gone(ovk, tmp_path):
+def test_a_missing_incomplete_part(ovk, tmp_path):
     path, model, parts = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk", tmp_path / "parts"
     assert ovk("stream", path, *ASK, "--resume", model, "--predictions", parts)[0] == 0
     assert load_session(model).prediction_lines == 100
@@ -95,7 +95,7 @@ def test_an_unfinished_part_that_is_gone(ovk, tmp_path):
     assert contents(parts) == before
 
 
-def test_the_digest_is_of_all_rows_and_of_the_header(ovk, tmp_path):
+def test_the_digest_covers_all_rows_and_the_header(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk"
     assert ovk("stream", path, *ASK, "--save", model)[0] == 0
     before, text = model.read_bytes(), path.read_bytes().decode()
@@ -111,7 +111,7 @@ def test_the_digest_is_of_all_rows_and_of_the_header(ovk, tmp_path):
         assert code == 3, name
         assert "not the file" in err or "no column" in err
         assert model.read_bytes() == before
-    # The end of the last line may come later, and the file may be packed meanwhile.
+    # The last line may be completed later, and the file may be compressed in between.
     import gzip
 
     packed = tmp_path / "t.csv.gz"
@@ -150,7 +150,7 @@ def test_the_digest_does_not_depend_on_the_size_of_the_batches(tmp_path, form):
         assert found == {offset: by_one[offset] for offset in found}
 
 
-def test_options_that_a_model_would_not_heed_are_refused_by_name(ovk, tmp_path):
+def test_options_that_a_resumed_model_would_ignore_are_rejected(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk"
     assert ovk("stream", path, *ASK, "--save", model)[0] == 0
     before = model.read_bytes()
@@ -172,13 +172,13 @@ def test_options_that_a_model_would_not_heed_are_refused_by_name(ovk, tmp_path):
             assert f"omit {option}" in err or option == "--targets"
             assert option in err
             assert model.read_bytes() == before
-    # What says the same does no harm.
+    # Options that agree with the settings of the model are accepted.
     assert ovk("stream", path, "--resume", model, "--lags", "1,2,3", "--model", "olok")[0] == 0
     assert ovk("stream", path, "--resume", model, *ASK)[0] == 0
 
 
 def test_a_model_continues_with_another_file(ovk, tmp_path):
-    """A log that is rotated at a block's end is learned like the whole: lags are carried over, bit by bit."""
+    """A log that is rotated at the end of a block gives bit-identical results to the whole log, including lags."""
     path = series(tmp_path / "t.csv", 900)
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     old, new = tmp_path / "old.csv", tmp_path / "new.csv"
@@ -194,7 +194,7 @@ def test_a_model_continues_with_another_file(ovk, tmp_path):
     session, undivided = load_session(model), load_session(whole)
     assert (session.offset, session.earlier, session.evaluator.n_rows) == (400, 500, 900)
     assert (session.result().mse == undivided.result().mse).all()
-    # The parts of the old file are as they were, and rows of the new one are counted from 1.
+    # The predictions of the old file do not change, and rows of the new one are counted from 1.
     assert all((parts / name).read_bytes() == text for name, text in first.items())
 
     def predicted(folder):
@@ -204,7 +204,7 @@ def test_a_model_continues_with_another_file(ovk, tmp_path):
     together, apart = predicted(tmp_path / "whole"), predicted(parts)
     assert [row[1] for row in apart] == [row[1] for row in together]
     assert [int(row[0]) for row in apart] == [*range(101, 501), *range(1, 401)]
-    # The same command once more learns nothing twice; nor does it when the file has grown.
+    # The same command learns no row twice, also when the file has grown.
     before = model.read_bytes()
     code, out, _ = ovk("stream", new, "--continue-with", model)
     assert code == 0
@@ -217,7 +217,7 @@ def test_a_model_continues_with_another_file(ovk, tmp_path):
     assert ovk("stream", new, "--resume", model)[0] == 0
 
 
-def test_what_a_model_cannot_continue_with(ovk, tmp_path):
+def test_files_that_a_model_cannot_continue_with(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk"
     assert ovk("stream", path, *ASK, "--save", model)[0] == 0
     before, other = model.read_bytes(), tmp_path / "other.csv"
@@ -237,20 +237,21 @@ def test_what_a_model_cannot_continue_with(ovk, tmp_path):
     assert model.read_bytes() == before
 
 
-def test_blocks_of_a_further_file_begin_at_multiples_of_their_size(tmp_path):
-    """Where the first file was shorter than a block, too."""
+def test_blocks_of_the_next_file_begin_at_multiples_of_their_size(tmp_path):
+    """Also if the first file is shorter than a block."""
     short, long = series(tmp_path / "short.csv", 60), series(tmp_path / "long.csv", 300, seed=1)
     with open_records(short) as records:
         run = Session.start(records, Settings(["a", "b"], lags=[1], warm_up=20, block=100))
-        assert [len(found.rows) for found in run] == [40]
+        assert [len(run.learn_block(batch).rows) for batch in iter(run.read, None)] == [40]
     session = run.session
     with open_records(long) as records:
-        assert [len(found.rows) for found in session.continue_with(records)] == [100, 100, 100]
+        run = session.continue_with(records)
+        assert [len(run.learn_block(batch).rows) for batch in iter(run.read, None)] == [100, 100, 100]
     assert session.head[0] == 100
 
 
-def test_parts_as_parquet_are_those_of_an_undisturbed_run(ovk, tmp_path):
-    """The same rows as in CSV; and a run in two goes leaves the same bytes, whatever part was unfinished."""
+def test_parquet_parts_are_those_of_an_uninterrupted_run(ovk, tmp_path):
+    """Parquet has the same rows as CSV; an interrupted run writes the same bytes, whichever file was incomplete."""
     parquet = pytest.importorskip("pyarrow.parquet")
     path = series(tmp_path / "t.csv", 700)
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -265,7 +266,7 @@ def test_parts_as_parquet_are_those_of_an_undisturbed_run(ovk, tmp_path):
     assert [f"{value:.7g}" for value in list(table.to_pylist()[-1].values())[2:5]] == last.split(",")[2:5]
     growing = tmp_path / "growing.csv"
     again = ["--resume", tmp_path / "m.ovk", "--predictions", tmp_path / "parts", "--parquet"]
-    # Parts are cut every 200 rows, blocks every 50: the third part is unfinished, and its numbers have the same bits.
+    # Files have 200 rows, blocks 50: the third file is incomplete, and its numbers are bit-identical.
     for rows in (450, 700):
         growing.write_text("".join(lines[: rows + 1]), encoding="utf-8")
         assert ovk("stream", growing, *(ASK if rows == 450 else []), *again)[0] == 0
@@ -274,7 +275,7 @@ def test_parts_as_parquet_are_those_of_an_undisturbed_run(ovk, tmp_path):
     assert all(whole[name] == parts[name] for name in whole if name.endswith(".parquet"))
 
 
-def test_parts_of_the_other_kind_are_refused(ovk, two):
+def test_parts_in_the_other_format_are_rejected(ovk, two):
     before = contents(two / "one-parts")
     for more, said in ((["--parquet"], "omit --parquet"), ([], "")):
         code, _, err = ovk(

@@ -1,4 +1,4 @@
-"""ovk stream: what a user types, what comes back, and what is left after a kill."""
+"""Tests of `ovk stream`: options, output, and files after a kill."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ from ovk.persistence import inspect
 ASK = ["--targets", "a,b", "--lags", "1,2,3", "--time", "Date,Time", "--model", "olok", "--warm-up", "200"]
 
 
-def test_a_stream_is_learned_and_told(ovk, tmp_path):
+def test_a_stream_is_learned_and_summarised(ovk, tmp_path):
     path = series(tmp_path / "t.csv")
     model, parts = tmp_path / "m.ovk", tmp_path / "parts"
     code, out, _ = ovk(
@@ -52,7 +52,7 @@ def test_names_of_targets_are_data_not_markup(ovk, tmp_path):
     assert "[/red]" in out
 
 
-def test_json_for_machines(ovk, tmp_path):
+def test_summary_as_json(ovk, tmp_path):
     code, out, _ = ovk("stream", series(tmp_path / "t.csv", 600), *ASK, "--json")
     found = json.loads(out)
     assert code == 0
@@ -63,7 +63,7 @@ def test_json_for_machines(ovk, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "stdin", "csv.gz"])
-def test_every_form_of_a_table_gives_the_same(ovk, tmp_path, monkeypatch, kind):
+def test_every_file_format_gives_the_same_result(ovk, tmp_path, monkeypatch, kind):
     path = series(tmp_path / "t.csv", 500)
     reference = json.loads(ovk("stream", path, *ASK, "--json")[1])
     rows = list(csv.DictReader(path.read_text().splitlines()))
@@ -95,11 +95,11 @@ def test_faulty_rows_are_counted(ovk, tmp_path):
     path.write_text("\n".join(lines), encoding="utf-8")
     code, out, _ = ovk("stream", path, *ASK)
     assert code == 0
-    assert "2 of 600 rows had unreadable cells" in out
+    assert "2 of 600 rows (0.3%) had unreadable cells" in out
     assert "2 fields instead of 6: row 300" in out
 
 
-def test_more_rows_later(ovk, tmp_path):
+def test_a_growing_file(ovk, tmp_path):
     path = series(tmp_path / "t.csv", 900)
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[:701]), encoding="utf-8")
@@ -115,7 +115,7 @@ def test_more_rows_later(ovk, tmp_path):
     assert "no new rows in this run" in out
 
 
-def test_resuming_what_does_not_fit(ovk, tmp_path):
+def test_resuming_with_other_files_or_settings(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk"
     assert ovk("stream", path, *ASK, "--save", model)[0] == 0
     before = model.read_bytes()
@@ -123,7 +123,7 @@ def test_resuming_what_does_not_fit(ovk, tmp_path):
     assert code == 2
     assert "different settings" in err
     assert "--targets a,b" in err
-    # Only what was given can be left out.
+    # The message lists only options that were given.
     assert "omit --targets, or" in " ".join(err.split())
     code, _, err = ovk("stream", series(tmp_path / "other.csv", 600, seed=1), "--resume", model)
     assert code == 3
@@ -137,7 +137,7 @@ def test_resuming_what_does_not_fit(ovk, tmp_path):
     assert model.read_bytes() == before
 
 
-def test_predictions_of_others_are_left_alone(ovk, tmp_path):
+def test_predictions_of_other_models_are_not_changed(ovk, tmp_path):
     path, parts = series(tmp_path / "t.csv", 500), tmp_path / "parts"
     assert ovk("stream", path, *ASK, "--predictions", parts)[0] == 0
     before = written(parts)
@@ -147,7 +147,7 @@ def test_predictions_of_others_are_left_alone(ovk, tmp_path):
     assert "already contains predictions" in err
 
 
-def test_a_file_that_is_no_model_is_not_replaced(ovk, tmp_path):
+def test_a_file_that_is_not_a_model_is_not_replaced(ovk, tmp_path):
     path, precious = series(tmp_path / "t.csv", 500), tmp_path / "thesis.doc"
     precious.write_text("years of work", encoding="utf-8")
     code, _, err = ovk("stream", path, *ASK, "--save", precious)
@@ -168,7 +168,7 @@ def test_a_pipe_is_resumed_by_piping_it_again(ovk, tmp_path, monkeypatch):
 
 
 def written(parts):
-    """The parts in a folder, by their names."""
+    """Contents of the prediction files in a folder, by name."""
     return {p.name: p.read_bytes() for p in parts.glob("part-*")}
 
 
@@ -179,7 +179,7 @@ def command(path, model, parts, *more):
 
 @pytest.mark.long
 def test_killed_at_random_moments_and_resumed(ovk, tmp_path):
-    """SIGKILL whenever; the model and the predictions are those of a run that was left alone, bit by bit."""
+    """SIGKILL at any time; model and predictions are bit-identical to those of an uninterrupted run."""
     path = series(tmp_path / "t.csv", 4000)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     code, *_ = ovk(*command(path, tmp_path / "whole.ovk", tmp_path / "whole")[3:])
@@ -190,7 +190,7 @@ def test_killed_at_random_moments_and_resumed(ovk, tmp_path):
     while True:
         process = subprocess.Popen(command(path, model, parts), env=environment, stdout=subprocess.DEVNULL)
         limit = None if kills >= 2 else float(rng.uniform(0.0, 0.4))
-        # Importing takes a second or more: the moments of interest come after a sign of life.
+        # Importing takes a second or more: wait for the first output before the kill.
         before = model.stat().st_mtime_ns if model.exists() else None
         while process.poll() is None and (model.stat().st_mtime_ns if model.exists() else None) == before:
             time.sleep(0.005)
@@ -209,14 +209,14 @@ def test_killed_at_random_moments_and_resumed(ovk, tmp_path):
 
 
 @pytest.mark.parametrize("option", [("--kernel", "matern"), ("--coupling", 0.5)])
-def test_autostream_takes_no_kernel(ovk, tmp_path, option):
+def test_autostream_accepts_no_kernel(ovk, tmp_path, option):
     path = series(tmp_path / "t.csv", 100)
     code, _, err = ovk("stream", path, "--targets", "a", "--model", "autostream", *option)
     assert code == 2
     assert f"{option[0]} and --model autostream are mutually exclusive" in err
 
 
-def test_names_with_colons_are_no_emoji(ovk, tmp_path):
+def test_names_with_colons_are_not_emoji(ovk, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a:b:c\n1\n2\n")
     code, _, err = ovk("stream", path, "--targets", "b")
@@ -224,7 +224,7 @@ def test_names_with_colons_are_no_emoji(ovk, tmp_path):
     assert "its only column is 'a:b:c'; separate cells by commas" in err
 
 
-def test_a_table_is_no_stream(ovk, tmp_path):
+def test_a_table_model_is_not_a_session(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 100), tmp_path / "m.ovk"
     assert ovk("fit", path, "--targets", "a", "--save", model)[0] == 0
     code, _, err = ovk("stream", path, "--resume", model)

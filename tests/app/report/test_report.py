@@ -1,4 +1,4 @@
-"""The report: what is in it, and that a browser shows it without asking anybody."""
+"""Tests of the contents of reports, and that a browser shows them without network access."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def result(n=600, d=3, **options):
 
 
 class Page(HTMLParser):
-    """Elements of a page, with what they point to."""
+    """Elements of a page and their links."""
 
     def __init__(self, text):
         super().__init__()
@@ -64,7 +64,7 @@ def page(tmp_path_factory):
     return report(summary, path, title="A <script>alert(1)</script> title", notes=["A note & more."])
 
 
-def test_everything_is_in_it_and_nothing_outside(page):
+def test_a_report_is_complete_and_self_contained(page):
     text = page.read_text(encoding="utf-8")
     found = Page(text)
     assert not found.open
@@ -91,7 +91,7 @@ def test_everything_is_in_it_and_nothing_outside(page):
 
 
 @pytest.mark.long
-def test_results_that_kept_little(tmp_path):
+def test_results_without_predictions(tmp_path):
     text = report(result(300, 1), tmp_path / "r.html").read_text(encoding="utf-8")
     assert "There is one output." in text
     assert "model (OLOK)" in text
@@ -102,14 +102,14 @@ def test_results_that_kept_little(tmp_path):
     assert "calibration" not in Page(report(summary, tmp_path / "e.html").read_text(encoding="utf-8")).ids
 
 
-def test_an_output_that_is_never_seen(tmp_path):
+def test_an_output_that_is_always_missing(tmp_path):
     X = np.linspace(0, 1, 80)[:, None]
     Y = np.hstack([X, np.full_like(X, np.nan)])
     found = progressive(OLOK(), X, Y, keep="all")
     assert Page(report(found, tmp_path / "r.html").read_text(encoding="utf-8")).tags.count("img") > 5
 
 
-def test_no_rows_no_report(tmp_path):
+def test_a_result_without_rows_has_no_report(tmp_path):
     empty = progressive(OLOK(), np.empty((0, 1)), np.empty((0, 1)))
     with pytest.raises(ValueError, match="no errors to report"):
         report(empty, tmp_path / "r.html")
@@ -117,7 +117,7 @@ def test_no_rows_no_report(tmp_path):
 
 
 def visit(page, folder, width):
-    """Lines that the page put on the console, and addresses that it asked for."""
+    """Console messages of the page, and addresses that it requested."""
     net, shot = folder / "net.json", folder / "shot.png"
     command = [
         BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
@@ -129,7 +129,7 @@ def visit(page, folder, width):
     text = net.read_text(encoding="utf-8").rstrip()
     text = text if text.endswith("}") else text.rstrip(",") + "]}"
     urls = {event["params"]["url"] for event in json.loads(text)["events"] if "url" in event.get("params", {})}
-    # The browser itself may look for updates; that is not the page.
+    # Requests for updates of the browser are not those of the page.
     ours = {url for url in urls if not re.match(r"(https?://[^/]*(google|gstatic|gvt1)[^/]*/|chrome)", url)}
     return [line for line in found.stderr.splitlines() if "CONSOLE" in line], ours
 
@@ -137,7 +137,7 @@ def visit(page, folder, width):
 @pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_browser_shows_it_without_complaint_or_network(page, tmp_path, width):
+def test_a_browser_shows_it_without_errors_or_network(page, tmp_path, width):
     console, urls = visit(page, tmp_path, width)
     assert not console
     assert {url.split(":", 1)[0] for url in urls} <= {"file", "data"}
@@ -145,7 +145,7 @@ def test_a_browser_shows_it_without_complaint_or_network(page, tmp_path, width):
 
 @pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
-def test_a_page_that_complains_and_asks_would_be_noticed(tmp_path):
+def test_errors_and_requests_of_a_page_are_detected(tmp_path):
     bad = tmp_path / "bad.html"
     bad.write_text("<script>console.error('no')</script><img src='http://127.0.0.1:9/x.png'>", encoding="utf-8")
     console, urls = visit(bad, tmp_path, 500)
@@ -155,8 +155,8 @@ def test_a_page_that_complains_and_asks_would_be_noticed(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
-def test_nothing_sticks_out_on_a_phone(page, tmp_path):
-    """The browser itself measures the elements; the script is in a copy of the page, without its policy."""
+def test_no_element_overflows_on_a_phone(page, tmp_path):
+    """The browser measures the elements, with a script in a copy of the page without its policy."""
     script = (
         "<script>addEventListener('load',()=>{const w=document.documentElement;document.title=JSON.stringify({"
         "inner:innerWidth,scroll:w.scrollWidth,"
@@ -178,8 +178,8 @@ def test_nothing_sticks_out_on_a_phone(page, tmp_path):
     assert "Related outputs" in found["headings"]
 
 
-def test_dates_below_an_axis_are_those_of_its_ticks():
-    """A week at the end of April is not in May, and a night is of two days."""
+def test_dates_of_axes_agree_with_their_ticks():
+    """Dates are correct at the end of a month and at midnight."""
     for first, step, count, common in (
         ("2024-04-24T15", "h", 150, "2024"),
         ("2023-11-20T00", "D", 90, "2023 to 2024"),
@@ -197,8 +197,8 @@ def test_dates_below_an_axis_are_those_of_its_ticks():
 
 
 @pytest.mark.long
-def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
-    """Errors ten times as large in the second half."""
+def test_alarms_and_poor_coverage_are_explained(tmp_path):
+    """Errors are ten times larger in the second half."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 1))
     Y = X + np.where(np.arange(2000) < 1000, 0.1, 1.0)[:, None] * rng.standard_normal((2000, 1))
@@ -212,7 +212,7 @@ def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
     assert "No drift alarm was raised." in calm
 
 
-def test_a_learned_table_has_a_report_and_an_estimator_is_told_where_to_find_one(tmp_path):
+def test_reports_of_table_models_and_not_of_estimators(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{i % 7},{i % 7}\n" for i in range(100)))
     with open_records(path) as records:
@@ -239,7 +239,7 @@ def test_rows_without_order_are_drawn_as_outcomes_against_predictions(tmp_path):
     text = report(fitted_table(tmp_path), tmp_path / "t.html").read_text(encoding="utf-8")
     assert "Outcomes of u against their predictions" in text
     assert "The last predictions and outcomes" not in text
-    # One table with one kind of error, and no arrays.
+    # One table with one kind of error, and no arrays of predictions.
     assert text.count("RMSE</th>") == 1
     assert "Mean squared error," not in text
     assert "array(" not in text
@@ -283,7 +283,7 @@ def test_labels_of_residuals_fit_beside_long_names():
 def test_narrow_intervals_of_a_stream_are_explained(tmp_path):
     rng = np.random.default_rng(0)
     recent = RecentErrors.empty(1)
-    # Louder from refresh to refresh of the intervals.
+    # The noise grows between updates of the intervals.
     loud = np.exp(np.arange(2000) / 200)[:, None]
     recent.update(np.zeros((2000, 1)), loud * rng.standard_normal((2000, 1)))
     assert recent.shown.coverage[0] < 0.8

@@ -1,4 +1,4 @@
-"""The page about a table that was learned as a whole."""
+"""Tests of the report of a table model."""
 
 import re
 
@@ -11,7 +11,7 @@ pytest.importorskip("matplotlib")
 
 
 def text_of(page):
-    """The words of a page, without pictures and marks."""
+    """The text of a page, without pictures and markup."""
     return re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>|<[^>]*>", " ", page.read_text(encoding="utf-8"), flags=re.S))
 
 
@@ -23,10 +23,10 @@ def table(tmp_path):
     return path
 
 
-def test_a_table_says_what_is_about_tables(table, tmp_path):
+def test_text_of_the_report_of_a_table(table, tmp_path):
     model = ovk.fit_file(table, ["first", "second"], ignore=["visit", "patient"])
     text = text_of(report(model, tmp_path / "r.html"))
-    # Not how streams are tested.
+    # No text about streams.
     assert "As soon as there were enough errors" not in text
     assert "The width of an interval comes from the errors on held-out rows" in text
     assert "120 rows were read; 100 have a known target and were learned." in text
@@ -34,20 +34,20 @@ def test_a_table_says_what_is_about_tables(table, tmp_path):
     assert "Errors and intervals apply to new rows from the same units" in text
     for name in ("horizon", "lags", "classify", "warm_up"):
         assert not re.search(rf"\b{name}\b", text)
-    # Two outputs have one correlation.
+    # With two outputs, there is one correlation.
     assert "The correlation of first and second is" in text
     assert "Graph of the outputs" not in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "first (output)" in text
 
 
-def test_lags_are_settings_that_apply(table, tmp_path):
+def test_lags_are_among_the_settings(table, tmp_path):
     model = ovk.fit_file(table, "first", lags=[1], ignore=["visit", "patient"])
     text = text_of(report(model, tmp_path / "r.html"))
     assert re.search(r"\bhorizon 24\b", text)
     assert "computed only from the errors of earlier rows" in text
 
 
-def test_a_page_of_groups_says_for_whom_its_errors_are(table, tmp_path):
+def test_the_report_explains_groups(table, tmp_path):
     model = ovk.fit_file(table, ["first", "second"], ignore="visit", groups="patient")
     text = text_of(report(model, tmp_path / "r.html"))
     assert "Errors and intervals apply to unseen groups of &#x27;patient&#x27;." in text
@@ -55,7 +55,7 @@ def test_a_page_of_groups_says_for_whom_its_errors_are(table, tmp_path):
     assert "the 10 groups of &#x27;patient&#x27;, a fifth of them at a time" in text
 
 
-def test_a_model_that_explains_nothing_is_told_in_words(table, tmp_path):
+def test_conclusion_of_a_model_that_explains_nothing(table, tmp_path):
     model = ovk.fit_file(table, "first", ignore=["visit", "patient"])
     # Number of rows, sum of squared errors, sum of absolute errors.
     model.scores[0].sums.total = model.scores[1].sums.total * [1.0, 1.2, 1.0]

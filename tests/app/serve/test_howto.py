@@ -1,4 +1,4 @@
-"""The commands of the how-to page on deployment, run in order."""
+"""Runs the commands of the how-to page "Deploy a model" in order."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Streams and tables of classes: sessions, predictions in parts, late and missing labels."""
+"""Classification of streams and tables: sessions, files of predictions, new classes and missing labels."""
 
 import csv
 import warnings
@@ -18,7 +18,7 @@ KEPT = {"warm_up": 100, "block": 50, "every": 100, "classify": True}
 
 
 def table(path, n=400, *, late=250, missing=7, labels=("low", "mid", "high")):
-    """Three classes of two inputs, the third of them from row `late` on; every seventh label is missing."""
+    """Two inputs and three classes, the third from row `late` on; every seventh label is missing."""
     X = np.random.default_rng(0).standard_normal((n, 2))
     s = X[:, 0] + X[:, 1]
     codes = np.where(s > 1.0, np.where(np.arange(n) < late, 1, 2), (s > 0).astype(int))
@@ -79,7 +79,7 @@ def test_a_saved_session_predicts_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("model", ["pkawv", "olok"])
-def test_models_that_must_know_all_classes_say_so(tmp_path, model):
+def test_models_with_fixed_classes_reject_new_ones(tmp_path, model):
     path = table(tmp_path / "t.csv", late=1000)
     with open_records(path) as records:
         session = learn(records, Settings(["y"], **KEPT, model=model))
@@ -101,7 +101,7 @@ def test_models_that_must_know_all_classes_say_so(tmp_path, model):
         (lambda i: "?", "has no label in the first rows"),
     ],
 )
-def test_what_is_no_class_is_refused(tmp_path, cell, message):
+def test_values_that_are_not_classes_are_rejected(tmp_path, cell, message):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{i % 5},{cell(i)}\n" for i in range(300)))
     with pytest.raises(ValueError, match=message):
@@ -147,8 +147,8 @@ def test_majority_and_no_change_do_not_depend_on_chunks():
     assert_allclose(results[0].model.curve, results[1].model.curve)
 
 
-def test_predictions_of_classes_beside_their_times(tmp_path):
-    """Of a session and of a table: no warning about intervals, and columns that Parquet knows as times and labels."""
+def test_predictions_of_classes_with_times(tmp_path):
+    """For a session and a table: no warning about intervals, and Parquet columns of times and labels."""
     path = tmp_path / "t.csv"
     days = np.datetime64("2024-01-01") + np.arange(200)
     rows = [f"{day},{i % 7},{'big' if i % 7 > 3 else 'small'}" for i, day in enumerate(days)]

@@ -1,4 +1,4 @@
-"""Files beyond memory, learned in parts from the command line and from Python."""
+"""Files larger than memory, learned in ranges from the command line and from Python."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ from processes import PATIENCE, environment, free_port
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three files with a word, a gap and a cell that cannot be read."""
+    """Three files with words, missing values and an unreadable cell."""
     folder = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
     for i in range(3):
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_files_are_learned_in_parts(folder):
+def test_files_are_learned_in_ranges(folder):
     ranges = split_files(str(folder / "*.csv"), size=3000)
     assert len(ranges) > 4
     fitted = fit_files(ranges, Settings(["a", "b"]), landmarks=40)
@@ -52,7 +52,7 @@ def test_files_are_learned_in_parts(folder):
 
 
 @pytest.mark.long
-def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path, capsys):
+def test_the_command_with_a_separate_scheduler(folder, tmp_path, capsys):
     pytest.importorskip("distributed")
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
@@ -84,7 +84,7 @@ def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path,
             ]
         )
     finally:
-        # A worker whose scheduler left first can wait for it for minutes when asked to leave: it is not asked.
+        # A worker whose scheduler has ended may wait for it for minutes: do not close it.
         for process in processes:
             process.kill()
             process.wait()
@@ -97,9 +97,9 @@ def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path,
 
 
 @pytest.mark.long
-def test_the_command_over_workers_of_this_machine(folder, tmp_path, capsys, monkeypatch):
+def test_the_command_with_local_workers(folder, tmp_path, capsys, monkeypatch):
     pytest.importorskip("distributed")
-    # In threads of this process, which start at once.
+    # In threads of this process, which start immediately.
     monkeypatch.setattr("ovk.app.cli.fit.local_cluster", partial(local_cluster, processes=False))
     asked = ["fit", str(folder / "[0-9].csv"), "--targets", "a,b", "--landmarks", "20", "--json", "--save"]
     main_done([*asked, str(tmp_path / "two.ovk"), "--workers", "2"])
@@ -108,7 +108,7 @@ def test_the_command_over_workers_of_this_machine(folder, tmp_path, capsys, monk
     np.testing.assert_array_equal(one, two)
 
 
-def test_workers_that_do_not_return_are_told_in_a_sentence(folder, tmp_path, capsys, monkeypatch):
+def test_lost_workers_are_reported_in_one_sentence(folder, tmp_path, capsys, monkeypatch):
     def lost(*arguments):
         raise WorkersLost("no worker for 120 s (worker_timeout) while learning", 1, 3)
 

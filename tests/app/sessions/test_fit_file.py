@@ -1,4 +1,4 @@
-"""A file learned by one call, as `ovk fit` learns it."""
+"""Tests of `fit_file`."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def table(tmp_path):
     return path
 
 
-def test_learns_what_the_command_learns(table, tmp_path):
+def test_fit_file_agrees_with_the_command(table, tmp_path):
     model = ovk.fit_file(table, ["zinc", "lead"])
     options = ["--targets", "zinc,lead", "--json", "--save", str(tmp_path / "soil.ovk")]
     written = CliRunner().invoke(app, ["fit", str(table), *options])
@@ -42,7 +42,7 @@ def test_one_target_and_settings(table):
         ovk.fit_file(table, "lead", kernels="linear")
 
 
-def test_says_what_was_left_out_and_what_was_chosen(table):
+def test_summary_lists_held_out_rows_and_selected_settings(table):
     text = str(ovk.fit_file(table, ["zinc", "lead"]).summary())
     assert "120 rows were read" in text
     assert "errors on held-out rows: every fifth row" in text
@@ -58,18 +58,18 @@ def test_classes(table):
     assert re.search(r"^accuracy +[\d.]+ +0\.5", text, re.MULTILINE)
 
 
-def test_cells_that_cannot_be_read_are_named(table):
+def test_unreadable_cells_are_reported(table):
     table.write_text(table.read_text() + "\nA,broken,3,4\n")
     with pytest.warns(UserWarning, match="'broken' in column 'wet'"):
         ovk.fit_file(table, ["zinc", "lead"])
 
 
-def test_settings_there_are_none_of(table):
+def test_unknown_settings(table):
     with pytest.raises(TypeError, match="fit_file has no setting 'foo'; it has coupling, features, groups"):
         ovk.fit_file(table, "lead", foo=1)
 
 
-def test_columns_that_may_not_be_what_they_are_read_as(tmp_path):
+def test_columns_that_may_have_the_wrong_type(tmp_path):
     path = tmp_path / "doses.csv"
     path.write_text("dose,x,y\n" + "".join(f"{i % 30} mg,{i % 7},{i % 7}\n" for i in range(120)))
     with pytest.warns(UserWarning, match="Column 'dose' is read as words, but most"):
@@ -78,7 +78,7 @@ def test_columns_that_may_not_be_what_they_are_read_as(tmp_path):
     assert "warning: Column 'dose' is read as words" in written.output
 
 
-def test_the_rows_without_a_target_are_counted(table):
+def test_rows_without_a_target_are_counted(table):
     model = ovk.fit_file(table, "zinc")
     assert (model.n_rows, model.n_known) == (120, 80)
 
@@ -93,7 +93,7 @@ def test_a_metric_is_learned_where_few_inputs_matter(tmp_path):
     model = ovk.fit_file(path, "y")
     assert "in a learned metric" in model.chosen() or "in learned metrics" in model.chosen()
     assert model.scores[0].mse[0] < 0.25 * model.scores[1].mse[0]
-    # Rows that nobody has seen have the errors and the intervals that are told.
+    # The reported errors and intervals hold on unseen rows.
     new = rng.uniform(-1.7, 1.7, (500, 12))
     outcome = np.sin(2 * new[:, 0]) + 0.5 * new[:, 1] ** 2 + 0.1 * rng.standard_normal(500)
     np.savetxt(path, np.column_stack([new, outcome]), "%.6g", ",", header=",".join([*names, "y"]), comments="")
@@ -128,11 +128,11 @@ def test_no_metric_of_many_inputs(tmp_path, monkeypatch):
         (Mapped(Gaussian(2.0), [[1.0]]) * Identity(1), 1, "Gaussian kernel in a learned metric"),
     ],
 )
-def test_kernels_are_told_in_words(kernel, outputs, words):
+def test_descriptions_of_kernels(kernel, outputs, words):
     assert describe_kernel(kernel, ["a", "b"][:outputs]) == words
 
 
-def test_bad_rows_are_told_by_kind():
+def test_bad_rows_are_grouped_by_fault():
     error = "'ERR' in column 'x' cannot be read (treated as missing)"
     assert bad_row_kinds(250, [*((row, error) for row in range(7, 57)), (90, "1 fields instead of 2")]) == [
         f"{error}: 50 rows (7, 8, 9, ...)",

@@ -1,4 +1,4 @@
-"""Forecasts several rows ahead: the recursion, what their intervals hold, dates, and inputs of the future."""
+"""Forecasts several rows ahead: recursion, coverage of the intervals, dates, and future inputs."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def learned(path, **chosen):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 7), st.sampled_from([(1,), (1, 2), (3,), (2, 5)]))
-def test_the_recursion_is_that_of_single_rows(seed, d, steps, lags):
+def test_the_recursion_agrees_with_single_rows(seed, d, steps, lags):
     rng = np.random.default_rng(seed)
     k, u, longest = 3, 2, max(lags)
     W = rng.standard_normal((u + d * len(lags), d)) * 0.3
@@ -81,8 +81,8 @@ def test_quantiles_of_few_and_many_errors(level):
 
 
 @pytest.mark.long
-def test_intervals_hold_what_they_promise(tmp_path):
-    """Of 16 series, 90% of the outcomes of all steps; and they are as wide as the process is uncertain."""
+def test_coverage_of_forecast_intervals(tmp_path):
+    """On 16 series, the coverage is 90% over all steps, and the widths match the process."""
     inside, widths = [], []
     for seed in range(16):
         y = autoregression(412, seed)
@@ -91,7 +91,7 @@ def test_intervals_hold_what_they_promise(tmp_path):
         widths.append(found.widths[:, 0])
     # 16 series with about 4 independent errors each: 0.9 with a deviation of 0.04.
     assert 0.8 <= np.mean(inside) <= 0.99
-    # Deviations of the errors of the process itself: sums of the squares of its impulse response.
+    # Standard deviations of the ideal forecast errors: sums of squares of the impulse response.
     response = np.zeros(12)
     response[:2] = 1.0, 1.2
     for h in range(2, 12):
@@ -101,7 +101,7 @@ def test_intervals_hold_what_they_promise(tmp_path):
     assert (ratio < 1.5).all()
 
 
-def test_blocks_and_files_make_no_difference(tmp_path):
+def test_forecasts_do_not_depend_on_blocks_and_files(tmp_path):
     path = table(tmp_path / "t.csv", autoregression(700, 1))
     whole = learned(path, block=4096)
     parts = learned(path, block=37)
@@ -113,7 +113,7 @@ def test_blocks_and_files_make_no_difference(tmp_path):
 
 
 @pytest.mark.long
-def test_a_session_goes_on_as_if_it_had_not_stopped(tmp_path):
+def test_a_resumed_session_gives_the_same_forecasts(tmp_path):
     y = autoregression(900, 2)
     path = table(tmp_path / "t.csv", y[:500])
     with open_records(path) as records:
@@ -126,8 +126,8 @@ def test_a_session_goes_on_as_if_it_had_not_stopped(tmp_path):
     np.testing.assert_allclose(resumed.forecast(24).widths, once.forecast(24).widths, rtol=1e-6)
 
 
-def test_nothing_is_tested_on_rows_that_were_learned(tmp_path):
-    """A row's outputs change no forecast that was made before it: the model kept is older than the rows at hand."""
+def test_forecasts_are_not_tested_on_learned_rows(tmp_path):
+    """The outputs of a row change no earlier forecast: the copy of the model is older than the rows of the test."""
     session = learned(table(tmp_path / "t.csv", autoregression(1000, 3)), horizon=6)
     kept = session.horizons
     assert kept.learned + len(kept.Y) == 1000
@@ -155,13 +155,13 @@ def test_long_streams_test_some_rows_only(tmp_path):
         (["2024-03-01T22", "2024-03-01T23", "2024-03-02T00"], ["2024-03-02T01", "2024-03-02T02"]),
     ],
 )
-def test_dates_that_follow(instants, expected):
+def test_next_dates(instants, expected):
     dates = np.array(instants, dtype="datetime64[s]")
     seconds = np.where(np.isnat(dates), np.nan, dates.astype(np.int64).astype(float))
     np.testing.assert_array_equal(as_dates(following(seconds, 2)), np.array(expected, dtype="datetime64[s]"))
 
 
-def test_dates_that_cannot_follow():
+def test_dates_without_a_next_one():
     with pytest.raises(ValueError, match="fewer than two of the last rows"):
         following(np.array([1.0, np.nan]), 3)
     with pytest.raises(ValueError, match="do not increase"):
@@ -178,8 +178,8 @@ def test_unix_times_and_their_units(tmp_path):
         assert str(found.dates[0]) == str(np.datetime64(start + 3600 * 120, "s"))
 
 
-def test_the_calendar_alone_leads_on(tmp_path):
-    """Without lags every step is a first one: its interval is that of the next row."""
+def test_forecasts_from_dates_alone(tmp_path):
+    """Without lags, all steps have the interval of the first."""
     y = np.tile([0.0, 1.0, 2.0, 3.0, 4.0, 9.0, 9.0], 60)
     session = learned(table(tmp_path / "t.csv", y), lags=())
     found = session.forecast(7)
@@ -188,7 +188,7 @@ def test_the_calendar_alone_leads_on(tmp_path):
 
 
 @pytest.mark.parametrize("start", [learned, None])
-def test_inputs_of_the_future(tmp_path, start):
+def test_future_inputs(tmp_path, start):
     rng = np.random.default_rng(0)
     x = rng.standard_normal(420)
     y = 3 * x + np.sin(np.arange(420))
@@ -211,7 +211,7 @@ def test_inputs_of_the_future(tmp_path, start):
         model.forecast(21, future=records)
 
 
-def test_a_model_that_nothing_leads_on(tmp_path):
+def test_a_model_without_lags_and_dates(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(100)), encoding="utf-8")
     session = learn(path, Settings(["y"], features=["x"]))

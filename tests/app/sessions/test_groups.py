@@ -1,4 +1,4 @@
-"""Tables whose rows belong together: whole groups are left out, and columns that are no inputs."""
+"""Tables with groups of rows: entire groups are held out, and excluded columns."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from ovk.app.tables import split_files
 
 
 def visits(path, patients, seed, first=0):
-    """Ten visits of each patient, whose score is that of the patient and a little of x."""
+    """Ten visits of each patient; the score depends on the patient and a little on x."""
     rng = np.random.default_rng(seed)
     own, marks = rng.standard_normal(patients), rng.standard_normal((patients, 3))
     lines = ["visit,patient,x,a,b,c,score"]
@@ -50,7 +50,7 @@ def test_errors_and_intervals_are_those_of_new_groups(known, grouped, tmp_path):
     assert 0.8 < coverage < 0.99
     assert 0.6 < mse / grouped.scores[0].mse[0] < 1.6
     assert 0.8 < grouped.recent.coverage[2, 0] < 0.98
-    # Rows left out singly know their patients by other rows.
+    # If single rows are held out, other rows of the same patient reveal its score.
     with pytest.warns(UserWarning, match="'patient' has 40 values"):
         rows = ovk.fit_file(known, "score")
     coverage, mse = held(rows, new)
@@ -58,7 +58,7 @@ def test_errors_and_intervals_are_those_of_new_groups(known, grouped, tmp_path):
     assert mse > 3 * rows.scores[0].mse[0]
 
 
-def test_the_column_is_no_input_and_the_model_says_for_whom_its_errors_are(grouped, tmp_path):
+def test_groups_are_not_an_input_and_errors_apply_to_unseen_groups(grouped, tmp_path):
     assert grouped.preparation.feature_names_ == ["x", "a", "b", "c"]
     assert grouped.tested == "the 40 groups of 'patient', a fifth of them at a time"
     assert "errors and intervals apply to unseen groups of 'patient'" in str(grouped.summary())
@@ -82,7 +82,7 @@ def test_the_command_does_the_same(known, grouped, tmp_path):
     assert found["warnings"] == []
 
 
-def test_a_group_has_one_vote():
+def test_groups_have_equal_weights():
     # Three groups of one row and one of a hundred rows, all of its errors small.
     groups = np.array([*range(11), *([11] * 100)])
     F, Y = np.zeros((111, 1)), np.concatenate([np.arange(1.0, 12.0), np.full(100, 0.1)])[:, None]
@@ -91,7 +91,7 @@ def test_a_group_has_one_vote():
     assert errors.widths(0.9) == [11.0]
     assert errors.tested[:, 0].tolist() == [12, 12, 12, 0]
     assert np.isinf(errors.widths(0.95)).all()
-    # Tested by the others, all but the largest error are inside.
+    # With the widths of the other groups, all errors but the largest are covered.
     assert errors.inside[2, 0] == 11.0
 
 
@@ -103,12 +103,12 @@ def test_many_groups_are_tested_in_parts():
 
 
 @pytest.mark.parametrize("other", [{"lags": [1]}, {"time": ["visit"]}, {"kernel": "linear"}, {"coupling": 0.5}])
-def test_what_does_not_go_with_groups(known, other):
+def test_settings_that_exclude_groups(known, other):
     with pytest.raises(ValueError, match=f"groups and {next(iter(other))} are mutually exclusive"):
         ovk.fit_file(known, "score", groups="patient", **other)
 
 
-def test_groups_are_refused_where_rows_are_not_one_table(known, tmp_path):
+def test_groups_require_one_table(known, tmp_path):
     with pytest.raises(ValueError, match="groups and classify"):
         ovk.fit_file(known, "score", classify=True, groups="patient")
     with pytest.raises(ValueError, match="learned as a whole: use ovk fit"):
@@ -123,7 +123,7 @@ def test_groups_are_refused_where_rows_are_not_one_table(known, tmp_path):
         ovk.fit_file(few, "y", groups="sitee")
 
 
-def test_a_stream_leaves_columns_out_and_keeps_to_it(known, tmp_path):
+def test_a_resumed_stream_ignores_the_same_columns(known, tmp_path):
     model = str(tmp_path / "m.ovk")
     first = ["stream", str(known), "--targets", "score", "--ignore", "visit,patient", "--warm-up", "100"]
     written = CliRunner().invoke(app, [*first, "--save", model, "--json"])
@@ -134,10 +134,10 @@ def test_a_stream_leaves_columns_out_and_keeps_to_it(known, tmp_path):
     assert CliRunner().invoke(app, ["stream", str(known), "--resume", model]).exit_code == 0
 
 
-def test_a_stream_hints_at_columns_that_number_things(known):
+def test_a_stream_warns_about_identifiers(known):
     written = CliRunner().invoke(app, ["stream", str(known), "--targets", "score", "--warm-up", "200"])
     assert re.search(r"warning: Column 'patient' has \d+ values", written.stderr)
     assert "--groups" not in written.stderr
-    # Who names a column knows it.
+    # There is no warning about columns that the user lists.
     asked = ["stream", str(known), "--targets", "score", "--features", "patient,x", "--warm-up", "200"]
     assert "hint" not in CliRunner().invoke(app, asked).output

@@ -1,4 +1,4 @@
-"""Signals that come where Python ignores exceptions."""
+"""Signals that arrive where Python ignores exceptions."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ from processes import PATIENCE
 
 
 class Closing:
-    """Its finaliser is where the signals come."""
+    """An object whose finaliser receives the signals."""
 
     def __init__(self, *signals):
         self.signals = signals
@@ -36,7 +36,7 @@ def test_a_signal_in_a_finaliser_takes_effect_after_it():
     assert error.value.signal == stop.received == signal.SIGINT
 
 
-def test_a_second_signal_in_a_finaliser_gives_up():
+def test_a_second_signal_in_a_finaliser_stops():
     with StopSignals():
         with pytest.raises(Interrupted):
             signal.raise_signal(signal.SIGINT)
@@ -48,8 +48,8 @@ def test_a_second_signal_in_a_finaliser_gives_up():
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
-def test_a_read_that_waits_is_woken_up():
-    """The exception is swallowed in a function that C code calls, and then the process waits for a line."""
+def test_a_signal_interrupts_a_blocking_read():
+    """Python ignores the exception in a callback from C, and then the process waits for a line."""
     program = """
 import ctypes, os, signal, sys
 from ovk.app.sessions import Interrupted, StopSignals

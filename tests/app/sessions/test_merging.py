@@ -1,4 +1,4 @@
-"""Sessions over parts of a stream, merged: the model of all rows."""
+"""Sessions over partitions of a stream merge into the model of all rows."""
 
 import json
 
@@ -30,9 +30,8 @@ def learned(folder, i, rows, **how):
 
 def predictions(session, rows):
     session.preparation.bind(NAMES, predict=True)
-    return (
-        session.predictor().predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
-    )
+    batch = Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])
+    return session.predictor().predict(batch).F
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def sessions(tmp_path):
     return [first, *(learned(tmp_path, i, PARTS[i], template=first) for i in (1, 2))]
 
 
-def test_merged_parts_are_the_session_of_all_rows(sessions, tmp_path):
+def test_merged_partitions_are_the_session_of_all_rows(sessions, tmp_path):
     save(sessions[0], tmp_path / "m.ovk")
     for i in (1, 2):
         whole = learned(tmp_path, i, PARTS[i], continue_with=tmp_path / "m.ovk")
@@ -56,7 +55,7 @@ def test_merged_parts_are_the_session_of_all_rows(sessions, tmp_path):
     assert_allclose(sum(squares[:3]), squares[3])
 
 
-def test_parts_and_their_sum_have_the_level_that_was_asked_for(tmp_path):
+def test_merged_sessions_keep_the_level(tmp_path):
     first = learned(tmp_path, 0, PARTS[0], settings=settings(level=0.7))
     second = learned(tmp_path, 1, PARTS[1], template=first)
     merged = merge_sessions([first, second])
@@ -71,7 +70,7 @@ def test_bad_rows_of_all_parts_are_counted(sessions):
     assert (merged.n_bad, merged.bad_rows) == (3, [(3, "one"), (1, "two"), (2, "two")])
 
 
-def test_the_parts_stay_as_they_are_and_go_on(sessions, tmp_path):
+def test_merging_does_not_change_the_sessions(sessions, tmp_path):
     before = [predictions(session, PARTS[0][:5]) for session in sessions]
     merge_sessions(sessions)
     for session, found in zip(sessions, before, strict=True):
@@ -81,7 +80,7 @@ def test_the_parts_stay_as_they_are_and_go_on(sessions, tmp_path):
     assert learned(tmp_path, 1, more, resume=tmp_path / "one.ovk").offset == len(more)
 
 
-def test_lags_of_a_part_look_back_at_its_own_rows(tmp_path):
+def test_lags_of_a_partition_use_its_own_rows(tmp_path):
     first = learned(tmp_path, 0, PARTS[0], settings=settings(lags=[1]))
     other = learned(tmp_path, 1, PARTS[1], template=first)
     assert_allclose(other.preparation.lags_.past_, PARTS[1][-1:, 2:])
@@ -89,19 +88,19 @@ def test_lags_of_a_part_look_back_at_its_own_rows(tmp_path):
     assert merge_sessions([first, other]).evaluator.n_rows == SIZES[0] + SIZES[1]
 
 
-def test_a_part_without_rows_is_refused(sessions, tmp_path):
+def test_a_partition_without_rows_is_rejected(sessions, tmp_path):
     with pytest.raises(ValueError, match=r"3\.csv has no rows yet"):
         learned(tmp_path, 3, PARTS[0][:0], template=sessions[0], save_to=tmp_path / "m.ovk")
     assert not (tmp_path / "m.ovk").exists()
 
 
-def test_a_merged_session_is_saved_and_goes_on(sessions, tmp_path):
+def test_a_merged_session_is_saved_and_continues(sessions, tmp_path):
     save(merge_sessions(sessions), tmp_path / "all.ovk")
     again = learned(tmp_path, 3, PARTS[0], continue_with=tmp_path / "all.ovk")
     assert again.evaluator.model.t_ == sum(SIZES) + SIZES[0]
 
 
-def test_sessions_of_their_own_cannot_be_merged(sessions, tmp_path):
+def test_sessions_without_a_template_cannot_be_merged(sessions, tmp_path):
     other = learned(tmp_path, 1, PARTS[1], settings=settings())
     with pytest.raises(ValueError, match="is the template of the others"):
         merge_sessions([sessions[0], other])
@@ -113,7 +112,7 @@ def test_sessions_of_their_own_cannot_be_merged(sessions, tmp_path):
         learned(tmp_path, 2, PARTS[2], template=other)
 
 
-def test_sessions_of_classes_are_refused(tmp_path):
+def test_sessions_with_classes_cannot_be_merged(tmp_path):
     rows = np.column_stack([PARTS[0][:, :2], PARTS[0][:, 0] > 0, PARTS[0][:, 1]])
     asked = Settings(["a"], features=["u", "v"], warm_up=100, block=64, classify=True)
     session = learned(tmp_path, 0, rows, settings=asked)
@@ -158,7 +157,7 @@ def test_the_command(tmp_path, capsys):
     models = [tmp_path / f"{i}.ovk" for i in range(3)]
     assert run("stream", files[0], "--targets", "a,b", "--model", "pkawv", "--warm-up", 100, "--save", models[0]) == 0
     for i in (1, 2):
-        # The same command begins the part, and goes on with it when it is called again.
+        # The same command starts the session and resumes it.
         for _ in range(2):
             assert run("stream", files[i], "--template", models[0], "--resume", models[i]) == 0
     capsys.readouterr()

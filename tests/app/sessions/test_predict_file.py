@@ -1,4 +1,4 @@
-"""A model of a table predicts the rows of another file."""
+"""Tests of `predict_file`."""
 
 import csv
 import io
@@ -67,12 +67,12 @@ def test_sessions_and_classes_predict_files_too(tmp_path):
     np.testing.assert_allclose(found["y=big"] + found["y=small"], 1.0)
 
 
-def test_a_file_without_rows_is_refused(learned, tmp_path):
+def test_a_file_without_rows_is_rejected(learned, tmp_path):
     with pytest.raises(ValueError, match=r"new\.csv has no rows"):
         learned.predict_file(_write(tmp_path / "new.csv", [], "when,load,line"))
 
 
-def test_a_batch_of_other_columns_is_refused(learned, tmp_path):
+def test_a_batch_with_other_columns_is_rejected(learned, tmp_path):
     batch = Batch([["Line A"], ["3%"]], [1], [])
     with pytest.raises(ValueError, match=r"has 2 columns, but 4 columns .* are bound: .* predict_file"):
         learned.predictor().predict(batch)
@@ -81,7 +81,7 @@ def test_a_batch_of_other_columns_is_refused(learned, tmp_path):
         ovk.load(tmp_path / "plant.ovk").predictor().predict(batch)
 
 
-def test_unknown_words_are_named(learned, tmp_path):
+def test_unknown_words_are_reported(learned, tmp_path):
     rows = ["2024-02-01,3%,Line Z", "2024-02-02,4%,Line A", "2024-02-03,4%,"]
     path = _write(tmp_path / "new.csv", rows, "when,load,line")
     with pytest.warns(UserWarning, match="never learned \\('Line Z'\\) in 1 row"):
@@ -92,7 +92,7 @@ def test_unknown_words_are_named(learned, tmp_path):
     assert "Column 'line' contains categories that were never learned ('Line Z') in 1 row" in run.stderr
 
 
-def test_unreadable_columns_are_named_and_too_many_refused(learned, tmp_path):
+def test_unreadable_cells_are_reported_up_to_a_limit(learned, tmp_path):
     path = _write(tmp_path / "new.csv", [f"2024-02-0{1 + i % 9},high,Line A" for i in range(20)], "when,load,line")
     with pytest.raises(ValueError, match=r"20 of the first 20 rows of new\.csv .*'high' in column 'load'"):
         learned.predict_file(path)
@@ -111,9 +111,9 @@ def test_unreadable_columns_are_named_and_too_many_refused(learned, tmp_path):
     assert out.exists()
 
 
-def test_tables_compare_kernels_unless_told_otherwise(learned):
+def test_tables_compare_kernels_by_default(learned):
     assert Settings(["y"]).kernel == "auto"
-    # A stream has no time to compare: it takes the Gaussian kernel, named or not.
+    # A stream does not compare kernels: "auto" is Gaussian.
     assert Settings(["y"]).differences(Settings(["y"], kernel="gaussian")) == []
     assert Settings(["y"]).differences(Settings(["y"], kernel="linear")) == ["kernel"]
 
@@ -122,7 +122,7 @@ def test_a_model_of_a_table_is_printed_in_one_line(learned):
     assert repr(learned) == f"TableModel(targets=['y'], n_inputs={len(learned.preparation.feature_names_)})"
 
 
-def test_columns_of_the_file_beside_its_predictions(learned, tmp_path):
+def test_kept_columns_of_predict_file(learned, tmp_path):
     rows = [f"2024-02-0{1 + i % 9},{i % 7},Line A,p{i}" for i in range(20)]
     path = _write(tmp_path / "new.csv", rows, "when,load,line,part")
     found = learned.predict_file(path, keep=["part", "load"])
@@ -137,7 +137,7 @@ def test_columns_of_the_file_beside_its_predictions(learned, tmp_path):
         learned.predict_file(named, keep=["row"])
 
 
-def test_a_file_in_another_notation_is_refused_before_anything_is_written(learned, tmp_path):
+def test_a_file_in_another_notation_is_rejected_before_writing(learned, tmp_path):
     ovk.save(learned, tmp_path / "plant.ovk")
     rows = [f'2024-02-0{1 + i % 9};"{i % 7},5";Line A' for i in range(20)]
     path = _write(tmp_path / "comma.csv", rows, "when;load;line")
@@ -147,11 +147,11 @@ def test_a_file_in_another_notation_is_refused_before_anything_is_written(learne
     assert run.stdout == ""
 
 
-def test_all_missing_columns_are_named_and_no_name_that_is_taken_is_suggested(learned, tmp_path):
+def test_missing_columns_are_listed_and_used_names_are_not_suggested(learned, tmp_path):
     path = _write(tmp_path / "renamed.csv", ["2024-02-01,1,Line A"], "when,LOAD,lines")
     with pytest.raises(ValueError, match=r"no columns 'line', 'load' in .*'lines' for 'line' and 'LOAD' for 'load'\?"):
         learned.predict_file(path)
-    # "line" is used already: it cannot be the other one.
+    # "line" is an input already, so it is not suggested.
     path = _write(tmp_path / "lost.csv", ["2024-02-01,Line A"], "when,line")
     with pytest.raises(ValueError, match=r"no column 'load' in lost\.csv: its columns are 'when', 'line'"):
         learned.predict_file(path)

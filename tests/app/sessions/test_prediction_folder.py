@@ -1,4 +1,4 @@
-"""Folders of predictions: what an unfinished part becomes when a session goes on."""
+"""Folders of predictions: resuming with an incomplete file."""
 
 import numpy as np
 import pytest
@@ -29,10 +29,10 @@ def test_an_unfinished_part_is_replaced_unless_it_begins_with_the_same_rows(parq
 
     three, five = written("three", some(0, 3)), written("five", some(0, 3), some(3, 5))
     assert three != five
-    # A run that was killed had come further than the state of the session, which knows of two rows.
+    # A killed run wrote more rows than the saved session, which has two.
     assert written("five", some(2, 3), files=1, lines=2) == five
     assert written("five", some(2, 3), files=1, lines=2, finished=True) == three
-    # Other rows, and what is no table, are replaced.
+    # Other rows and damaged files are replaced.
     session = opened("three", files=1, lines=2)
     session.add(some(7, 9))
     session.commit(finished=False)

@@ -1,4 +1,4 @@
-"""Sessions as objects: no look-ahead, warm-ups of short files, models by name, batch fits."""
+"""Tests of sessions: no look-ahead, warm-up of short files, models by name, table models."""
 
 import csv
 
@@ -13,7 +13,7 @@ from ovk.app.tables import open_records
 def run(path, **settings):
     with open_records(path) as records:
         run = Session.start(records, Settings(["a", "b"], **settings))
-        found = list(run)
+        found = [run.learn_block(batch) for batch in iter(run.read, None)]
     return run.session, np.concatenate([predictions.F for predictions in found])
 
 
@@ -33,7 +33,7 @@ def test_nothing_looks_ahead(tmp_path, model):
     assert np.abs(after[row + 1 :] - before[row + 1 :]).max() > 0.01
 
 
-def test_a_file_that_ends_with_its_warm_up_is_resumed_behind_it(tmp_path):
+def test_a_file_that_ends_with_its_warm_up_is_resumed_after_it(tmp_path):
     path, model = series(tmp_path / "t.csv", 128), tmp_path / "m.ovk"
     settings = Settings(["a", "b"], features=["x"], warm_up=128, block=64)
     with open_records(path) as records:
@@ -46,7 +46,7 @@ def test_a_file_that_ends_with_its_warm_up_is_resumed_behind_it(tmp_path):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_blocks_make_no_difference_but_to_rounding(tmp_path, model):
+def test_blocks_change_results_by_rounding_only(tmp_path, model):
     path = series(tmp_path / "t.csv", 400)
     results = [
         run(path, lags=[1], model=model, warm_up=100, block=block, features=["x", "word"])[1] for block in (30, 400)
@@ -84,7 +84,7 @@ def test_forecasts_from_lags_beat_the_last_value(tmp_path):
     assert (np.abs(session.recent.coverage[2] - 0.9) < 0.04).all()
 
 
-def test_settings_that_make_no_sense(tmp_path):
+def test_invalid_settings(tmp_path):
     for bad, message in (
         ({"warm_up": 1}, "warm_up"),
         ({"block": 0}, "block"),
@@ -98,7 +98,7 @@ def test_settings_that_make_no_sense(tmp_path):
         learn(records, None)
 
 
-def test_a_batch_fit_knows_its_error_and_its_intervals(tmp_path):
+def test_a_table_model_estimates_its_errors_and_intervals(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, 200)
     path = tmp_path / "t.csv"
@@ -135,13 +135,13 @@ def test_predicting_changes_nothing(tmp_path, how):
     first, again = learned.predictor().predict(batch), learned.predictor().predict(batch)
     np.testing.assert_array_equal(first.F, again.F)
     np.testing.assert_equal(learned.preparation.lags_.past_, before["preparation"].lags_.past_)
-    # A predictor goes on: the lags of the second batch are the outputs of the first.
+    # Lags continue: those of the second batch are the outputs of the first.
     predictor = learned.predictor()
     np.testing.assert_array_equal(predictor.predict(batch).F, first.F)
     assert np.abs(predictor.predict(batch).F[:2] - first.F[:2]).max() > 1e-6
 
 
-def test_a_column_that_turns_to_text_is_an_error(tmp_path):
+def test_a_column_that_changes_to_text_is_an_error(tmp_path):
     path = tmp_path / "t.csv"
     rows = [f"{i % 7},{'oops' if i >= 300 else (3 * i) % 7}" for i in range(600)]
     path.write_text("x,y\n" + "\n".join(rows), encoding="utf-8")

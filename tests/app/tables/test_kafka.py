@@ -101,9 +101,8 @@ def run(*arguments):
 
 def predictions(session, rows):
     session.preparation.bind(NAMES, predict=True)
-    return (
-        session.predictor().predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
-    )
+    batch = Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])
+    return session.predictor().predict(batch).F
 
 
 def test_partitions_are_learned_one_by_one_and_merged(mock, tmp_path, capsys):
@@ -171,19 +170,19 @@ def test_wrong_calls(mock):
         open_broker(f"kafka://{mock.hosts}/rows")
     with pytest.raises(BrokerError, match="more than one partition"):
         open_broker(f"kafka://{mock.hosts}/rows?partition=0&partition=1")
-    with pytest.raises(BrokerError, match="form must be 'csv' or 'jsonl'"):
+    with pytest.raises(BrokerError, match="messages hold csv or jsonl"):
         open_broker(f"kafka://{mock.hosts}/rows?partition=0", form="parquet")
-    with pytest.raises(BrokerError, match="must not contain a password"):
+    with pytest.raises(BrokerError, match="must not hold a password"):
         open_broker("kafka://me:secret@127.0.0.1/rows")
-    with pytest.raises(BrokerError, match="the only parameter of the address is 'partition'"):
+    with pytest.raises(BrokerError, match=r"\?partition="):
         open_broker("kafka://127.0.0.1/rows?offset=3")
 
 
 def test_no_broker(monkeypatch):
     from ovk.app.tables import kafka
 
-    monkeypatch.setattr(kafka, "ANSWER_TIMEOUT", 0.5)
-    with pytest.raises(BrokerError, match=r"no Kafka broker answers at 127\.0\.0\.1:1"):
+    monkeypatch.setattr(kafka, "ANSWER", 0.5)
+    with pytest.raises(BrokerError, match=r"no Kafka broker at 127\.0\.0\.1:1"):
         open_broker("kafka://127.0.0.1:1/rows")
 
 

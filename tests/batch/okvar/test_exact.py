@@ -1,4 +1,4 @@
-"""OKVAR agrees with what it generalises, with finite differences, and with its own definition done slowly."""
+"""OKVAR agrees with ridge regression, with finite differences, and with a slow implementation of its definition."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_without_penalty_it_is_ridge_regression(kernel, made):
     )
 
 
-def test_holes_are_those_of_ridge_regression(made):
+def test_missing_outputs_agree_with_ridge_regression(made):
     series = [one.copy() for one in made.series]
     series[0][4, 1] = np.nan
     X, Y = (np.concatenate([one[part] for one in series]) for part in (slice(-1), slice(1, None)))
@@ -72,7 +72,7 @@ def test_jacobians_with_lags_equal_finite_differences(made):
 @pytest.mark.parametrize("target", ["next", "integral"])
 @pytest.mark.parametrize("kernel", [KERNELS[1], KERNELS[3]], ids=str)
 def test_sparse_coefficients_minimise_the_objective(kernel, target, penalty, made):
-    # An integral is badly conditioned: many steps for few digits.
+    # An integral is ill-conditioned: many steps for few digits.
     tol = 1e-5 if target == "next" else 1e-3
     model = OKVAR(kernel, 0.3, penalty, target=target, tol=tol).fit(made.series)
     regression = model.regression(made.series)
@@ -101,7 +101,7 @@ def test_splitting_finds_the_minimum_and_proximal_steps_confirm_it(penalty, inte
 
 
 @pytest.mark.parametrize("target", ["increment", "integral"])
-def test_splitting_starts_decaying_outputs_low(target, made, monkeypatch):
+def test_splitting_gives_decaying_outputs_a_low_starting_point(target, made, monkeypatch):
     model = OKVAR(KERNELS[0], 0.3, L1(0.02), target=target)
     fast = model.fit(made.series).objective_[-1]
     steps = model.n_iter_
@@ -160,7 +160,7 @@ def test_learning_the_operator_never_raises_the_objective(kernel, penalty, targe
     np.testing.assert_allclose(model.jacobian(X), np.stack(slopes, axis=-1), atol=1e-7)
 
 
-def test_a_learned_operator_beats_the_one_it_started_from(made):
+def test_a_learned_operator_beats_the_initial_one(made):
     kernel = Gaussian(1.5) * Identity()
     fixed = OKVAR(kernel, 0.3).fit(made.series)
     learned = OKVAR(kernel, 0.3, learn_operator=True, operator_weight=0.1).fit(made.series)

@@ -1,4 +1,4 @@
-"""Every form of series means the same; bad ones get an error that says what to do, and corners a sensible result."""
+"""Equivalent forms of series, errors for bad input, and edge cases."""
 
 import joblib
 import networkx as nx
@@ -31,7 +31,7 @@ def frame(made):
 
 
 @pytest.mark.parametrize("target", ["next", "increment", "integral"])
-def test_a_list_a_table_and_frames_mean_the_same(made, target):
+def test_lists_tables_and_frames_are_equivalent(made, target):
     model = OKVAR(target=target)
     wanted = OKVAR(target=target).fit(made.series, times=made.times).drift(made.data)
     table, labels = np.concatenate(made.series), np.repeat(["c", "a", "b"], 8)
@@ -46,7 +46,7 @@ def test_a_list_a_table_and_frames_mean_the_same(made, target):
     assert model.fit(long, series="series", times="time").network().names == tuple(made.feature_names)
 
 
-def test_rows_of_a_table_may_be_mixed(made):
+def test_rows_of_a_table_may_be_in_any_order(made):
     long = frame(made)
     order = np.argsort(np.tile(np.arange(8), 3), kind="stable")
     fitted = OKVAR().fit(long.iloc[order], series="series", times="time")
@@ -60,7 +60,7 @@ def test_dates_are_times(made):
     np.testing.assert_allclose(fitted.drift(made.data), OKVAR().fit(made.series).drift(made.data))
 
 
-def test_series_of_other_lengths_and_too_short_ones(made):
+def test_series_of_different_lengths_and_too_short_ones(made):
     series = [made.series[0], made.series[1][:5], made.series[2][:1]]
     assert len(OKVAR().fit(series).X_fit_) == 7 + 4
     assert len(OKVAR(lag=3).fit(series).X_fit_) == 5 + 2
@@ -84,7 +84,7 @@ def test_a_missing_time_point_breaks_the_series_there(made):
     assert len(OKVAR(target="integral").fit(holes).X_fit_) == 3 * 7
 
 
-def test_unequal_steps_need_a_target_that_knows_of_time(made):
+def test_unequal_steps_need_a_target_that_uses_times(made):
     times = np.array([0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0])
     with pytest.raises(ValueError, match=r"3 of 21 steps are the usual one.*'increment'"):
         OKVAR().fit(made.series, times=times)
@@ -112,14 +112,14 @@ def test_a_hundred_variables():
 
 @pytest.mark.parametrize("penalty", [L1(1e6), L1L2(1e6)])
 @pytest.mark.parametrize("learn", [False, True])
-def test_a_penalty_that_empties_the_coefficients_says_so(made, penalty, learn):
+def test_a_penalty_that_sets_all_coefficients_to_zero_warns(made, penalty, learn):
     with pytest.warns(UserWarning, match="sets all coefficients, and so h, to zero"):
         fitted = OKVAR(penalty=penalty, learn_operator=learn).fit(made.series)
     assert np.isfinite(fitted.predict(made.data)).all()
     assert not fitted.edge_scores().any()
 
 
-def test_a_penalty_that_empties_the_operator_says_so(made):
+def test_a_penalty_that_sets_the_operator_to_zero_warns(made):
     with pytest.warns(UserWarning, match="operator_weight=1e\\+06 sets the operator, and so h, to zero"):
         fitted = OKVAR(learn_operator=True, operator_weight=1e6).fit(made.series)
     assert np.isfinite(fitted.predict(made.data)).all()
@@ -145,7 +145,7 @@ def test_a_penalty_that_empties_the_operator_says_so(made):
         ),
     ],
 )
-def test_bad_parameters_are_named_and_leave_the_model_alone(made, parameters, message):
+def test_bad_parameters_raise_and_do_not_change_the_model(made, parameters, message):
     model = OKVAR().fit(made.series)
     before = model.predict(made.data)
     model.set_params(**parameters)
@@ -172,12 +172,12 @@ def test_bad_parameters_are_named_and_leave_the_model_alone(made, parameters, me
         ([np.ones((4, 2))], {"times": np.arange(3.0)}, "times must be one array for all series"),
     ],
 )
-def test_bad_series_are_named(X, options, message):
+def test_bad_series_raise(X, options, message):
     with pytest.raises(ValueError, match=message):
         OKVAR().fit(X, **options)
 
 
-def test_forecasts_go_on_step_by_step(made):
+def test_forecasts_iterate_one_step_predictions(made):
     x = made.series[0]
     model = OKVAR(Gaussian(2.0), 0.1, lag=2).fit(x)
     path = model.forecast(3)
@@ -194,7 +194,7 @@ def test_forecasts_with_memory_agree_with_predictions(made, target):
     np.testing.assert_allclose(path[0], model.predict(made.series[1])[-1])
 
 
-def test_intervals_hold_as_many_as_they_say():
+def test_intervals_have_their_nominal_coverage():
     rng = np.random.default_rng(0)
     x = np.zeros((600, 2))
     for t in range(599):
@@ -219,7 +219,7 @@ def test_the_mean_of_the_residuals_does_not_move_intervals():
     np.testing.assert_allclose(drawn[0], drawn[1])
 
 
-def test_forecast_says_what_it_needs(made):
+def test_forecast_errors(made):
     model = OKVAR().fit(made.series)
     with pytest.raises(ValueError, match="fitted to 3: pass one series as X"):
         model.forecast(2)
@@ -262,7 +262,7 @@ def test_aggregates(made):
         model.edge_scores(aggregate="sum")
 
 
-def test_consensus_and_stability_over_all_things(made):
+def test_consensus_and_stability_for_every_option(made):
     models = [OKVAR("linear", alpha) for alpha in (0.1, 10.0)]
     for over in ("settings", "series", "subsamples"):
         network = consensus(models, made.series, over=over, n_subsamples=3, top_k=2, random_state=0)
@@ -280,17 +280,17 @@ def test_consensus_and_stability_over_all_things(made):
         consensus([Gaussian()], made.series)
 
 
-def test_consensus_over_targets_is_that_of_the_three_forms(made):
+def test_consensus_over_targets_averages_the_three_targets(made):
     found = consensus(OKVAR(alpha=0.5), made.series, over="targets", balance=1.0).scores
     forms = [OKVAR(alpha=0.5, target=target) for target in ("next", "increment", "integral")]
     scores = [form.fit(made.series).edge_scores(balance=1.0) for form in forms]
     np.testing.assert_allclose(found, rank_average(scores))
-    # An integral sees one state only.
+    # The target "integral" supports only a lag of 1.
     two = [OKVAR(lag=2, target=target).fit(made.series).edge_scores() for target in ("next", "increment")]
     np.testing.assert_allclose(consensus(OKVAR(lag=2), made.series, over="targets").scores, rank_average(two))
 
 
-def test_consensus_with_two_at_work_is_the_same(made):
+def test_consensus_with_two_processes_is_the_same(made):
     models = [OKVAR("linear", alpha) for alpha in (0.1, 10.0)]
     one = consensus(models, made.series).scores
     with joblib.parallel_config(backend="threading"):
@@ -302,7 +302,7 @@ def test_selection_criteria(made):
     best, values = best_okvar(models, made.series)
     assert best.bic_ == values.min()
     best, values = best_okvar(models, made.series, criterion="series")
-    # The definition: learn without a series, predict each of its states from the one before.
+    # The definition: fit without a series, predict each of its states from the previous one.
     errors = []
     for k, left in enumerate(made.series):
         fitted = OKVAR("linear", 1.0).fit([one for j, one in enumerate(made.series) if j != k])
@@ -313,11 +313,11 @@ def test_selection_criteria(made):
         best_okvar(models, made.series[0], criterion="series")
 
 
-def test_forecasts_of_left_out_series_choose(made):
+def test_selection_by_forecasts_of_left_out_series(made):
     models = [OKVAR("linear", alpha) for alpha in (1.0, 1e8)]
     best, values = best_okvar(models, made.series, criterion="forecast")
     assert best.alpha == models[int(values.argmin())].alpha
-    # The definition: learn without a series, go on from each of its states, compare four steps later.
+    # The definition: fit without a series, forecast four steps from each of its states.
     gaps = []
     for k, left in enumerate(made.series):
         fitted = OKVAR("linear", 1.0).fit([one for j, one in enumerate(made.series) if j != k])

@@ -1,4 +1,4 @@
-"""The parts that OKVAR is made of: smoothing, low pass, integrals, ranks."""
+"""Components of OKVAR: smoothing, low-pass filter, integrals, ranks."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from ovk.kernels import Gaussian
 from reproduce.data import make_gene_network
 
 
-def test_smoothing_keeps_lines_and_fills_holes():
+def test_smoothing_keeps_lines_and_fills_gaps():
     times = np.array([0.0, 1.0, 2.5, 3.0, 5.0, 6.0])
     line = np.column_stack([2 * times - 1, 0.5 - times])
     holes = line.copy()
@@ -25,7 +25,7 @@ def test_smoothing_keeps_lines_and_fills_holes():
     assert smoothed(TimeSeries(holes, times), 0.0).values is holes
 
 
-def test_smoothing_takes_noise_off():
+def test_smoothing_reduces_noise():
     rng = np.random.default_rng(0)
     times = np.linspace(0, 10, 200)
     truth = np.sin(times)[:, None]
@@ -33,7 +33,7 @@ def test_smoothing_takes_noise_off():
     assert np.abs(smoothed(noisy, 0.3).values - truth).mean() < 0.4 * np.abs(noisy.values - truth).mean()
 
 
-def test_smoothing_far_from_anything_leaves_a_hole():
+def test_smoothing_does_not_fill_wide_gaps():
     series = TimeSeries(np.array([[1.0], [np.nan], [2.0]]), np.array([0.0, 500.0, 1000.0]))
     np.testing.assert_array_equal(np.isnan(smoothed(series, 1.0).values[:, 0]), [False, True, False])
 
@@ -82,7 +82,7 @@ def test_predictions_with_memory_do_not_depend_on_the_unit_of_time():
     np.testing.assert_allclose(timed.forecast(3, made.series[0]), plain.forecast(3, made.series[0]))
 
 
-def test_rank_averages_know_nothing_of_scales():
+def test_rank_averages_do_not_depend_on_scales():
     rng = np.random.default_rng(0)
     scores = [rng.uniform(size=(4, 4)) for _ in range(3)]
     np.testing.assert_allclose(rank_average(scores), rank_average([scores[0], 7 * scores[1], scores[2] ** 3]))
@@ -97,7 +97,7 @@ def test_false_discovery_rate_is_benjamini_and_hochberg():
     assert not choose(scores, None, None, p, 1e-6).any()
 
 
-def test_p_values_count_what_reaches_the_score():
+def test_p_values_are_shares_of_null_scores():
     null = np.zeros((1, 2, 2))
     null[0, 0, 1], null[0, 1, 0] = 0.3, 0.6
     np.testing.assert_allclose(pooled_p_values(np.array([[0.0, 0.5], [0.3, 0.0]]), null)[[0, 1], [1, 0]], [2 / 3, 1.0])
@@ -118,7 +118,7 @@ def test_degrees_of_freedom_are_the_trace_of_the_smoother(make):
     np.testing.assert_allclose(found, np.trace(K @ np.linalg.inv(K + 0.5 * np.eye(len(K)))), rtol=1e-8)
 
 
-def test_after_a_gap_the_low_pass_begins_with_what_is_seen():
+def test_the_low_pass_restarts_after_a_gap():
     times, x = np.arange(6.0), np.array([1.0, 3.0, np.nan, 2.0, 5.0, 4.0])
     found = low_passed(TimeSeries(x[:, None], times), 2.0).values[:, 0]
     after = low_passed(TimeSeries(x[3:, None], times[3:]), 2.0).values[:, 0]
@@ -127,7 +127,7 @@ def test_after_a_gap_the_low_pass_begins_with_what_is_seen():
 
 
 @pytest.mark.parametrize("lag", [1, 2, 3, 4])
-def test_steps_are_steady_where_those_of_the_lag_are(lag):
+def test_steps_are_steady_if_those_of_the_lag_are(lag):
     times = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0])
     usual = np.diff(times) == 1.0
     expected = [usual[max(k - lag + 1, 0) : k + 1].all() for k in range(len(usual))]

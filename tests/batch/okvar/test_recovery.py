@@ -1,4 +1,4 @@
-"""Planted networks come back."""
+"""OKVAR recovers simulated networks."""
 
 import numpy as np
 import pytest
@@ -62,13 +62,13 @@ def test_false_discoveries_are_few(linear):
     assert (truth[network.chosen] == 0).mean() <= 0.3
 
 
-def test_no_action_is_rarely_taken_for_one():
+def test_false_edges_are_rare_without_action():
     x = np.random.default_rng(1).standard_normal((150, 6)).cumsum(axis=0) * 0.1
     assert OKVAR("linear", 1.0).fit(x).network(fdr=0.05, random_state=0).chosen.sum() <= 2
 
 
 def test_a_nonlinear_network_of_ten_genes():
-    # Every fourth of 100 points: the same curves at a quarter of the rows.
+    # Every fourth of 100 points of the same curves.
     made = make_gene_network(10, 40, 100, noise=0.01, random_state=0)
     series = [one[::4] for one in made.series]
     model = OKVAR(Gaussian(10.0), 1.0, target="integral", memory=3.0).fit(series)

@@ -1,4 +1,4 @@
-"""Known cycles in an autoregression: waves beside the constant, continued by forecasts."""
+"""Known cycles in an autoregression: unpenalised waves, continued by forecasts."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def hours():
     return x
 
 
-def test_the_fit_is_ridge_regression_with_waves_that_are_not_penalised(hours):
+def test_the_fit_is_ridge_regression_with_unpenalised_waves(hours):
     x, alpha = hours[:60], 0.5
     model = OKVAR(Gaussian(1.0), alpha, periods=[24], standardize=False).fit(x)
     Z, Y, t = x[:-1], x[1:], np.arange(1, 60)
@@ -46,7 +46,7 @@ def test_forecasts_of_a_day_follow_the_season(hours, target):
     assert (low < middle).all()
 
 
-def test_a_series_to_go_on_from_says_when_it_was(hours):
+def test_a_continued_series_uses_its_times(hours):
     model = OKVAR(alpha=1.0, periods=[24]).fit(hours)
     part = hours[100:150]
     at_its_time = model.forecast(24, part, times=np.arange(100, 150))
@@ -60,14 +60,14 @@ def test_dates_count_in_seconds(hours):
     np.testing.assert_allclose(by_date.forecast(30), by_row.forecast(30), atol=1e-6)
 
 
-def test_seasons_survive_a_file(hours, tmp_path):
+def test_seasons_are_saved_and_loaded(hours, tmp_path):
     model = OKVAR(alpha=1.0, periods=[24, 168]).fit(hours)
     ovk.save(model, tmp_path / "m.ovk")
     np.testing.assert_array_equal(ovk.load(tmp_path / "m.ovk").forecast(5), model.forecast(5))
     assert not hasattr(model.set_params(periods=None).fit(hours), "season_")
 
 
-def test_periods_that_the_series_cannot_show_are_refused(hours):
+def test_unresolvable_periods_raise(hours):
     for bad in ([1.0], [np.nan], [[24.0]], [-24.0]):
         with pytest.raises(ValueError, match="periods must be at least two steps"):
             OKVAR(periods=bad).fit(hours)

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, without exceptions."""
+"""scikit-learn's estimator checks, without exceptions."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks

@@ -1,4 +1,4 @@
-"""Operators learned from pairs of functions: exact where they can be, and as well as the slow way where they cannot."""
+"""Operators learned from pairs of functions: exact recovery, and agreement with slow implementations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ovk import GradientMetric, OperatorRidge, load, save
 from ovk.base import SingularSystem
 from ovk.batch.operator_learning.exact import FactoredRidge, symmetric_gram
-from ovk.batch.operator_learning.search import KernelCandidate, fill_gaps, left_out, stretch
+from ovk.batch.operator_learning.search import KernelCandidate, fill_gaps, leave_one_out, stretch
 from ovk.batch.ridge.ridge_system import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents, ProductGrid
 from ovk.kernels import Gaussian, Linear, Matern
@@ -25,12 +25,12 @@ def waves(t):
 
 
 def heat(a, t):
-    """The solution of the heat equation, on the points t, that starts with the coefficients a."""
+    """The solution of the heat equation on the points t with initial coefficients a."""
     return (a * np.tile(np.exp(-0.05 * K**2), 2)) @ waves(t)
 
 
 def bent(a, t):
-    """An operator that is not linear, smooth in its input."""
+    """A smooth nonlinear operator."""
     return np.sin(a[:, :1] + 2 * np.pi * t) + 0.3 * (a[:, 1:2] ** 2) * np.cos(2 * np.pi * t)
 
 
@@ -68,7 +68,7 @@ def test_the_solution_is_that_of_kernel_ridge_in_coordinates(model):
     s = stretch(basis.scales, 0.5)
     Z, N = (basis.coordinates(F) / basis.scales * s for F in (X, NEW @ waves(T)))
     n = len(Z)
-    # The bordered system of an intercept that is not penalised.
+    # The bordered system of an unpenalised intercept.
     border = np.block([[Gaussian(1.5)(Z) + 1e-6 * np.eye(n), np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
     solution = np.linalg.solve(border, np.vstack([outputs.coordinates(Y), np.zeros((1, len(outputs.scales)))]))
     expected = outputs.functions(np.hstack([Gaussian(1.5)(N, Z), np.ones((len(N), 1))]) @ solution)
@@ -79,13 +79,13 @@ def test_the_solution_is_that_of_kernel_ridge_in_coordinates(model):
     np.testing.assert_allclose(ridge.variances(N), variance, rtol=1e-4, atol=1e-9)
 
 
-def test_left_out_residuals_are_those_of_fits_without_the_row():
+def test_leave_one_out_residuals_equal_refits():
     Y = bent(A, T)[:20]
     outputs = PrincipalComponents.of(Y)
     S, scales = outputs.coordinates(Y), np.array([2.0, 1.0, 0.5, 0.2, 0.1, 0.1])
-    (found,) = left_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-3])
-    # By eigenvectors, where there are many ridges, the same.
-    many = left_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-4, 1e-3, 1e-2, 1e-1])[1]
+    (found,) = leave_one_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-3])
+    # The same by eigenvectors, which are used for many ridges.
+    many = leave_one_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-4, 1e-3, 1e-2, 1e-1])[1]
     np.testing.assert_allclose(many.residuals, found.residuals, atol=1e-9)
     np.testing.assert_allclose(many.amplitudes, found.amplitudes, rtol=1e-8)
     Z = A[:20] * stretch(scales, 0.5)
@@ -98,16 +98,16 @@ def test_left_out_residuals_are_those_of_fits_without_the_row():
         np.testing.assert_allclose(found.variances[i], ridge.variances(Z[i : i + 1])[0], rtol=1e-8)
 
 
-def test_the_left_out_error_is_a_share_of_the_root_mean_square(model):
-    """In coordinates of the outputs, over fits without each function in turn."""
+def test_the_leave_one_out_error_is_relative_to_the_root_mean_square(model):
+    """In coordinates of the outputs, from refits without each function."""
     Z, S = model.inputs_.coordinates(X) / model.inputs_.unit, model.outputs_.coordinates(bent(A, T))
-    (found,) = left_out(KernelCandidate(Gaussian(1.5), 0.5), Z, model.inputs_.scales, S, [1e-6])
+    (found,) = leave_one_out(KernelCandidate(Gaussian(1.5), 0.5), Z, model.inputs_.scales, S, [1e-6])
     expected = np.sqrt(np.sum(found.residuals**2) / np.sum(S**2))
     assert model.left_out_error_ == pytest.approx(expected, rel=1e-8)
     assert 0.01 < expected < 0.9
 
 
-def test_what_is_chosen_is_better_than_what_is_not():
+def test_the_chosen_candidate_has_the_smallest_error():
     Y, new = bent(A, T), NEW @ waves(T)
     error = [
         np.linalg.norm(
@@ -118,7 +118,7 @@ def test_what_is_chosen_is_better_than_what_is_not():
     assert error[0] < 0.5 * error[1]
 
 
-def test_derivatives_are_those_of_differences(model):
+def test_derivatives_agree_with_finite_differences(model):
     x, step = NEW[:2] @ waves(T), 1e-5
     J = model.jacobian(x)
     assert J.shape == (2, 24, 24)
@@ -128,7 +128,7 @@ def test_derivatives_are_those_of_differences(model):
     np.testing.assert_allclose(model.derivative(x, H), numeric, atol=1e-5)
 
 
-def test_bands_hold_what_they_should():
+def test_bands_have_their_nominal_coverage():
     a, b = RNG.standard_normal((150, 6)), RNG.standard_normal((100, 6))
     Y = bent(a, T) + 0.1 * RNG.standard_normal((150, 24))
     truth = bent(b, T) + 0.1 * RNG.standard_normal((100, 24))
@@ -179,7 +179,7 @@ def test_a_metric_can_be_learned():
         input_grid=CIRCLE, output_grid=CIRCLE, metric=GradientMetric(), kernel=Gaussian(1.5), alpha=1e-4
     )
     model.fit(X, bent(A, T))
-    # Two of six coefficients matter: directions of the others shrink.
+    # Only two of six coefficients matter: the metric shrinks the others.
     values = np.linalg.eigvalsh(model.metric_.components_)
     assert values[2] < 0.6 * values[-1]
     x, step, H = NEW[:1] @ waves(T), 1e-5, RNG.standard_normal((1, 24))
@@ -187,7 +187,7 @@ def test_a_metric_can_be_learned():
     np.testing.assert_allclose(model.derivative(x, H), numeric, atol=1e-5)
 
 
-def test_a_gram_is_filled_as_a_whole():
+def test_a_gram_computed_in_blocks_is_complete():
     Z = RNG.standard_normal((1500, 3))
     np.testing.assert_allclose(symmetric_gram(Gaussian(1.0) + Linear(), Z), (Gaussian(1.0) + Linear())(Z), atol=1e-12)
 
@@ -218,7 +218,7 @@ def test_principal_components_of_wide_and_narrow_tables_agree_with_the_svd(n):
         ({"dtype": "float16"}, "dtype must be 'float64' or 'float32', got 'float16'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_the_model_stays_as_it_was(wrong, match, model):
+def test_bad_parameters_raise_and_do_not_change_the_model(wrong, match, model):
     before = model.predict(X[:2])
     params = model.get_params(deep=False)
     with pytest.raises(ValueError, match=match):
@@ -236,7 +236,7 @@ def test_conjugate_gradient_gives_the_same():
     np.testing.assert_allclose(tiled.predict(X), exact.predict(X), atol=1e-6)
 
 
-def test_a_factor_in_single_precision_is_put_right():
+def test_a_single_precision_factor_gives_a_double_precision_solution():
     options = {**FIXED, "alpha": 1e-4}
     exact = OperatorRidge(**options).fit(X, bent(A, T))
     single = OperatorRidge(**options, dtype="float32").fit(X, bent(A, T))
@@ -249,13 +249,13 @@ def test_a_factor_in_single_precision_is_put_right():
     R = RNG.standard_normal((60, 3))
     alone = factor.precondition(R)
     assert 1e-8 < np.linalg.norm((Gaussian(1.5)(single.Z_fit_) + 1e-4 * np.eye(60)) @ alone - R) < 1e-2
-    # Points that coincide need more than rounding leaves of a tiny ridge.
+    # With coinciding points, a tiny ridge is lost to rounding.
     assert (
         SinglePrecisionSystem(Gaussian(9.0), np.repeat(single.Z_fit_, 3, axis=0), np.ones(180), 1.0, 1e-12).jitter > 0
     )
 
 
-def test_what_is_not_positive_definite_has_no_factor_in_single_precision_either():
+def test_an_indefinite_matrix_raises_in_single_precision_too():
     class Negative:
         diag = staticmethod(lambda Z: np.ones(len(Z)))
         __call__ = staticmethod(lambda Z, W: -Gaussian(1.5)(Z, W))
@@ -264,7 +264,7 @@ def test_what_is_not_positive_definite_has_no_factor_in_single_precision_either(
         SinglePrecisionSystem(Negative(), X, np.ones(len(X)), 1.0, 1e-4)
 
 
-def test_outputs_that_are_mostly_missing_are_warned_of():
+def test_mostly_missing_outputs_warn():
     rng = np.random.default_rng(0)
     Y = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 40))
     hidden = rng.uniform(size=Y.shape)

@@ -1,4 +1,4 @@
-"""Rules that weigh experts: equal to their definition, rows equal chunks, regret below the bound on any sequence."""
+"""Aggregation rules: their definition, rows equal chunks, regret below the bound on any sequence."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_rows_equal_chunks_and_states_resume(rule):
     seed=st.integers(0, 10**6),
     k=st.integers(1, 8),
     n=st.integers(1, 150),
-    kind=st.sampled_from(["random", "growing", "one wild row", "best expert changes", "against the weights"]),
+    kind=st.sampled_from(["random", "growing", "one outliers row", "best expert changes", "against the weights"]),
 )
 @settings(max_examples=50, deadline=None)
 def test_regret_is_below_its_bound_on_any_losses(rule, seed, k, n, kind):
@@ -117,7 +117,7 @@ def test_regret_is_below_its_bound_on_any_losses(rule, seed, k, n, kind):
         losses = rng.uniform(0.0, 1.0, (k, 1))
         if kind == "growing":
             losses *= 1.1**t
-        elif kind == "one wild row" and t == n // 2:
+        elif kind == "one outliers row" and t == n // 2:
             losses *= 1e6
         elif kind == "best expert changes":
             losses = 0.2 * losses + 0.8 * ((np.arange(k) + t * 3 // n) % k != 0)[:, None]
@@ -172,7 +172,7 @@ def test_the_best_expert_of_each_output_is_found(rule):
     Y = rng.standard_normal((3000, 2))
     F = Y[:, None] + np.array([[0.1, 2.0], [2.0, 0.1], [1.0, 1.0]]) * rng.standard_normal((3000, 3, 2))
     Z = rule.replace().predict_then_learn(F, Y)
-    # The best expert has .01; with a discount of .97 only some 33 rows tell the experts apart.
+    # The best expert has .01; with a discount of .97 only about 33 rows distinguish the experts.
     allowed = 0.012 if rule.get_params().get("discount", 1.0) == 1.0 else 0.035
     assert (np.mean((Z - Y)[1000:] ** 2, axis=0) < allowed).all()
 
@@ -184,8 +184,8 @@ def test_a_discount_follows_a_change():
     noisy = y + 0.1 * rng.standard_normal(y.shape)
     F = np.stack([np.where(good, noisy, -y), np.where(good, -y, noisy)], axis=1)
     fixed, follows = MLPoly().predict_then_learn(F, y), MLPoly(discount=0.99).predict_then_learn(F, y)
-    # The errors of these experts are independent, so that a mixture of both is best and neither falls far behind: the
-    # change is felt for some 10 rows only, and later rows show nothing but the noise.
+    # The errors of these experts are independent, so a mixture of both is best and neither has a large regret: the
+    # change matters for about 10 rows only, and later rows show only noise.
     assert np.mean((follows - y)[2000:2020] ** 2) < 0.3 * np.mean((fixed - y)[2000:2020] ** 2)
 
 
@@ -220,9 +220,9 @@ def test_a_discount_follows_a_change_in_the_time_derived(g):
 def test_an_outlier_costs_its_own_row(rule, seed, label):
     F, Y = stream(seed, n=600)
     plain = rule.replace().predict_then_learn(F, Y)
-    wild = Y.copy()
-    wild[300] = label
-    Z = rule.replace().predict_then_learn(F, wild)
+    outliers = Y.copy()
+    outliers[300] = label
+    Z = rule.replace().predict_then_learn(F, outliers)
     after = slice(301, None)
     assert np.mean((Z - Y)[after] ** 2) < 1.2 * np.mean((plain - Y)[after] ** 2)
 
@@ -247,7 +247,7 @@ def test_save_then_load_goes_on_as_if_uninterrupted(rule, tmp_path):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_outputs_start_anew_on_their_own(rule):
+def test_single_outputs_can_be_restarted(rule):
     F, Y = stream(9)
     one, other = rule.replace(), rule.replace()
     one.predict_then_learn(F[:60], Y[:60])
@@ -293,7 +293,7 @@ def test_bad_discount_is_refused():
 )
 @example(seed=36, discount=1.0, size=1e75, cut=23)  # experts who agree on 1e75
 def test_many_rows_at_once_are_the_rows_one_by_one(seed, discount, size, cut):
-    """Experts who abstain throughout, wild labels, regrets that overflow, rows without weight."""
+    """Experts that always abstain, outliers, regrets that overflow, rows of weight 0."""
     rng = np.random.default_rng(seed)
     F, Y = rng.standard_normal((40, 5, 2)), rng.standard_normal((40, 2))
     Y[rng.integers(40), 0] *= size

@@ -1,4 +1,4 @@
-"""Learners without settings: rows equal chunks, prediction is pure, states resume, wild and missing labels."""
+"""AutoStream: rows equal chunks, predictions do not change the state, resuming, outliers and missing labels."""
 
 import pickle
 from copy import deepcopy
@@ -30,7 +30,7 @@ def portions(learner, X, Y, sizes, method="predict_then_learn"):
 
 @cache
 def whole_with_gaps():
-    """A stream with gaps, and its predictions when it comes at once."""
+    """A stream with missing labels, and its predictions in one chunk."""
     X, Y = regression(640)  # a little beyond the stage of 600 rows, the first to learn a metric
     Y[::13, 0] = np.nan
     return X, Y, AutoStream().predict_then_learn(X, Y)
@@ -80,16 +80,16 @@ def clean_predictions():
 
 @pytest.mark.long
 @pytest.mark.parametrize(("row", "label"), [(400, 1e9), (400, -1e30), (400, 1e300), (450, 1e9)])
-def test_one_wild_label_is_forgiven(row, label):
+def test_one_outlier_has_little_effect(row, label):
     X, Y = regression()
-    wild = Y.copy()
-    wild[row] = label
-    found = clean_predictions(), AutoStream().predict_then_learn(X, wild)
+    outliers = Y.copy()
+    outliers[row] = label
+    found = clean_predictions(), AutoStream().predict_then_learn(X, outliers)
     errors = [np.mean((Z - Y)[501:, 0] ** 2) for Z in found]
     assert errors[1] < 1.05 * errors[0]
 
 
-def test_strange_inputs():
+def test_unusual_inputs():
     X, Y = regression(300)
     X[:, 2] = 5.0
     X[40, 0], X[41, 1] = np.nan, np.inf
@@ -120,7 +120,7 @@ def test_numbers_do_not_become_text():
 
 
 @pytest.mark.parametrize("sticky", [False, True])
-def test_a_stage_finds_out_whether_the_last_label_is_of_use(sticky):
+def test_a_refit_tests_whether_the_last_label_helps(sticky):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((700, 3)), np.zeros(700, dtype=int)
     y = np.where(X[:, 0] * X[:, 1] > 0.0, 2, (X[:, 2] > 0.0).astype(int))
@@ -134,7 +134,7 @@ def test_a_stage_finds_out_whether_the_last_label_is_of_use(sticky):
     if not sticky:
         assert all((model.expert_weights_[name] == 0.0).all() for name in by_last)
         other = deepcopy(model)
-        # Linear experts with the last label still see it, and are weighed by what they are worth.
+        # Linear experts with the last label still use it, with weights according to their errors.
         other.mixture_.last = np.roll(other.mixture_.last, 1)
         assert np.abs(model.predict_proba(X[620:]) - other.predict_proba(X[620:])).mean() < 0.02
     np.testing.assert_allclose(sum(model.expert_weights_.values()), 1.0)
@@ -172,8 +172,8 @@ def test_copies_go_on_bit_by_bit(rows, classes, tmp_path):
             np.testing.assert_array_equal(getattr(other, method)(X[some], labels[some]), expected)
 
 
-def test_copies_hold_nothing_twice(tmp_path):
-    """Triangles, rows that are there, and nothing that can be computed again."""
+def test_copies_store_nothing_twice(tmp_path):
+    """Only triangles and used rows, and nothing that can be recomputed."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((700, 5))
     learner = AutoStream().partial_fit(X, X[:, 0])
@@ -212,11 +212,11 @@ def test_an_output_may_be_seen_late():
 
 @pytest.mark.parametrize("row", [0, 10, 25])
 @pytest.mark.parametrize("label", [1e9, -1e300])
-def test_a_wild_label_among_the_first_rows(row, label):
+def test_an_outlier_among_the_first_rows(row, label):
     X, Y = regression(300)
-    wild = Y[:, 0].copy()
-    wild[row] = label
-    Z = AutoStream().predict_then_learn(X, wild)
+    outliers = Y[:, 0].copy()
+    outliers[row] = label
+    Z = AutoStream().predict_then_learn(X, outliers)
     assert np.mean((Z - Y[:, 0])[200:] ** 2) < 0.2 * np.var(Y[:, 0])
 
 
@@ -237,7 +237,7 @@ def test_rows_of_weight_0_leave_no_trace():
     np.testing.assert_allclose(model.predict(X), without.predict(X), rtol=1e-8)
     assert model.mixture_.count == counts.sum()
     np.testing.assert_array_equal(model.mixture_.recent.weights, w[counts])
-    # Each of them is what `predict` says in its place.
+    # Each equals the result of `predict` at its position.
     again = AutoStream()
     for i in range(120):
         if w[i] == 0 and i > 0:
@@ -265,8 +265,8 @@ def test_weighted_rows_equal_chunks_and_ones_change_nothing(model):
         np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_weights_say_which_rows_count():
-    """Two functions of the same inputs, row by row in turn: the learner follows the one whose rows weigh more."""
+def test_the_learner_follows_the_larger_weights():
+    """Rows alternate between two functions of the same inputs; the learner follows the one with larger weights."""
     X, _ = regression(900)
     which = np.arange(len(X)) % 2
     y = np.where(which, X[:, 0], -X[:, 0])
@@ -302,7 +302,7 @@ def test_candidates_are_compared_by_weighted_progressive_errors():
     np.testing.assert_allclose(found, np.average(np.mean(expected, axis=1), weights=w[20:]), rtol=1e-9)
 
 
-def test_intervals_are_to_be_had_elsewhere():
+def test_the_error_message_explains_how_to_get_intervals():
     X = np.random.default_rng(0).standard_normal((30, 2))
     model = AutoStream().partial_fit(X, X[:, 0])
     assert not hasattr(model, "predict_interval")

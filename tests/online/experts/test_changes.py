@@ -1,4 +1,4 @@
-"""Abrupt changes: a learner starts where the stream changed, has the weight it earns, and replaces a beaten one."""
+"""Abrupt changes: a candidate starts at the change, is weighted by its errors, and replaces a worse learner."""
 
 import pickle
 from copy import deepcopy
@@ -22,7 +22,7 @@ from ovk.online.experts.mixture import (
     Contest,
     ErrorAlarm,
     ExpertMixture,
-    running_sums,
+    discounted_sums,
 )
 
 
@@ -70,14 +70,14 @@ def slow_alarm(losses, means):
     growth=st.sampled_from([1.0, 6.0, 30.0]),
     seed=st.integers(0, 99),
 )
-def test_the_alarm_is_what_it_says_whatever_the_chunks(sizes, growth, seed):
+def test_the_alarm_follows_its_definition_in_any_chunks(sizes, growth, seed):
     losses, alarm, start, since = errors(growth=growth, seed=seed), ErrorAlarm(1, 2, classes=False), 0, 0
-    # The mean was half as good, and gets better where the errors do not grow.
+    # The mean becomes better while the errors do not grow.
     means = 2.0 * losses * np.random.default_rng(seed).uniform(0.5, 1.5, losses.shape)
     means[150:] *= 0.3 / growth
     for size in [*sizes, len(losses)]:
         if start < len(losses) and not since:
-            looked, since = alarm.look(losses[start : start + size], means[start : start + size], np.zeros(2))
+            looked, since = alarm.process(losses[start : start + size], means[start : start + size], np.zeros(2))
             alarm, start = ErrorAlarm.from_state(alarm.state()), start + looked
     assert (start, since) == slow_alarm(losses, means)
     assert growth < 30.0 or 150 < start < 200
@@ -88,7 +88,7 @@ def test_errors_of_a_constant_variance_raise_few_alarms():
     for _ in range(40):
         alarm = ErrorAlarm(1, 1, classes=False)
         z, e = rng.standard_normal((2, 2_000, 1)) / 1e3
-        alarms += alarm.look(e**2, (z + e) ** 2, np.zeros(1))[1] > 0
+        alarms += alarm.process(e**2, (z + e) ** 2, np.zeros(1))[1] > 0
     assert alarms <= 80_000 / np.exp(ALARM_LIMIT) + 3 * np.sqrt(80_000 / np.exp(ALARM_LIMIT))
 
 
@@ -96,7 +96,7 @@ def test_errors_of_a_constant_variance_raise_few_alarms():
 def test_changes_are_dated(row):
     losses = np.random.default_rng(1).uniform(0.5, 1.5, (180, 1))
     losses[row:] *= 50.0
-    # The row before the change was larger than most: it would have raised the sum.
+    # The error of the row before the change was large and would have raised the sum.
     losses[row - 1] = 3.0
     alarm = ErrorAlarm(1, 1, classes=False)
     alarm.sums[:] = 2 * ALARM_LIMIT
@@ -111,7 +111,7 @@ def test_running_sums_and_weights(seed, g):
     first, expected = np.array([2.0, -1.0]), [np.array([2.0, -1.0])]
     for row in values:
         expected.append(np.where(np.isfinite(row), g * expected[-1] + np.nan_to_num(row), expected[-1]))
-    assert_allclose(running_sums(first, values, g), expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(discounted_sums(first, values, g), expected, rtol=1e-9, atol=1e-9)
     old, new = values**2, 2.0 * values**2
     contest = Contest(old[:20], new[:20], np.zeros(2))
     weights = contest.weights(old[20:], new[20:])
@@ -146,7 +146,7 @@ def test_a_new_learner_starts_at_the_change_and_takes_over(classes):
     assert 240 - beside.count in range(210, 216)
     assert beside.candidate is None
     assert beside.alarm is None
-    # It is a learner that knows no more than the rows since then, and the last label before them.
+    # It has learned only the rows since then, and the last label before them.
     some = slice(240 - beside.count, 240)
     if not classes:
         fresh.partial_fit_late(X[some], y[some], y[some.start - 1 : 239])
@@ -210,7 +210,7 @@ def test_a_false_alarm_leaves_the_old_learner():
     assert learner.mixture_.candidate is None
     assert learner.mixture_.count == len(X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ErrorAlarm, "look", lambda self, losses, means, floor: (len(losses), 0))
+        patch.setattr(ErrorAlarm, "process", lambda self, losses, means, floor: (len(losses), 0))
         calm = AutoStream().predict_then_learn(X, y)[212:]
     assert np.mean((Z - y[212:]) ** 2) < 1.01 * np.mean((calm - y[212:]) ** 2)
 

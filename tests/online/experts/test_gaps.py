@@ -1,4 +1,4 @@
-"""Labels that are missing: a row without any leaves no trace, and outputs learn from what was observed of them."""
+"""Missing labels: a row without labels has no effect, and outputs learn from their observed labels."""
 
 from copy import deepcopy
 
@@ -12,7 +12,7 @@ import ovk
 from ovk import KAWV, OLOK, PKAWV, AutoStream, AutoStreamClassifier
 from ovk.features import ALD, KORS, Given, Nystrom
 from ovk.kernels import Gaussian
-from ovk.online.experts.expert_set import ExpertSet, OtherOutputs, _Compared, choose, observed_together, score
+from ovk.online.experts.expert_set import ExpertSet, OtherOutputs, _CandidateScores, choose, group_outputs, score
 from ovk.online.experts.mixture import ExpertMixture
 from ovk.online.shared.rows import Scale
 
@@ -34,7 +34,7 @@ def rows(n=200, seed=0, outputs=2):
 
 
 def labelled_only(model, X, y, known, sizes, method, **first):
-    """Predictions of the rows with a label, and of new rows, with and without the others in between."""
+    """Predictions of labelled rows and of new rows, with and without unlabelled rows in between."""
     with_gaps, without, found, expected, start = model, deepcopy(model), [], [], 0
     holes = y.copy()
     holes[~known] = np.nan
@@ -154,19 +154,19 @@ def test_limits_and_regrets_of_an_output_without_labels_stay():
         assert_array_equal(getattr(before.regrets, name)[..., 1], getattr(after.regrets, name)[..., 1])
 
 
-def test_outputs_that_are_observed_together_learn_together():
+def test_outputs_observed_in_the_same_rows_share_experts():
     Y = np.ones((200, 4))
     Y[::2, 1] = Y[1::2, 2] = np.nan
     Y[::50, 3] = np.nan
-    assert observed_together(Y) == [[0, 3], [1], [2]]
+    assert group_outputs(Y) == [[0, 3], [1], [2]]
     many = np.where(np.random.default_rng(0).random((200, 20)) < 0.5, np.nan, 1.0)
-    groups = observed_together(many)
+    groups = group_outputs(many)
     assert len(groups) == 8
     assert sorted(j for group in groups for j in group) == list(range(20))
 
 
 def test_candidates_are_compared_on_the_labels_observed():
-    """The choice from rows with gaps is that from the rows without them; several outputs count by their labels."""
+    """The choice is that of the complete rows; several outputs are weighted by their labels."""
     X, Y = rows(120)
     last = np.zeros((len(X), 1))
     known = np.random.default_rng(0).random(len(X)) < 0.5
@@ -181,7 +181,7 @@ def test_candidates_are_compared_on_the_labels_observed():
 def test_scores_do_not_see_what_is_missing():
     X, Y, known = gappy(120)
     last, none = np.zeros((len(X), 3)), None
-    compared = _Compared(X, last, Y, none, 80, np.array([1.0, 0.5, 0.0]), classes=False)
+    compared = _CandidateScores(X, last, Y, none, 80, np.array([1.0, 0.5, 0.0]), classes=False)
     expected, sizes = [], []
     for j, share in enumerate((1.0, 0.5)):
         # Two systems of rows / 2^(1/3) each.
@@ -202,7 +202,7 @@ def coupled(seed, n=3000):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("share", "bound"), [(0.2, 1.0), (0.1, 0.9)])
-def test_outputs_that_have_something_in_common_gain_from_each_other(share, bound):
+def test_related_outputs_share_labels(share, bound):
     with pytest.MonkeyPatch.context() as patch:
         for owner, name, value in (
             (ExpertMixture, "_refit_rows", (20, 60, 200, 600, 2000)),
@@ -215,13 +215,13 @@ def test_outputs_that_have_something_in_common_gain_from_each_other(share, bound
             X, Y, draws = coupled(seed)
             holes = np.where(draws < share, Y, np.nan)
             joint = AutoStream().predict_then_learn(X, holes)
-            apart = np.column_stack([AutoStream().predict_then_learn(X, y) for y in holes.T])
-            errors.append([np.mean(np.mean((Z - Y) ** 2, axis=0) / Y.var(axis=0)) for Z in (joint, apart)])
-    joint, apart = np.mean(errors, axis=0)
-    assert joint < bound * apart
+            separate = np.column_stack([AutoStream().predict_then_learn(X, y) for y in holes.T])
+            errors.append([np.mean(np.mean((Z - Y) ** 2, axis=0) / Y.var(axis=0)) for Z in (joint, separate)])
+    joint, separate = np.mean(errors, axis=0)
+    assert joint < bound * separate
 
 
-def test_corrections_by_other_outputs_leave_the_predictions_alone():
+def test_corrections_do_not_change_the_predictions_of_other_outputs():
     rng = np.random.default_rng(3)
     F = rng.standard_normal((60, 2))
     Y = F @ [[0.5, 0.3], [0.5, 0.7]] + 0.1 * rng.standard_normal((60, 2))
@@ -234,11 +234,11 @@ def test_corrections_by_other_outputs_leave_the_predictions_alone():
     assert_array_equal(F, given)
 
 
-def test_only_outputs_observed_apart_are_corrected_by_each_other():
+def test_only_outputs_observed_in_different_rows_are_corrected():
     X, Y = rows(60)
     together = AutoStream().partial_fit(X, Y).mixture_
     assert (len(together.experts), together.others) == (1, None)
     Y[np.arange(60) % 2 == 0, 0] = Y[np.arange(60) % 2 == 1, 1] = np.nan
-    apart = AutoStream().partial_fit(X, Y).mixture_
-    assert len(apart.experts) == 2
-    assert apart.others is not None
+    separate = AutoStream().partial_fit(X, Y).mixture_
+    assert len(separate.experts) == 2
+    assert separate.others is not None

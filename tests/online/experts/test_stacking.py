@@ -1,4 +1,4 @@
-"""Logistic regressions along a stream, alone and on top of experts."""
+"""Online logistic regression, and stacking of experts."""
 
 from copy import deepcopy
 
@@ -17,7 +17,7 @@ def labelled(n=1500, seed=0):
 
 
 def slow_logistic(X, y, alpha, g, weights):
-    """The definition: the inverse of the sum is formed for each row."""
+    """The definition, with the inverse computed for each row."""
     A, w, Z = alpha * np.eye(X.shape[1]), np.zeros(X.shape[1]), []
     for x, label, v in zip(X, y, weights, strict=True):
         p = 1.0 / (1.0 + np.exp(-(x @ w)))
@@ -82,7 +82,7 @@ def run(F, y, sizes):
     return np.concatenate(parts)
 
 
-def test_stacking_is_better_than_the_best_voter():
+def test_stacking_is_better_than_the_best_expert():
     F, y = voters()
     P = run(F, y, [len(y)])
     assert np.mean((P[300:] > 0.5) != y[300:]) < 0.2
@@ -96,8 +96,8 @@ def test_stacking_in_chunks_and_with_gaps():
     np.testing.assert_allclose(run(F, y, [1, 7, 40]), run(F, y, [400]), rtol=1e-10)
 
 
-def test_forgetting_without_news_does_not_grow_without_bound():
-    """Rows of zeros teach nothing; what is forgotten meanwhile never exceeds what was unknown at first."""
+def test_forgetting_without_informative_rows_stays_bounded():
+    """Rows of zeros have no effect, and forgetting never increases the uncertainty beyond its initial value."""
     X, Y, _ = labelled(200)
     model = OnlineLogistic(np.zeros((3, 2)), 0.1, discount=0.9)
     model.predict_and_update(X, Y)

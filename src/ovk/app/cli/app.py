@@ -38,18 +38,14 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None:
-            command = _imported(name)
+            single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS)
+            single.command(name)(import_module(f"ovk.app.cli.{name}").command)
+            command = typer.main.get_command(single)
             # Huge numbers in a file have infinite errors, which need no warning.
             ctx.with_resource(import_module("numpy").errstate(over="ignore", invalid="ignore"))
         # Until here, Ctrl-C ends the process immediately.
         _startup.imported()
         return name, command, rest
-
-
-def _imported(name: str) -> Any:
-    single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS)
-    single.command(name)(import_module(f"ovk.app.cli.{name}").command)
-    return typer.main.get_command(single)
 
 
 app = typer.Typer(

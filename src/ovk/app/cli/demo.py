@@ -17,7 +17,7 @@ from ovk import OLOK, PKAWV, progressive, save
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import Bar, Exit, err, exit_code_on_error, print_json, show
 from ovk.app.sessions import result_summary
-from ovk.base import one_blas_thread
+from ovk.base import Array, one_blas_thread
 from ovk.datasets import make_stream
 from ovk.evaluation import ProgressiveResult, RefittedRidge, ScoreTable
 from ovk.features import Nystrom, Uniform
@@ -54,12 +54,11 @@ def write_demo_table(path: Path) -> None:
             file.write(f"{str(time).replace('T', ' ')},{','.join(cells)}\n")
 
 
-def _slow_noise(rng: np.random.Generator, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _slow_noise(rng: np.random.Generator, n: int) -> Array:
     """(n,) autoregressive noise with a correlation time of days and a standard deviation of about 1."""
     steps = np.sqrt(1 - 0.99**2) * rng.standard_normal(n)
     steps[0] = 0.0
-    found: np.ndarray[tuple[int], np.dtype[np.float64]] = lfilter([1.0], [1.0, -0.99], steps)
-    return found
+    return np.asarray(lfilter([1.0], [1.0, -0.99], steps))
 
 
 ROWS, OUTPUTS, CHUNK = 3000, 6, 200

@@ -37,7 +37,10 @@ def command(
                 raise Failure(f"only models of the same class can be merged: {kinds}", Exit.MODEL)
             if not isinstance(model, (Session, Mergeable)):
                 raise Failure(f"{file} contains {type(model).__name__}, which cannot be merged", Exit.MODEL)
-        merged: Any = merge_sessions(models) if isinstance(models[0], Session) else merge_all(models, _merge)
+        if isinstance(models[0], Session):
+            merged: Any = merge_sessions(models)
+        else:
+            merged = merge_all(models, lambda one, two: one.merge(two))
         save(merged, to)
     rows = merged.earlier if isinstance(merged, Session) else None
     if as_json:
@@ -46,7 +49,3 @@ def command(
     counted = "" if rows is None else f", {rows:,} rows in total"
     show(f"{len(files)} models merged{counted}")
     show(f"model: {to}")
-
-
-def _merge(one: Any, two: Any) -> Any:
-    return one.merge(two)

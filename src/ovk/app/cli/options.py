@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -77,7 +77,7 @@ def takes_settings(cls: type, name: str) -> Callable[[Callable[..., None]], Call
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        options = declared(cls, name)
+        options, types = declared(cls, name), get_type_hints(cls)
         own = inspect.signature(command, eval_str=True).parameters
 
         def run(context: typer.Context, **values: Any) -> None:
@@ -91,8 +91,9 @@ def takes_settings(cls: type, name: str) -> Callable[[Callable[..., None]], Call
             command(**values, settings=settings)
 
         every = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+        declared_options = [setting_option(field, types[field.name], name) for field in options]
         for one in own.values():
-            every += [setting_option(field, name) for field in options] if one.name == "settings" else [one]
+            every += declared_options if one.name == "settings" else [one]
         every = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in every if one.name != "given"]
         run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in every}
@@ -105,25 +106,17 @@ def takes_settings(cls: type, name: str) -> Callable[[Callable[..., None]], Call
 #: Placeholder in help texts for names separated by commas.
 NAMES = "<names>"
 
-#: Types of options by the types of settings; lists are texts separated by commas, which may be repeated.
-KINDS: dict[str, Any] = {
-    "int": int,
-    "float": float,
-    "bool": bool,
-    "str": str,
-    "str | None": str | None,
-    "float | None": float | None,
-}
 
-
-def setting_option(setting: Field[Any], command: str) -> inspect.Parameter:
+def setting_option(setting: Field[Any], kind: Any, command: str) -> inspect.Parameter:
+    """The option of a setting of that type; a list is given as texts separated by commas."""
     help, low, high = (setting.metadata[name] for name in ("help", "low", "high"))
-    kind, default = KINDS.get(str(setting.type), list[str] | None), setting.default
+    default, metavar = setting.default, None
+    if str(setting.type).startswith("Sequence"):
+        kind, metavar = list[str] | None, "<numbers>" if setting.type == "Sequence[int]" else NAMES
     if default is MISSING:
         default = inspect.Parameter.empty if command == "fit" else None
     elif default == ():
         default = None
-    metavar = {"Sequence[int]": "<numbers>"}.get(str(setting.type), NAMES if kind == list[str] | None else None)
     text = help[command] if isinstance(help, dict) else help
     option = typer.Option(option_of(setting), help=text, min=low, max=high, metavar=metavar)
     return inspect.Parameter(

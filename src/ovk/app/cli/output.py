@@ -59,13 +59,8 @@ def publish(
         return
     many = summary.n_bad > warn_bad * summary.n_rows
     for i, line in enumerate(summary.bad_row_lines()):
-        if not many:
-            show(line)
-            continue
-        if i == 0:
-            share = f"{summary.n_bad / max(summary.n_rows, 1):.1%} of {summary.n_rows:,} rows"
-            line = f"warning: {share}{line[line.index(' had') :]}"
-        show(line, err, style="yellow")
+        lead = "warning: " if many and i == 0 else ""
+        show(f"{lead}{line}", err if many else out, style="yellow" if many else None)
     for warning in summary.warnings:
         show(f"warning: {warning}", err, style="yellow")
     for line in summary.lines():

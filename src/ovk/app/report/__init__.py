@@ -1,7 +1,6 @@
-"""Reports: one HTML page about a result or a model, without scripts; and plots of models that files hold."""
+"""Reports of results and models as self-contained HTML pages, and plots of saved models."""
 
-from ovk.app.report.forecast import ForecastDisplay
-from ovk.app.report.models import model_display
+from ovk.app.report.displays import ForecastDisplay, model_display
 from ovk.app.report.writer import report
 
 __all__ = ["report"]

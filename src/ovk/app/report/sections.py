@@ -12,7 +12,7 @@ from ovk.app.sessions import Summary
 from ovk.base import Array
 from ovk.evaluation import DriftResult, ProgressiveResult, RecentErrors
 from ovk.plotting import (
-    ROWS,
+    DEFAULT_ROWS,
     CalibrationDisplay,
     ConfusionDisplay,
     Display,
@@ -53,7 +53,7 @@ def recent_sections(recent: RecentErrors, outputs: Sequence[str], *, ordered: bo
 
 def _rows(recent: RecentErrors, outputs: Sequence[str], *, ordered: bool) -> str:
     names = outputs[:MAX_OUTPUTS_DRAWN]
-    shown = min(len(recent.Y), ROWS)
+    shown = min(len(recent.Y), DEFAULT_ROWS)
     words = ("The last predictions and outcomes of {}", "Outcomes of {} against their predictions")[not ordered]
     text = "<p>Each dot is a row; on the diagonal, prediction and outcome agree.</p>"
     if ordered:

@@ -24,7 +24,7 @@ from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
 from ovk.app.sessions import LearnedTable, Session
 from ovk.app.tables import Batch, Prepared
 from ovk.base import Array, Number, State, Transactional, quoted
-from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
+from ovk.evaluation import CLASSIFICATION, DEFAULT_LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
 from ovk.online import AutoStream
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -93,7 +93,7 @@ class ServedModel(State, ABC):
         Y = self.targets(targets)
         new, F = self._learned(rows, targets, Y)
         # The intervals as served; `regions_then_learn` updates its quantiles less often.
-        half = self.half_widths(LEVEL) if self.task.numeric else np.nan
+        half = self.half_widths(DEFAULT_LEVEL) if self.task.numeric else np.nan
         return new, Outcome(F, np.broadcast_to(half, Y.shape), Y)
 
     def _extra_output(self) -> str:
@@ -120,7 +120,7 @@ class ServedModel(State, ABC):
 
     def columns(self, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[Outputs, str]:
         """Predictions by output name, with a level also interval bounds; and why bounds are missing."""
-        asked = LEVEL if level is None else self.checked_level(level)
+        asked = DEFAULT_LEVEL if level is None else self.checked_level(level)
         wanted = frozenset() if level is None else frozenset({"lower", "upper"})
         found = self.predict(rows, wanted, asked)
         if not self.task.numeric:
@@ -199,7 +199,7 @@ def array_bytes(value: Any, seen: set[int]) -> int:
 class ServedEstimator(ServedModel, kind="estimator"):
     """An estimator, which takes rows of numbers and learns if it is an online learner."""
 
-    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=INTERVAL_ROWS))
+    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(DEFAULT_LEVEL, window=INTERVAL_ROWS))
 
     intervals_of_service = True
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ovk.app.sessions.forecasts import conformal_widths
 from ovk.base import Array, Indices, as_word, is_missing_cell
-from ovk.evaluation import LEVEL, RecentErrors
+from ovk.evaluation import DEFAULT_LEVEL, RecentErrors
 
 #: Folds of groups for validation, and maximum number of folds to test intervals.
 FOLDS, MAX_TEST_FOLDS = 5, 100
@@ -31,7 +31,7 @@ class GroupErrors(RecentErrors):
     groups: Indices | None = None
 
     @classmethod
-    def of(cls, F: Array, Y: Array, groups: Indices, level: float = LEVEL) -> GroupErrors:
+    def of(cls, F: Array, Y: Array, groups: Indices, level: float = DEFAULT_LEVEL) -> GroupErrors:
         """From predictions F (n, d) of held-out rows, outcomes Y (n, d), nan where missing, and groups (n,)."""
         plain = RecentErrors.empty(Y.shape[1], size=max(len(Y), 1), level=level, rate=0.0)
         plain.update(F, Y)

@@ -158,11 +158,11 @@ class PredictionColumns:
             if self._outcomes:
                 numbers.append(np.full(found.F.shape, np.nan) if found.Y is None else found.Y)
             return columns + list(np.stack(numbers, axis=-1).reshape(n, -1).T)
-        codes = found.codes
-        columns += [_labels(found.labels, codes), found.F[np.arange(n), codes], *found.F[:, : self._count].T]
+        codes, labels = found.codes, np.array([*found.labels, None], dtype=object)
+        columns += [labels[codes], found.F[np.arange(n), codes], *found.F[:, : self._count].T]
         if self._outcomes:
             known = np.full(n, -1.0) if found.Y is None else np.nan_to_num(found.Y[:, 0], nan=-1.0)
-            columns.append(_labels(found.labels, known.astype(np.intp)))
+            columns.append(labels[known.astype(np.intp)])
         return columns
 
     def lines(self, *found: Any) -> Iterator[str]:
@@ -186,12 +186,7 @@ class PredictionColumns:
                 outputs = {self.outputs[0]: {"label": cells[lead], "probability": shares, **outcome}}
             yield {**dict(zip(self.names[:lead], cells, strict=False)), **outputs}
 
-    def arrays(self, *found: Any) -> dict[str, Any]:
-        """(n,) arrays by the names of the columns."""
-        return dict(zip(self.names, self.values(*found), strict=True))
-
     def table(self, *found: Any) -> Any:
-        """A pyarrow table."""
         with required("Parquet files", "files"):
             import pyarrow as arrow
         # By position: an output may be named "row".
@@ -205,11 +200,6 @@ def _as_array(cells: Sequence[Any]) -> Any:
     array = np.empty(len(cells), dtype=object)
     array[:] = list(cells)
     return array
-
-
-def _labels(labels: list[str], codes: Indices) -> Any:
-    # None for the code -1.
-    return np.array([*labels, None], dtype=object)[codes]
 
 
 def _csv_cells(values: Any, form: str) -> tuple[list[Any], str]:

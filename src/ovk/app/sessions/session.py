@@ -172,7 +172,7 @@ class LearnedTable(ABC):
         """
         with open_records(path, form) as records:
             rows = FilePredictions(self, records, level, max_bad, [keep] if isinstance(keep, str) else keep)
-            found = [rows.columns.arrays(*block) for block in rows]
+            found = [dict(zip(rows.columns.names, rows.columns.values(*block), strict=True)) for block in rows]
         if not any(len(block["row"]) for block in found):
             raise ValueError(f"{records.label} has no rows: check the path and the format")
         for warning in rows.warnings():
@@ -301,8 +301,8 @@ class Session(LearnedTable, State, Registered):
     @classmethod
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
-        asked = settings.model, settings.stream_kernel, settings.coupling
-        model = make_model(*asked, p, classify=settings.classify, lags=bool(settings.lags))
+        chosen = settings.model, settings.stream_kernel, settings.coupling
+        model = make_model(*chosen, p, classify=settings.classify, lags=bool(settings.lags))
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, None, scaling, rows.chunk, task=settings.task)
         recent, moments = RecentErrors.empty(d, level=settings.level), RunningMoments(p + d)
@@ -426,13 +426,13 @@ class Session(LearnedTable, State, Registered):
 
     def _conclusion(self, result: ProgressiveResult) -> str:
         """The comparison with the best baseline, and a remedy if the model is worse."""
-        compared, said = result.against_best_baseline(), result.conclusion()
+        compared, conclusion = result.against_best_baseline(), result.conclusion()
         if compared is None or compared[1] <= 1 - EQUAL_TOLERANCE:
-            return said
+            return conclusion
         cure = "the inputs carry little information about the outputs, or their relation drifts"
         if compared[0] == LastValue.name and not self.settings.lags:
             cure = "add earlier outputs to the inputs with --lags 1,2,3"
-        return f"{said.removesuffix('.')}; {cure}."
+        return f"{conclusion.removesuffix('.')}; {cure}."
 
     def _count(self, rows: Prepared) -> None:
         self.n_bad += len(rows.bad)
@@ -480,10 +480,6 @@ class StreamRun:
         self._path: str | Path | None = None
         # Rows at the start, at the last regular checkpoint, and when the session was last saved.
         self._start = self._saved = self._safe = session.offset
-
-    def __iter__(self) -> Iterator[Predictions]:
-        while (batch := self.read()) is not None:
-            yield self.learn_block(batch)
 
     def read(self) -> Batch | None:
         """The next block, None at the end of the file; the session does not change."""

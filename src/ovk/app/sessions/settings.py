@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from ovk.app.tables import Preparation
 from ovk.base import Parameters, check_int, check_level, in_interval
-from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, Task
+from ovk.evaluation import CLASSIFICATION, DEFAULT_LEVEL, REGRESSION, Task
 from ovk.features import LinearFourier
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
 from ovk.online import OLOK, PKAWV, AutoStream, AutoStreamClassifier, OLOKClassifier, PKAWVClassifier
@@ -155,7 +157,9 @@ class Settings(Parameters):
         None,
         commands=("fit",),
     )
-    level: float = setting("Probability with which an interval should contain the outcome.", LEVEL, commands=_STREAM)
+    level: float = setting(
+        "Probability with which an interval should contain the outcome.", DEFAULT_LEVEL, commands=_STREAM
+    )
 
     def check(self, *, options: bool = False) -> None:
         """Check all values; with `options`, messages name the command-line options."""
@@ -219,7 +223,8 @@ class Settings(Parameters):
     def differences(self, other: Settings) -> list[str]:
         """Names of the settings that differ from those of another stream."""
         mine, theirs = ({**one.get_params(deep=False), "kernel": one.stream_kernel} for one in (self, other))
-        return [name for name in mine if _plain(mine[name]) != _plain(theirs[name])]
+        # Lists and tuples of the same values are equal.
+        return [name for name in mine if not np.array_equal(mine[name], theirs[name])]
 
 
 def declared(settings: type, command: str) -> list[Field[Any]]:
@@ -242,10 +247,6 @@ def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_b
             f"{last[1]}), more than the limit of {max_bad:.0%}: correct these cells, skip the column "
             "(ignore, --ignore), or raise the limit (max_bad, --max-bad)"
         )
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, (list, tuple)) else value
 
 
 #: Rows that OLOK keeps: the cost per row is proportional to this number.

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovk.app.tables import UNUSED, Preparation
 from ovk.base import Array, Category, Instant, as_instants
-from ovk.evaluation import LEVEL, REGRESSION, ProgressiveResult, RecentErrors, RunningMoments, ScoreTable, Task
+from ovk.evaluation import DEFAULT_LEVEL, REGRESSION, ProgressiveResult, RecentErrors, RunningMoments, ScoreTable, Task
 
 if TYPE_CHECKING:
     from ovk.app.sessions.predictions import RowPredictor
@@ -71,7 +71,8 @@ class Summary:
     def bad_row_lines(self) -> list[str]:
         if not self.n_bad:
             return []
-        head = f"{self.n_bad:,} of {self.n_rows:,} rows had unreadable cells (row 1 is the first row of data):"
+        share = f"{self.n_bad:,} of {self.n_rows:,} rows ({self.n_bad / max(self.n_rows, 1):.1%})"
+        head = f"{share} had unreadable cells (row 1 is the first row of data):"
         return [head, *(f"  {line}" for line in bad_row_kinds(self.n_bad, self.bad_rows))]
 
     def lines(self) -> list[str]:
@@ -175,7 +176,7 @@ def _kept_rows(result: ProgressiveResult) -> RecentErrors | None:
         return None
     d, first = len(result.outputs), result.untested
     F, Y = result.predictions.reshape(-1, d), result.targets.reshape(-1, d)
-    recent = RecentErrors.empty(d, level=LEVEL if result.intervals is None else result.intervals.target)
+    recent = RecentErrors.empty(d, level=DEFAULT_LEVEL if result.intervals is None else result.intervals.target)
     instants = as_instants(result.times)
     recent.update(F[first:], Y[first:], None if instants is None else instants[first:])
     return recent

@@ -145,8 +145,8 @@ def near_rows(X: Any, count: int, rng: Any) -> Indices:
         return np.arange(n)
     order = rng.permutation(n)
     first = order[: count // 2]
-    beside = np.empty(0, dtype=np.intp) if sparse.issparse(X) else cKDTree(X).query(X[first], k=2)[1].ravel()
-    rows = np.array(list(dict.fromkeys([*first.tolist(), *beside.tolist(), *order.tolist()]))[:count])
+    neighbours = np.empty(0, dtype=np.intp) if sparse.issparse(X) else cKDTree(X).query(X[first], k=2)[1].ravel()
+    rows = np.array(list(dict.fromkeys([*first.tolist(), *neighbours.tolist(), *order.tolist()]))[:count])
     return np.sort(rows)
 
 

@@ -132,11 +132,6 @@ class VectorField(OVKRegressor):
             Long form: row i is one observation of component task_i.
         groups : (n,) array, optional
             With criterion "loo", rows of the same group are left out together: near repeats, or blocks of a map.
-
-        Returns
-        -------
-        VectorField
-            The fitted model.
         """
         with self._fitting(X, y):
             if self.criterion not in CRITERIA:

@@ -275,11 +275,6 @@ class MovKL(CurveOutputs):
             Weights of the rows.
         task : (n,) integers, optional
             Long form: row i is one observation of output task_i (for curves: at grid point task_i).
-
-        Returns
-        -------
-        MovKL
-            The fitted model.
         """
         with self._fitting(X, y):
             alpha = positive(self.alpha, "alpha")

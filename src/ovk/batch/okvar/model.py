@@ -151,11 +151,6 @@ class OKVAR(NamedOutputs, Parameters):
             The series of each row.
         times : column name, (n,) numbers or dates, or a list of them for a list of series, optional
             Times of the rows; equally spaced by default.
-
-        Returns
-        -------
-        OKVAR
-            The fitted model.
         """
         with self._fitting(X):
             self.series_ = read_series(self, X, series, times)
@@ -349,11 +344,6 @@ class OKVAR(NamedOutputs, Parameters):
         balance : float in [0, 1]
             Divide the scores of all edges into a variable by their mean to this power: 1 gives all variables the same
             scale, 0 changes nothing.
-
-        Returns
-        -------
-        array
-            (d, d) scores >= 0, zero on the diagonal.
         """
         return edge_scores(self.dynamics_.standard_jacobian(), aggregate, balance)
 
@@ -386,11 +376,6 @@ class OKVAR(NamedOutputs, Parameters):
             Number of fits for `fdr`.
         random_state : int, Generator or None
             Draws the surrogates for `fdr`.
-
-        Returns
-        -------
-        Network
-            Scores, chosen edges and signs.
         """
         dynamics = self.dynamics_
         J = dynamics.standard_jacobian()

@@ -45,7 +45,7 @@ class SeriesRegression:
     Y: Array  # (n, d), nan where not observed
     W: Any  # (n, m) sparse, None for the identity
     E: Array  # (n, e) columns of all outputs
-    decaying: Array | None  # (n, d) O, a column of its own for each output; None for no decay
+    decaying: Array | None  # (n, d) O, a separate column for each output; None for no decay
     groups: Indices  # (m,) the series that each input comes from
 
     def apply(self, F: Array) -> Array:

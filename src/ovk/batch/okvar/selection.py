@@ -34,8 +34,8 @@ def best_okvar(
     X, series, times
         As in `OKVAR.fit`.
     criterion : {"bic", "series", "forecast"}
-        The Bayesian information criterion; the mean one-step error of left-out series; or the mean logarithm, over
-        variables, of the error four steps ahead in left-out series. Lower is better.
+        The Bayesian information criterion; the mean one-step error of held-out series; or the mean logarithm, over
+        variables, of the error four steps ahead in held-out series. Lower is better.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def best_okvar(
 
 
 def _one_step_error(model: OKVAR, series: list[TimeSeries]) -> float:
-    """Mean over left-out series of the mean squared one-step error, standardised."""
+    """Mean over held-out series of the mean squared one-step error, standardised."""
     if len(series) < 2:
         raise ValueError(f"criterion='series' requires at least 2 series, got {len(series)}: use criterion='bic'")
     errors = []
@@ -84,7 +84,7 @@ def _one_step_error(model: OKVAR, series: list[TimeSeries]) -> float:
 
 
 def _forecast_error(model: OKVAR, series: list[TimeSeries]) -> float:
-    """Mean logarithm, over variables, of the squared error `FORECAST_STEPS` steps ahead in left-out series.
+    """Mean logarithm, over variables, of the squared error `FORECAST_STEPS` steps ahead in held-out series.
 
     One step ahead, predicting no change is nearly optimal; further ahead, the action of other variables matters.
     Logarithms keep one hard variable from dominating the mean.

@@ -1,4 +1,4 @@
-"""One exact solution with a large gram: a single matrix of n x n numbers, filled and factored in place."""
+"""Exact ridge regression with a large gram: factorised in place, or evaluated in tiles."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from ovk.solvers import (
     random_pivots,
 )
 
-#: Rows of a gram that are filled at a time.
+#: Rows of a gram that are computed at a time.
 GRAM_ROWS = 1024
 
 
 def symmetric_gram(kernel: ScalarKernel, Z: Array) -> Array:
-    """k(Z, Z), (n, n), with no second matrix of its size beside it, whatever the kernel is made of."""
+    """k(Z, Z), (n, n), without a second matrix of this size."""
     n = len(Z)
     G = np.empty((n, n))
     for start in range(0, n, GRAM_ROWS):
         stop = min(start + GRAM_ROWS, n)
         G[start:stop, :stop] = kernel(Z[start:stop], Z[:stop])
         G[:start, start:stop] = G[start:stop, :start].T
-    # The block of some rows with themselves is symmetric up to rounding alone.
+    # Diagonal blocks are symmetric only up to rounding.
     return G
 
 
 @dataclass(frozen=True)
 class FactoredRidge:
-    """(K + alpha I) = L L' on training points, for ridge regression with an intercept that is not penalised.
+    """(K + alpha I) = L L' on training points, for ridge regression with an unpenalised intercept.
 
     With u = L^-1 1 and s = u'u the coefficients are A^-1 (T - 1 b'), b = u' L^-1 T / s, and the variance of a new
-    value, the noise alpha included, is k(x, x) + alpha - |L^-1 k(X, x)|^2 + (1 - u' L^-1 k(X, x))^2 / s.
+    value, including the noise alpha, is k(x, x) + alpha - |L^-1 k(X, x)|^2 + (1 - u' L^-1 k(X, x))^2 / s.
     """
 
     kernel: ScalarKernel
@@ -61,21 +61,21 @@ class FactoredRidge:
         return self.factor.solve(T - b), b
 
     def variances(self, Z: Array) -> Array:
-        """Variances of new values at the points, (m,), for a kernel taken as a covariance."""
+        """Predictive variances at the points, (m,), for a kernel that is a covariance."""
         found = np.empty(len(Z))
         for rows in row_slices(len(Z), len(self.points)):
             white = self.factor.whiten(self.kernel(self.points, Z[rows]))
-            beside = 1.0 - self.whitened @ white
+            unexplained = 1.0 - self.whitened @ white
             explained = np.einsum("ij,ij->j", white, white)
-            found[rows] = beside**2 / (self.whitened @ self.whitened) - explained + self.kernel.diag(Z[rows])
+            found[rows] = unexplained**2 / (self.whitened @ self.whitened) - explained + self.kernel.diag(Z[rows])
         return np.maximum(found + self.alpha, 0.0)
 
 
 @dataclass(frozen=True)
 class TiledRidge:
-    """(K + alpha I) C + 1 b' = T, 1'C = 0, for a kernel matrix that is evaluated in tiles and never held.
+    """(K + alpha I) C + 1 b' = T, 1'C = 0, for a kernel matrix that is evaluated in tiles and never stored.
 
-    Memory is that of the preconditioner, n x rank numbers if it is of low rank, and a few times those of T.
+    Memory is that of the preconditioner, n x rank numbers if it has low rank, and a few copies of T.
     """
 
     kernel: ScalarKernel

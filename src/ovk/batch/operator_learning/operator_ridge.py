@@ -40,61 +40,66 @@ from ovk.kernels import ScalarKernel
 from ovk.operators import Identity
 from ovk.ovkernels import Expansion, Separable
 
-#: Rows whose left-out functions calibrate the bands, and quantiles that are kept of them.
+#: Number of leave-one-out predictions that calibrate the bands, and of stored quantiles.
 CALIBRATION_ROWS, QUANTILES = 200, 401
 
 
 @dataclass(eq=False, repr=False)
 class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
-    """Learns an operator, with functions as inputs and functions as outputs; nothing has to be set.
+    """Learns an operator from input functions to output functions; no settings are required.
 
-    Input functions become coordinates, their principal components, stretched by a power of their scales (the decay);
-    output functions become coordinates of their own; and between the two stands kernel ridge regression with an
-    intercept. Kernel, decay and ridge are chosen for groups of output coordinates by leaving out one function at a
-    time, in closed form, on a subsample where there are many. The solution itself is exact: one Cholesky factorisation,
-    in place, for each group.
+    Input functions are represented by principal components, scaled by a power of their standard deviations (the decay);
+    output functions by principal components. Kernel ridge regression with an intercept maps one to the other. Kernel,
+    decay and ridge are chosen for groups of output coordinates by leave-one-out in closed form, on a subsample if there
+    are many functions. The solution is exact: one Cholesky factorisation, in place, for each group.
 
     Parameters
     ----------
-    kernel : scalar kernel of stretched coordinates, whose mean square norm is 1, or a list to choose from, optional
-        By default Gaussian, Matern, rational quadratic and polynomial kernels, each alone and beside ``Linear()``.
-    alpha : float > 0 or a list to choose from, optional
-        The ridge; by default 1e-11 to 1.
-    decay : float >= 0 or a list to choose from, optional
-        Power p of the scales s_j by which whitened input coordinates are stretched; by default 0 to 2.
+    kernel : scalar kernel or list of scalar kernels, optional
+        Kernel of scaled coordinates with mean square norm 1, or candidates. By default Gaussian, Matern, rational
+        quadratic and polynomial kernels, each alone and with ``Linear()`` added.
+    alpha : float > 0 or list of floats, optional
+        The ridge, or candidates; by default 1e-11 to 1.
+    decay : float >= 0 or list of floats, optional
+        Power p of the scales s_j that multiplies whitened input coordinates, or candidates; by default 0 to 2.
     input_grid, output_grid : `Grid`, `ProductGrid` or points, optional
-        Where the columns of X and Y are: sums become integrals, and functions can be predicted on other grids.
+        Points of the columns of X and Y: sums become integrals, and functions can be predicted on other grids.
     groups : int
-        Number of groups of output coordinates that choose for themselves; each costs a factorisation.
+        Number of groups of output coordinates with their own choice; each needs a factorisation.
     metric : `GradientMetric`, optional
-        A linear map of the stretched coordinates, learned from how the outputs bend.
+        A learned linear map of the scaled coordinates.
     tol : float in [0, 1]
-        Share of the functions' root mean square that coordinates may leave out.
+        Share of the functions' root mean square that the coordinates may drop.
     max_components : int
-        Most coordinates of inputs, and of outputs.
+        Maximum number of coordinates of inputs, and of outputs.
     search_rows : int
-        Most functions from which the choice is made.
+        Maximum number of functions used for the choice.
     solver : "cholesky" or "cg"
-        "cholesky" holds one matrix of n x n numbers; "cg", conjugate gradient with a randomly pivoted Cholesky
-        preconditioner, holds n x `rank` numbers and evaluates the kernel in tiles, for more functions than fit.
-        It is for ridges that are not tiny: with alpha = 1e-3 tens of iterations do.
+        "cholesky" stores one matrix of n x n numbers; "cg", conjugate gradients with a randomly pivoted Cholesky
+        preconditioner, stores n x `rank` numbers and evaluates the kernel in tiles. "cg" requires a ridge that is not
+        tiny: with alpha = 1e-3 it needs tens of iterations.
     rank : int
         Rank of the preconditioner.
     dtype : "float64" or "float32"
-        Precision of the Cholesky factor. "float32" takes half the memory and about half the time, and conjugate
-        gradient in double precision puts the solution right; it, too, is for ridges that are not tiny.
+        Precision of the Cholesky factor. "float32" halves the memory and about halves the time; conjugate gradients in
+        double precision then correct the solution. It, too, requires a ridge that is not tiny.
     random_state : int
-        Draws the functions from which the choice is made, and pivots.
+        Draws the functions used for the choice, and pivots.
 
     Attributes
     ----------
-    inputs_, outputs_ : `PrincipalComponents` of both
+    inputs_, outputs_ : `PrincipalComponents` of inputs and outputs
     groups_ : list of (start, stop), the output coordinates of each group
-    kernels_, alphas_, decays_ : what was chosen for each group
+    kernels_, alphas_, decays_ : choice of each group
     left_out_error_ : float
-        Root mean square of the left-out errors, relative to that of the outputs, in the rows the choice was made from.
-    dual_coef_ : (n, r); intercept_ : (r,)
+        Root mean square of the leave-one-out errors, relative to that of the outputs, in the rows used for the choice.
+    dual_coef_ : (n, r)
+    intercept_ : (r,)
     n_features_in_, feature_names_in_ : as in scikit-learn
+
+    See Also
+    --------
+    FunctionalRidge, GradientMetric, ovk.online.OnlineOperator
 
     Examples
     --------
@@ -137,8 +142,10 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
 
         Parameters
         ----------
-        X : (n, p) input functions, one a row
-        y : (n, d) output functions, nan where they were not observed; or (n,) numbers
+        X : (n, p) array
+            Input functions, one per row.
+        y : (n, d) or (n,) array
+            Output functions, nan where missing, or numbers.
         """
         with self._fitting(X, y):
             X = check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -165,7 +172,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         scales = self.inputs_.scales
         self.metric_ = None
         if self.metric is not None:
-            # The metric takes the place of the scales.
+            # The metric replaces the scales.
             stretched = Z * stretch(scales, 1.0) * np.sqrt(Z.shape[1])
             self.metric_ = clone(self.metric).fit(stretched[some], T[some] / max(float(T.std()), 1e-300))
             Z, scales = self._whitened(X), np.ones(Z.shape[1])
@@ -195,7 +202,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             self.dual_coef_[:, columns], self.intercept_[columns] = self._ridge(several[0]).solve(T[:, columns])
 
     def _shared(self) -> list[list[int]]:
-        """Groups that chose the same kernel, decay and ridge, and so share a factorisation."""
+        """Groups with the same kernel, decay and ridge, which share a factorisation."""
         keys = [(repr(k), p, a) for k, p, a in zip(self.kernels_, self.decays_, self.alphas_, strict=True)]
         return [[g for g, key in enumerate(keys) if key == one] for one in dict.fromkeys(keys)]
 
@@ -237,15 +244,18 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
 
         Parameters
         ----------
-        X : (n, p) input functions
-        return_std : also return the standard deviation at every point, of a new output function: that of the Gaussian
-            process whose mean is the prediction, with amplitudes that agree with the left-out errors
+        X : (n, p) array
+            Input functions.
+        return_std : bool
+            Also return the standard deviation at every point of a new output function, that of the Gaussian process
+            whose mean is the prediction, with amplitudes that match the leave-one-out errors.
         grid : points, `Grid` or `ProductGrid`, optional
             Where to evaluate the functions, by cubic splines between the points of `output_grid`.
 
         Returns
         -------
-        (n, d) on the fitted grid, or (n, m) on another; (n,) if y was one-dimensional; with `return_std` a pair
+        array, data frame or tuple
+            (n, d) on the fitted grid, or (n, m) on another; (n,) if y was one-dimensional; with `return_std` a pair.
         """
         asked, X = X, self._checked(X)
         Z = self._whitened(X)
@@ -261,7 +271,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return (mean[:, 0], std[:, 0]) if self.single_output_ else self._on_grid((mean, std), asked, grid)
 
     def _on_grid(self, found: Any, X: Any, grid: Any) -> Any:
-        """Columns of y are points of the fitted grid: values on another one have no names."""
+        """Predictions with the names of y's columns, which are points of the fitted grid; another grid has no names."""
         return self._named(found, X) if grid is None else found
 
     def _posterior(self, g: int) -> FactoredRidge:
@@ -276,7 +286,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return np.sqrt(total)
 
     def _calibration(self, chosen: list[ScoredCandidate], T: Array, Y: Array) -> Array:
-        """Quantiles of |y(t) - left-out prediction| / standard deviation over functions and points."""
+        """Quantiles of |y(t) - leave-one-out prediction| / standard deviation over functions and points."""
         rows = min(CALIBRATION_ROWS, len(T))
         residuals = _joined(self.groups_, [one.residuals[:rows] for one in chosen])
         left = self.outputs_.functions(T[:rows] - residuals)
@@ -285,9 +295,9 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return np.quantile(np.where(std > 0, ratio, 0.0), np.linspace(0.0, 1.0, QUANTILES))
 
     def predict_bands(self, X: Any, level: float = 0.9, *, grid: Any = None) -> tuple[Array, Array]:
-        """Bands, (n, d) below and (n, d) above, in which a share `level` of the values of new output functions lies.
+        """Lower and upper bands, both (n, d), that cover a share `level` of the values of new output functions.
 
-        Multiples of the standard deviation, as large as left-out functions needed.
+        Multiples of the standard deviation, calibrated on leave-one-out predictions.
         """
         share = in_interval(level, "level", 0.0, 1.0)
         mean, std = unnamed(self.predict(X, return_std=True, grid=grid))
@@ -298,8 +308,8 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     def jacobian(self, X: Any) -> Array:
         """The derivative of predicted functions in the input functions, in closed form: (n, d, p).
 
-        For an input with the values x on its grid and a small change h of them, the output changes by J h. It is a
-        large array for fields: `derivative` applies it to one change.
+        For an input with the values x on its grid and a small change h of them, the output changes by J h. The array is
+        large for fields: `derivative` applies it to one change.
         """
         X = self._checked(X)
         inner, outer = self._inner(), self.outputs_.values()
@@ -314,7 +324,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return np.asarray(moved @ self.outputs_.values().T)
 
     def _inner(self) -> Array:
-        """d z / d x, (p, J): from values of inputs to the coordinates that are stretched."""
+        """d z / d x, (p, J): from values of inputs to the coordinates before scaling."""
         origin = np.zeros((1, len(self.inputs_.mean)))
         base = self._whitened(origin)
         return np.asarray(self._whitened(np.eye(len(self.inputs_.mean))) - base)
@@ -334,7 +344,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _joined(groups: list[tuple[int, int]], parts: list[Array]) -> Array:
-    """The columns of each group, taken from its own array of all columns."""
+    """The columns of each group, from its array of all columns."""
     return np.concatenate([part[..., a:b] for (a, b), part in zip(groups, parts, strict=True)], axis=-1)
 
 

@@ -1,9 +1,9 @@
-"""Kernel, decay and ridge for groups of output coordinates, chosen by leaving out one function at a time.
+"""Choice of kernel, decay and ridge for groups of output coordinates by leave-one-out.
 
-Whitened input coordinates z_j are stretched to s_j^p z_j, s_j their scales: p is the decay. Large p attends to what the
-inputs mostly consist of, p = 0 to all of it alike. A candidate is a kernel with a decay; at every ridge its left-out
-residuals are C / H in closed form (`ovk.solvers.leave_one_out`). Many candidates are tried on few functions, the best
-of them, and what lies near those, on more.
+Whitened input coordinates z_j with standard deviations s_j are scaled to s_j^p z_j: p is the decay. Large p emphasises
+the leading components, p = 0 weights all alike. A candidate is a kernel with a decay; at every ridge its leave-one-out
+residuals are C / H in closed form (`ovk.solvers.leave_one_out`). Many candidates are compared on few functions, the
+best of them and their neighbours on more.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ovk.kernels import Gaussian, Linear, Matern, Polynomial, RationalQuadratic,
 from ovk.operators import Identity
 from ovk.solvers import SeparablePath, eigenpairs, factored_leave_one_out
 
-#: Decays that are tried where none is given.
+#: Default decays.
 DECAYS = (0.0, 0.5, 1.0, 1.5, 2.0)
-#: Ridges that are tried where none is given, for kernels with values about 1.
+#: Default ridges, for kernels with values about 1.
 ALPHAS = tuple(10.0 ** np.arange(-11, 1))
-#: Functions that are left out in each round, and how many candidates go on to the next.
+#: Number of functions in each round, and of candidates that are kept for the next.
 SEARCH_ROUNDS = ((500, 16), (2000, 6))
-#: Ridges up to which a factorisation for each is cheaper than eigenvectors for all.
+#: Largest number of ridges for which a factorisation for each is cheaper than eigenvectors for all.
 MAX_FACTORED_RIDGES = 3
 
 
 @dataclass(frozen=True)
 class KernelCandidate:
-    kernel: ScalarKernel  # of stretched coordinates
+    kernel: ScalarKernel  # of scaled coordinates
     decay: float
 
 
@@ -43,14 +43,14 @@ class KernelCandidate:
 class ScoredCandidate:
     candidate: KernelCandidate
     alpha: float
-    errors: Array  # (r,) mean squares of the left-out residuals of each output coordinate
-    amplitudes: Array  # (r,) variances of the process that make the residuals as large as their variances say
-    variances: Array  # (m,) 1 / (A^-1)_ii: variances of the left-out values, for amplitude 1
+    errors: Array  # (r,) mean squares of the leave-one-out residuals of each output coordinate
+    amplitudes: Array  # (r,) variances of the process for which the residuals match their variances
+    variances: Array  # (m,) 1 / (A^-1)_ii: variances of the leave-one-out values, for amplitude 1
     residuals: Array  # (m, r)
 
 
 def stretch(scales: Array, decay: float) -> Array:
-    """s^p, (J,), scaled so that stretched coordinates have the mean square norm 1."""
+    """Factors s^p, (J,), normalised so that scaled coordinates have mean square norm 1."""
     relative = scales / scales.max() if scales.max() > 0 else np.ones_like(scales)
     stretched = relative**decay
     return np.asarray(stretched / np.linalg.norm(stretched))
@@ -65,10 +65,10 @@ def default_kernels() -> list[ScalarKernel]:
     return [Linear(), *kernels, *(Linear() + kernel for kernel in kernels)]
 
 
-def left_out(
+def leave_one_out(
     candidate: KernelCandidate, Z: Array, scales: Array, T: Array, alphas: Sequence[float]
 ) -> list[ScoredCandidate]:
-    """Left-out residuals at every ridge, an intercept included."""
+    """Leave-one-out residuals at every ridge, with an intercept."""
     points = Z * stretch(scales, candidate.decay)
     kernel = candidate.kernel.resolve(points)
     resolved, ones = KernelCandidate(kernel, candidate.decay), np.ones(len(T))
@@ -89,24 +89,25 @@ def left_out(
 def search(
     Z: Array, scales: Array, T: Array, tried: list[KernelCandidate], alphas: Sequence[float], groups: int, refine: bool
 ) -> tuple[list[tuple[int, int]], list[ScoredCandidate]]:
-    """Groups of output coordinates (start, stop) of about the same left-out error, and the best of `tried` and `alphas`
-    for each; with `refine`, decays and length scales near the best are tried as well.
+    """Groups of output coordinates (start, stop) of about equal leave-one-out error, and the best candidate for each.
 
-    Z, (m, J), are whitened input coordinates of functions in random order, `scales`, (J,), their scales before, and T,
-    (m, r), output coordinates by descending variance.
+    With `refine`, decays and length scales near the best are tried as well.
+
+    Z, (m, J), are whitened input coordinates of functions in random order, `scales`, (J,), their standard deviations,
+    and T, (m, r), output coordinates by descending variance.
     """
     if len(tried) == 1 and len(alphas) == 1 and not refine:
-        (only,) = left_out(tried[0], Z, scales, T, alphas)
+        (only,) = leave_one_out(tried[0], Z, scales, T, alphas)
         bounds = _groups(only.errors, groups)
         return bounds, [only] * len(bounds)
 
     def scored(size: int, ridges: Sequence[float]) -> list[list[ScoredCandidate]]:
-        """All that are tried on the first functions; without the residuals, which together would be large."""
+        """Scores of all candidates on the first functions, without the residuals, to save memory."""
         some, nothing = slice(0, size), np.empty(0)
         return [
             [replace(one, variances=nothing, residuals=nothing) for one in found]
-            for candidate in track(tried, f"leaving out of {min(size, len(Z))} functions")
-            for found in [left_out(candidate, Z[some], scales, T[some], ridges)]
+            for candidate in track(tried, f"leave-one-out on {min(size, len(Z))} functions")
+            for found in [leave_one_out(candidate, Z[some], scales, T[some], ridges)]
         ]
 
     for size, kept in SEARCH_ROUNDS:
@@ -125,19 +126,19 @@ def search(
     keys = [(repr(one.candidate.kernel), one.candidate.decay, one.alpha) for one in chosen]
     for key, one in zip(keys, chosen, strict=True):
         if key not in whole:
-            (whole[key],) = left_out(one.candidate, Z, scales, T, [one.alpha])
+            (whole[key],) = leave_one_out(one.candidate, Z, scales, T, [one.alpha])
     return bounds, [whole[key] for key in keys]
 
 
 def _best(everything: list[list[ScoredCandidate]], groups: int) -> tuple[list[tuple[int, int]], list[ScoredCandidate]]:
-    """Groups with about the same error each under the best candidate, and the best candidate of each."""
+    """Groups of about equal error under the best candidate, and the best candidate of each."""
     flat = [one for several in everything for one in several]
     bounds = _groups(min(flat, key=lambda one: float(one.errors.sum())).errors, groups)
     return bounds, [min(flat, key=lambda one, a=a, b=b: float(one.errors[a:b].sum())) for a, b in bounds]  # type: ignore[misc]
 
 
 def _neighbours(candidate: KernelCandidate) -> list[KernelCandidate]:
-    """The same with a decay a little smaller and larger, and with length scales a little smaller and larger."""
+    """Candidates with a slightly smaller and larger decay, and with slightly smaller and larger length scales."""
     near = [KernelCandidate(candidate.kernel, max(candidate.decay + step, 0.0)) for step in (-0.25, 0.25)]
     params = candidate.kernel.get_params()
     lengths = {name: value for name, value in params.items() if name.endswith("length_scale")}
@@ -148,7 +149,7 @@ def _neighbours(candidate: KernelCandidate) -> list[KernelCandidate]:
 
 
 def _groups(errors: Array, count: int) -> list[tuple[int, int]]:
-    """Coordinates in their order, cut into at most `count` groups of about the same error."""
+    """Coordinates in order, split into at most `count` groups of about equal error."""
     total = np.cumsum(errors)
     if not total[-1] > 0:
         return [(0, len(errors))]
@@ -160,7 +161,7 @@ def _groups(errors: Array, count: int) -> list[tuple[int, int]]:
 def _promising(
     everything: list[list[ScoredCandidate]], bounds: list[tuple[int, int]], count: int
 ) -> list[KernelCandidate]:
-    """The candidates that come first for some group, `count` of them in turn."""
+    """`count` candidates that rank first for some group, taken from the groups in turn."""
     orders: list[Any] = []
     for a, b in bounds:
         best = [min(float(one.errors[a:b].sum()) for one in several) for several in everything]
@@ -173,14 +174,14 @@ def _promising(
     return [everything[i][0].candidate for i in kept]
 
 
-# Functions that were observed in part: what is missing, from how all of them differ.
+# Partially observed functions: missing values from a factor model.
 
-#: Numbers of factors that are tried, in turn, while they help.
+#: Numbers of factors, tried in turn while the error decreases.
 RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-#: Share of the values that is held out to find the number of factors, and rounds of the alternation.
-HELD_OUT, FILL_ROUNDS = 0.1, 30
-#: Numbers of factors in a row that may fail to help.
-PATIENCE = 3
+#: Share of values held out to choose the number of factors, and rounds of alternating least squares.
+HELD_OUT_SHARE, FILL_ROUNDS = 0.1, 30
+#: Consecutive numbers of factors without improvement after which the search stops.
+MAX_FAILED_RANKS = 3
 #: Share of observed values below which a warning is given.
 MIN_SHARE_OBSERVED = 0.5
 
@@ -200,7 +201,7 @@ def fill_gaps(Y: Array) -> Array:
         )
     mean = np.nanmean(Y, axis=0)
     centred = np.where(seen, Y - mean, 0.0)
-    part = seen & (np.random.default_rng(0).uniform(size=Y.shape) > HELD_OUT)
+    part = seen & (np.random.default_rng(0).uniform(size=Y.shape) > HELD_OUT_SHARE)
     out = seen & ~part
     best, rank, worse = float(np.sum(centred[out] ** 2)), 0, 0
     for q in [q for q in RANKS if q <= min(Y.shape) // 2]:
@@ -209,8 +210,8 @@ def fill_gaps(Y: Array) -> Array:
             best, rank, worse = error, q, 0
         else:
             worse += 1
-            # Factors may come in pairs, as sine and cosine do: one more alone need not help.
-            if worse == PATIENCE:
+            # Factors may come in pairs, such as sine and cosine: a single one need not reduce the error.
+            if worse == MAX_FAILED_RANKS:
                 break
     common = mean + (_factors(centred, seen, rank) if rank else 0.0)
     return np.where(seen, Y, common)
@@ -219,10 +220,9 @@ def fill_gaps(Y: Array) -> Array:
 def _factors(Y: Array, seen: Mask, q: int) -> Array:
     """U V', (n, d), that minimises sum_seen (y_ij - u_i' v_j)^2 + sigma^2 (|U|^2 + |V|^2), rows and columns in turn.
 
-    Both sides have the same singular values, so the penalty is that of the nuclear norm; sigma^2 is the mean square of
-    what is left.
+    U and V are kept balanced, so the penalty is the nuclear norm; sigma^2 is the mean squared residual.
     """
-    # Where little was seen the table is smaller than it is by the share that was.
+    # Zeros for missing values shrink the table by the observed share.
     P, s, Q = np.linalg.svd(Y / max(float(seen.mean()), 1e-3), full_matrices=False)
     U, V = P[:, :q] * np.sqrt(s[:q]), Q[:q].T * np.sqrt(s[:q])
     size = float(np.sum(Y**2)) / max(int(seen.sum()), 1)

@@ -36,6 +36,9 @@ from ovk.solvers import (
     residuals_of_smoother,
 )
 
+#: Coefficients (m, d) of the expansion, intercept (d,) or None, and solver info.
+Coefficients = tuple[Array, Array | None, SolverInfo]
+
 
 @dataclass
 class LandmarkRidge(State, ABC):
@@ -98,15 +101,15 @@ class LandmarkRidge(State, ABC):
         return self.features.kernel
 
     @abstractmethod
-    def solve(self, alpha: float | Array, *, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
-        """Expansion coefficients (m, d), intercept and solver info."""
+    def solve(self, alpha: float | Array, *, intercept: bool) -> Coefficients:
+        """Solve for the sums."""
 
     @abstractmethod
-    def within(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
+    def posterior_covariance(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
         """Posterior covariance within the span of the landmarks, (n, d, d)."""
 
     @abstractmethod
-    def beyond(self, X: Any) -> Array:
+    def residual_covariance(self, X: Any) -> Array:
         """Prior covariance outside the span of the landmarks, (n, d, d)."""
 
     def left_out(self, X: Any, R: Array, weight: Array | None, alpha: float | Array, *, intercept: bool) -> Array:
@@ -117,7 +120,7 @@ class LandmarkRidge(State, ABC):
         """
         w = np.ones(len(R)) if weight is None else weight
         moved = (w[:, None] / np.broadcast_to(alpha, (self.d,)))[:, None, :]
-        return residuals_of_smoother(R, self.within(X, alpha, intercept=intercept) * moved)
+        return residuals_of_smoother(R, self.posterior_covariance(X, alpha, intercept=intercept) * moved)
 
 
 @dataclass
@@ -155,7 +158,7 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
             raise ValueError("alpha must be positive with landmarks and a kernel that is not separable, got 0")
         return 1.0 / np.broadcast_to(alpha, (self.d,))
 
-    def solve(self, alpha: float | Array, *, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+    def solve(self, alpha: float | Array, *, intercept: bool) -> Coefficients:
         inverse = self._inverse(alpha)
         m, B = self.m, self.sums.B()
         right = B[:m] @ inverse
@@ -166,12 +169,12 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
         info = SolverInfo("Landmarks", condition=factor.condition, jitter=factor.jitter)
         return self.features.coefficients(solution[:m]), solution[m:] if intercept else None, info
 
-    def beyond(self, X: Any) -> Array:
+    def residual_covariance(self, X: Any) -> Array:
         phi = self._transform(X)[:, :, :-1]
         inside = np.einsum("npk,nqk->npq", phi, phi, optimize=True)
         return np.asarray(self.features.kernel.diagonal_blocks(X) - inside)
 
-    def within(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
+    def posterior_covariance(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
         n, d = X.shape[0], self.d
         phi = self._transform(X)[:, :, :-1]
         if intercept:
@@ -252,13 +255,13 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         scales = np.ones(self.d) if own is None else own
         return self.operator.dense() * np.outer(scales, scales), ridge, scales
 
-    def solve(self, alpha: float | Array, *, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+    def solve(self, alpha: float | Array, *, intercept: bool) -> Coefficients:
         T, ridge, scales = self._scaled(alpha)
         B = self.sums.B() * scales
         if self.sums.own_S is None:
-            U, b, info = self._complete(T, ridge, B, intercept)
+            U, b, info = self._solve_complete(T, ridge, B, intercept)
         else:
-            U, b, info = self._with_holes(T, ridge, B, intercept)
+            U, b, info = self._solve_with_gaps(T, ridge, B, intercept)
         # U are the functions themselves, phi' U = f~(x)'; as an expansion they are k_D(x)' A = k_D(x)' C T~.
         least = 64 * len(T) * np.finfo(float).eps
         C = self.features.coefficients(U @ np.linalg.pinv(T, rcond=least, hermitian=True)) * scales
@@ -279,7 +282,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
                 factor = cholesky_factor(partial(_scaled_sums, S[: len(D), : len(D)], D, added), 0.0)
                 yield decomposition.vectors[:, group], D[:, None], factor
 
-    def _complete(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+    def _solve_complete(self, T: Array, ridge: float, B: Array, intercept: bool) -> Coefficients:
         m = self.m
         U = np.zeros((m + intercept, len(T)))
         jitter, condition = 0.0, 1.0
@@ -300,7 +303,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         side = np.einsum("qi,qa->iaq", sums[:, :m, m], F).reshape(m * s, d)
         return np.block([[A, side], [side.T, np.diag(sums[:, m, m])]])
 
-    def _with_holes(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+    def _solve_with_gaps(self, T: Array, ridge: float, B: Array, intercept: bool) -> Coefficients:
         F = spectrum(T, "operator").root()
         m, s = self.m, F.shape[1]
         if s == 0 and not intercept:
@@ -346,12 +349,12 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         info.warn_above(RESIDUAL_TOLERANCE, "raise alpha, or use fewer landmarks")
         return found.X, info
 
-    def beyond(self, X: Any) -> Array:
+    def residual_covariance(self, X: Any) -> Array:
         phi = self.features.transform(X)
         rest = np.maximum(self.features.kernel.diag(X) - (phi**2).sum(axis=1), 0.0)
         return np.asarray(rest[:, None, None] * self.operator.dense())
 
-    def within(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
+    def posterior_covariance(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
         T, ridge, scales = self._scaled(alpha)
         phi, m = self._transform(X), self.m
         if self.sums.own_S is None:

@@ -208,10 +208,10 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
             return
         how: dict[str, Any] = {"intercept": self._free_intercept, "loss": self.loss}
-        how["single"] = self._is_single(solver)
+        how["single"] = self._single_precision(solver)
         self._store(kernel, alpha, solve_ridge(kernel, alpha, X, targets, solver=solver, **how))
 
-    def _is_single(self, solver: Any = "auto") -> bool:
+    def _single_precision(self, solver: Any = "auto") -> bool:
         """Whether the kernel matrix is held in single precision; rejects options that are incompatible with it."""
         if self.loss not in ("squared", "huber"):
             raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
@@ -403,8 +403,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _covariance(self, X: Any) -> Array:
         known = self.intercept_ is not None
         if self.landmarks_ is not None:
-            # The prior covariance outside the span of the landmarks.
-            return self.landmarks_.within(X, self.alpha_, intercept=known) + self.landmarks_.beyond(X)
+            covariance = self.landmarks_.posterior_covariance(X, self.alpha_, intercept=known)
+            return covariance + self.landmarks_.residual_covariance(X)
         return self.kernel_.diagonal_blocks(X) - self._training_system().reduction(X, intercept=known)
 
     def _variances(self, X: Any, outputs: Indices) -> Array:
@@ -731,7 +731,7 @@ class OVKRidge(OVKRegressor):
 
     def _fit_manifold(self, X: Any, y: Any, sample_weight: Any, task: Any, unlabelled: Any, graph: Any) -> None:
         check_manifold(self.kernel, self.loss, streamed=y is None and is_stream(X))
-        self._is_single()
+        self._single_precision()
         X, targets = self._check_rows(X, y, sample_weight, task)
         targets = targets.wide()
         alpha = check_alpha(self.alpha, targets.d)

@@ -194,7 +194,7 @@ def column_values(column: Any, name: Any) -> Array:
         return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
-def refuse_gaps(X: Array) -> Array:
+def reject_missing(X: Array) -> Array:
     """Reject missing values."""
     if np.isnan(X).any():
         row, column = np.argwhere(np.isnan(X))[0]

@@ -213,12 +213,12 @@ class AutomaticChoice(Registered):
 def automatic_choice(
     X: Any, Y: Array, rng: np.random.Generator, *, metric: bool = False, **how: Any
 ) -> AutomaticChoice:
-    """Choose kernel, alphas and coupling for standardised data; `how` has further fields of `Rows`.
+    """Choose kernel, alphas and coupling for standardised data; `how` has further fields of `ComparisonData`.
 
     With `metric`, kernels in learned metrics of the inputs are candidates too.
     """
     n, d = Y.shape
-    data = Rows(X, Y, **how)
+    data = ComparisonData(X, Y, **how)
     if data.groups is not None and data.time_order:
         raise ValueError("groups and time_order=True cannot be combined: omit one of them")
     variance = np.nanvar(Y, axis=0) if data.intercept else np.nanmean(Y**2, axis=0)
@@ -295,7 +295,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ComparisonData:
     """Rows that compare candidates, and how they are left out."""
 
     X: Any  # (n, p) of comparable scales, without repeated rows (merge them into weights)
@@ -308,7 +308,7 @@ class Rows:
     variance: Array = field(default_factory=lambda: np.ones(1))  # (d,) of the outputs in all rows
     half: Indices = field(default_factory=lambda: np.zeros(1, dtype=np.intp))  # (n,) half that learns a metric
 
-    def some(self, chosen: Indices) -> Rows:
+    def some(self, chosen: Indices) -> ComparisonData:
         if len(chosen) == len(self.Y):
             return self
         weight = None if self.weight is None else self.weight[chosen]

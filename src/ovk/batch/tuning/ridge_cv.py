@@ -27,7 +27,7 @@ from ovk.base import (
 from ovk.batch.ridge.landmarks import choose_landmarks
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import merge_same_inputs, new_generator, robust_targets, rows_left_out_together
-from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, refuse_gaps
+from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, reject_missing
 from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice
 from ovk.batch.tuning.error_surface import (
     CandidateErrors,
@@ -216,7 +216,7 @@ class OVKRidgeCV(OVKRegressor):
         if frame and self.columns_ is not None:
             validate_data(self, X, reset=reset, skip_check_array=True)
             X = check_array(self.columns_(X), ensure_all_finite="allow-nan", input_name="X")
-            return X if impute else refuse_gaps(X)
+            return X if impute else reject_missing(X)
         finite = "allow-nan" if impute and not sparse.issparse(X) else True
         return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
 
@@ -259,7 +259,7 @@ class OVKRidgeCV(OVKRegressor):
         if self.loss == "squared":
             return choice, kernel, alpha
         # Outlying rows distort the choice: repeat it with the robust weights.
-        self._is_single()
+        self._single_precision()
         weighted = robust_targets(kernel, alpha, X, targets, intercept=self.fit_intercept)
         return self._in_standard_units(X, weighted, same, groups)
 

@@ -1,1 +1,1 @@
-"""Learning from a stream by combining experts."""
+"""Online learning with expert advice."""

@@ -106,7 +106,7 @@ def choose(
     classes are 0 and 1. `weights` (n,) multiply the losses. `previous` are further candidates; `widths` are relative to
     the median distance of the inputs. `shares` (d,) are the weights of the outputs, by default 1.
     """
-    compared = _Compared(X, last, Y, weights, rows, shares, classes=classes)
+    compared = _CandidateScores(X, last, Y, weights, rows, shares, classes=classes)
     linear_alpha = min(ALPHAS[::2], key=compared.linear_score)
     starts = []
     for lag in (False, True):
@@ -124,7 +124,7 @@ def choose(
     return best
 
 
-class _Compared:
+class _CandidateScores:
     """Scores of candidates on the last rows: means over the observed labels.
 
     Outputs observed in the same rows share a linear system. With k systems each has 1 / k^(1/3) of the rows, so that
@@ -138,23 +138,23 @@ class _Compared:
         # Outputs in one system have equal weights.
         patterns, which = np.unique(np.vstack([shares, np.isfinite(Y)]), axis=1, return_inverse=True)
         some = np.flatnonzero((patterns[0] > 0.0) & patterns[1:].any(axis=0))
-        self._fewer, self._parts, counts = len(some) ** (-1 / 3), list[_Part](), []
+        self._fewer, self._groups, counts = len(some) ** (-1 / 3), list[_GroupScores](), []
         for number in some:
             observed, outputs = patterns[1:, number] > 0.0, which.ravel() == number
             own = None if weights is None else weights[observed]
             part = X[observed], last[observed], Y[observed][:, outputs], own
-            self._parts.append(_Part(*part, round(rows * self._fewer), classes=classes))
-            counts.append(patterns[0, number] * self._parts[-1].count)
+            self._groups.append(_GroupScores(*part, round(rows * self._fewer), classes=classes))
+            counts.append(patterns[0, number] * self._groups[-1].count)
         self._shares = np.array(counts) / sum(counts)
 
     def inputs(self, lag: bool) -> Array:
-        return np.vstack([part.inputs[lag] for part in self._parts])
+        return np.vstack([part.inputs[lag] for part in self._groups])
 
     def linear_score(self, alpha: float) -> float:
-        return float(self._shares @ [part.linear_score(alpha) for part in self._parts])
+        return float(self._shares @ [part.linear_score(alpha) for part in self._groups])
 
     def score(self, choice: Choice) -> float:
-        return float(self._shares @ [part.score(choice) for part in self._parts])
+        return float(self._shares @ [part.score(choice) for part in self._groups])
 
     def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
         return min(((self.score(candidate), candidate) for candidate in candidates), key=lambda pair: pair[0])
@@ -167,7 +167,7 @@ class _Compared:
         """
         found = []
         for number in METRIC_ROWS:
-            fits = [part.fit(choice, round(number * self._fewer)) for part in self._parts]
+            fits = [part.fit(choice, round(number * self._fewer)) for part in self._groups]
             tried, size = choice, _median_distance(np.vstack([fit.U for fit in fits]) * choice.metric)
             for _ in range(METRIC_STEPS):
                 # Root mean squared gradient of the fit along each input, divided by the largest.
@@ -180,7 +180,7 @@ class _Compared:
         return min(found, key=lambda pair: pair[0])
 
 
-class _Part:
+class _GroupScores:
     """Scores of candidates for outputs observed in all of these rows.
 
     Consecutive candidates with the same metric share distances, and kernel values if their width is the same too.
@@ -303,7 +303,7 @@ TRANSITIONS, TRANSITION_WINDOW = len(MEAN_WINDOWS), 2048
 #: Residuals are clipped to this multiple of the largest recent one.
 RESIDUAL_FACTOR = 2.0
 #: Outputs share experts if at most this share of their rows has only one of them; maximum number of groups.
-MAX_SHARE_APART, MAX_GROUPS = 0.1, 8
+MAX_SHARE_UNSHARED, MAX_GROUPS = 0.1, 8
 #: Number of labels at which other outputs have weight 1/2 in a refit, and the weight below which they are ignored.
 HALF_SHARE_LABELS, MIN_SHARE = 60, 0.25
 #: Added to the diagonal of the dictionary's gram, whose points may be close to each other.
@@ -323,14 +323,14 @@ def discount_for(window: int | None) -> float:
     return 1.0 if window is None else 1.0 - 2.0 / (window + 1.0)
 
 
-def observed_together(Y: Array) -> list[list[int]]:
+def group_outputs(Y: Array) -> list[list[int]]:
     """Groups of outputs observed in nearly the same rows."""
     known, groups = np.isfinite(Y), list[list[int]]()
     for j, own in enumerate(known.T):
         firsts = known[:, [group[0] for group in groups]].T
-        apart = [(own ^ first).sum() / max((own | first).sum(), 1) for first in firsts]
-        if apart and (min(apart) <= MAX_SHARE_APART or len(groups) == MAX_GROUPS):
-            groups[int(np.argmin(apart))].append(j)
+        unshared = [(own ^ first).sum() / max((own | first).sum(), 1) for first in firsts]
+        if unshared and (min(unshared) <= MAX_SHARE_UNSHARED or len(groups) == MAX_GROUPS):
+            groups[int(np.argmin(unshared))].append(j)
         else:
             groups.append([j])
     return groups
@@ -482,13 +482,13 @@ class ExpertSet(CompactState):
         units = Scale(self.labels.centre[self.columns], self.labels.scale[self.columns])
         return F if self.classes else units.predictions(F)
 
-    def left_out(self, X: Array, last: Array, Y: Array, weights: Array | None) -> Array:
+    def loo_predictions(self, X: Array, last: Array, Y: Array, weights: Array | None) -> Array:
         """(n, d) leave-one-out predictions of the rows of the fit, by the kernel expert that never forgets."""
         start, stop = self.spans[KERNEL_EXPERT]
         R = self._columns(self.inputs.inputs(X), self.labels.inputs(last))[:, start:stop]
         ridge, y = self.ridges[KERNEL_EXPERT], self._targets(Y)
         losses = np.ones((len(y), 1)) if weights is None else weights[:, None]
-        found = np.where(np.isnan(y), ridge.predict(R), y - ridge.left_out(R, y, losses))
+        found = np.where(np.isnan(y), ridge.predict(R), y - ridge.loo_residuals(R, y, losses))
         return self._predictions(found)
 
     def _width(self) -> int:

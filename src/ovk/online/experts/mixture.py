@@ -20,7 +20,7 @@ from ovk.online.experts.expert_set import (
     ExpertSet,
     OtherOutputs,
     experts_and_windows,
-    observed_together,
+    group_outputs,
 )
 from ovk.online.experts.logistic import LogisticStacking
 from ovk.online.second_order.decaying_ridge import next_limit
@@ -87,17 +87,17 @@ class ErrorAlarm(State):
         #: Rows since each sum was 0.
         self.since = np.zeros(2 * watched, dtype=np.int64)
 
-    def look(self, losses: Array, means: Array, floor: Array) -> tuple[int, int]:
+    def process(self, losses: Array, means: Array, floor: Array) -> tuple[int, int]:
         """Process (n, d) squared errors, and those of the mean, nan where unknown, up to the first alarm.
 
         Returns the number of rows processed, and the rows since an excessive sum was last 0; 0 without an alarm.
         """
         both, d = np.hstack([losses, means]), losses.shape[1]
         if len(both) == 1 and d <= MAX_OUTPUTS_IN_LISTS:
-            self._look_at_row(both[0].tolist(), 2 * floor.tolist())
+            self._process_row(both[0].tolist(), 2 * floor.tolist())
             return 1, int(self.since[self.sums > ALARM_LIMIT].max(initial=0))
-        levels = running_sums(self.level, both, LEVEL_DISCOUNT)
-        labels = running_sums(self.labels, np.where(np.isfinite(both), 1.0, np.nan), LEVEL_DISCOUNT)
+        levels = discounted_sums(self.level, both, LEVEL_DISCOUNT)
+        labels = discounted_sums(self.labels, np.where(np.isfinite(both), 1.0, np.nan), LEVEL_DISCOUNT)
         with np.errstate(all="ignore"):
             before = np.maximum(
                 np.where(labels[:-1] < MIN_LABELS, np.nan, levels[:-1] / labels[:-1]), np.tile(floor, 2)
@@ -118,7 +118,7 @@ class ErrorAlarm(State):
             self.since = stop - zeros[stop - 1]
         return stop, int(self.since[self.sums > ALARM_LIMIT].max(initial=0))
 
-    def _look_at_row(self, both: list[float], floor: list[float]) -> None:
+    def _process_row(self, both: list[float], floor: list[float]) -> None:
         d, g = len(both) // 2, LEVEL_DISCOUNT
         level, labels, pairs = self.level.tolist(), self.labels.tolist(), range(len(both))
         before = [max(level[j] / labels[j], floor[j]) if labels[j] >= MIN_LABELS else nan for j in pairs]
@@ -149,16 +149,16 @@ class ErrorAlarm(State):
         found = (fits[0] + fits[1]).sum(axis=1)[start:-1]
         return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + DATE_SLACK)[-1])
 
-    def keep(self, losses: Array, *rows: Array) -> None:
+    def store(self, losses: Array, *rows: Array) -> None:
         """Store rows for a new learner, and add their (n, d) errors to the usual ones."""
         pair = losses, np.where(np.isfinite(losses), 1.0, np.nan)
-        sums = (running_sums(*both, USUAL_DISCOUNT)[-1] for both in zip(self.usual_sums, pair, strict=True))
+        sums = (discounted_sums(*both, USUAL_DISCOUNT)[-1] for both in zip(self.usual_sums, pair, strict=True))
         self.usual_sums = np.stack(list(sums))
         self.rows.append(*rows)
         self.rows.drop(max(0, len(self.rows) - MAX_REPLAYED_ROWS))
 
 
-def running_sums(first: Array, values: Array, discount: float) -> Array:
+def discounted_sums(first: Array, values: Array, discount: float) -> Array:
     """(n + 1, d) discounted sums before and after each of (n, d) values, which ignore nan."""
     known = np.isfinite(values)
     fading = discount ** np.cumsum(known, axis=0)
@@ -191,7 +191,7 @@ class Contest(State):
     def _sums(self, old: Array, new: Array) -> list[Array]:
         firsts = self.old, self.new, self.labels
         values = old + self.usual, new + self.usual, np.where(np.isfinite(old), 1.0, np.nan)
-        return [running_sums(*pair, CONTEST_DISCOUNT) for pair in zip(firsts, values, strict=True)]
+        return [discounted_sums(*pair, CONTEST_DISCOUNT) for pair in zip(firsts, values, strict=True)]
 
 
 def _weight(old: Array, new: Array, labels: Array) -> Array:
@@ -282,18 +282,18 @@ class ExpertMixture(State):
         while start < len(X):
             counted = self.count - self.since
             until = min(MAX_LEARNED_ROWS, self._until_refit(counted))
-            stop = min(start + MAX_ROWS, len(X), start + _row_of(learned[start:], until))
+            stop = min(start + MAX_ROWS, len(X), start + _rows_up_to(learned[start:], until))
             groups = [(experts, experts.count) for experts in self.experts if len(self.experts) > 1]
             for experts, had in groups:
                 own: Mask = np.asarray(known[start:stop, experts.columns].any(axis=1))
-                stop = min(stop, start + _row_of(own, self._until_refit(had)))
+                stop = min(stop, start + _rows_up_to(own, self._until_refit(had)))
             rows = slice(start, stop)
             some, before = (None if part is None else part[rows] for part in (weights, last))
             if learned[rows].any():
                 Z[rows], kept, shown, means = self._append(X[rows], Y[rows], some, before)
-                beside = None
+                candidate_Z = None
                 if self.candidate is not None:
-                    beside = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
+                    candidate_Z = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
                 if self.count - self.since in self._refit_rows:
                     self._refit()
                 else:
@@ -301,13 +301,15 @@ class ExpertMixture(State):
                         if experts.count > had and experts.count in self._refit_rows:
                             self._refit_group(experts)
                 if self.alarm is not None:
-                    Z[rows] = self._watch(X[rows], Y[rows], some, shown, kept, means, Z[rows], beside)
+                    Z[rows] = self._combine_with_candidate(
+                        X[rows], Y[rows], some, shown, kept, means, Z[rows], candidate_Z
+                    )
             else:
                 Z[rows] = self._predict(X[rows])
             start = stop
         return Z
 
-    def _watch(
+    def _combine_with_candidate(
         self,
         X: Array,
         Y: Array,
@@ -315,8 +317,8 @@ class ExpertMixture(State):
         last: Array,
         kept: Array,
         means: Array,
-        alone: Array,
-        beside: Array | None,
+        own_Z: Array,
+        candidate_Z: Array | None,
     ) -> Array:
         """Combine the predictions with those of the candidate, which starts at an alarm and may replace this mixture.
 
@@ -327,32 +329,32 @@ class ExpertMixture(State):
         Z, start, learned = np.empty(Y.shape), 0, np.asarray(np.isfinite(Y).any(axis=1))
         while start < len(X):
             labels, numbers, until = kept[start:], np.flatnonzero(learned[start:]), sys.maxsize
-            Z[start:] = alone[start:]
-            if self.candidate is not None and self.contest is not None and beside is not None:
-                old, new = self._losses(labels, alone[start:]), self._losses(labels, beside[start:])
-                Z[start:] += self.contest.weights(old, new) * (beside[start:] - alone[start:])
+            Z[start:] = own_Z[start:]
+            if self.candidate is not None and self.contest is not None and candidate_Z is not None:
+                old, new = self._losses(labels, own_Z[start:]), self._losses(labels, candidate_Z[start:])
+                Z[start:] += self.contest.weights(old, new) * (candidate_Z[start:] - own_Z[start:])
                 age = self.candidate.count - len(numbers)
                 until = next(rows for rows in self._comparison_rows if rows > age) - age
             losses = self._losses(labels, Z[start:])
             some = numbers[:until]
             by_mean = self._losses(labels, means[start:])
-            looked, since = self.alarm.look(losses[some], by_mean[some], self._floor())
+            looked, since = self.alarm.process(losses[some], by_mean[some], self._floor())
             stop = int(numbers[looked - 1]) + 1 if since or looked == until else len(losses)
             if self.contest is not None:
                 self.contest.learn(old[:stop], new[:stop])
             some = start + numbers[:looked]
             own = np.ones(looked) if weights is None else weights[some]
-            self.alarm.keep(losses[numbers[:looked]], X[some], last[some], Y[some], kept[some], Z[some], own)
+            self.alarm.store(losses[numbers[:looked]], X[some], last[some], Y[some], kept[some], Z[some], own)
             start += stop
-            won = self.contest is not None and self._beaten(0 if since else age + looked)
+            won = self.contest is not None and self._candidate_wins(0 if since else age + looked)
             if won:
                 assert self.candidate is not None
-                assert beside is not None
+                assert candidate_Z is not None
                 vars(self).update({**vars(self.candidate), "alarm": self.alarm})
-                alone = beside
+                own_Z = candidate_Z
             if since:
-                beside = np.empty(Y.shape)
-                beside[start:] = self._start_beside(since)._predict_and_update(
+                candidate_Z = np.empty(Y.shape)
+                candidate_Z[start:] = self._start_candidate(since)._predict_and_update(
                     X[start:], Y[start:], None if weights is None else weights[start:], last[start:]
                 )
         return Z
@@ -368,7 +370,7 @@ class ExpertMixture(State):
             return np.array([MIN_LOSS])
         return MIN_LOSS * (self.experts[0].labels.scale ** 2 if self.experts else np.ones(len(self.last)))
 
-    def _start_beside(self, since: int) -> ExpertMixture:
+    def _start_candidate(self, since: int) -> ExpertMixture:
         assert self.alarm is not None
         rows = self.alarm.rows.arrays
         total, labels = self.alarm.usual_sums
@@ -381,7 +383,7 @@ class ExpertMixture(State):
         self.alarm.restart(len(self.contest.old))
         return new
 
-    def _beaten(self, age: int) -> bool:
+    def _candidate_wins(self, age: int) -> bool:
         """Whether the candidate replaces this mixture; at an alarm, `age` 0, the one with more weight stays. A
         candidate that has not won in time is dropped.
         """
@@ -410,15 +412,15 @@ class ExpertMixture(State):
             return self._predict(X)
 
     def _predict(self, X: Array) -> Array:
-        Z = self._predict_alone(X)
+        Z = self._predict_without_candidate(X)
         if self.candidate is not None and self.contest is not None:
-            Z += self.contest.weight() * (self.candidate._predict_alone(X) - Z)
+            Z += self.contest.weight() * (self.candidate._predict_without_candidate(X) - Z)
         return Z
 
-    def _predict_alone(self, X: Array) -> Array:
+    def _predict_without_candidate(self, X: Array) -> Array:
         n = len(X)
         F = self._slots(np.tile(_mean(self.total, self.seen), (n, 1)), np.tile(self.last, (n, 1)))
-        last = self._shown(F[:, 1])
+        last = self._lag_inputs(F[:, 1])
         for slots, experts in self._slots_of_experts():
             F[:, slots, experts.columns] = experts.predict(X, last)
         if self.others is not None:
@@ -431,8 +433,8 @@ class ExpertMixture(State):
     def weights(self) -> dict[str, Array]:
         """(d,) weights of the experts for the next row, by name."""
         own = [name if window is None else f"{name}, window {window}" for name, window in self._experts()]
-        beside = np.zeros(len(self.last)) if self.contest is None else self.contest.weight() + np.zeros(len(self.last))
-        return {**dict(zip(own, (1.0 - beside) * self._shares(), strict=True)), "learner since the last alarm": beside}
+        share = np.zeros(len(self.last)) if self.contest is None else self.contest.weight() + np.zeros(len(self.last))
+        return {**dict(zip(own, (1.0 - share) * self._shares(), strict=True)), "learner since the last alarm": share}
 
     def effective_window(self) -> Array:
         """(d,) weighted mean of the experts' windows; that of experts that never forget is the number of rows."""
@@ -515,7 +517,7 @@ class ExpertMixture(State):
             filled = _fill_forward(filled)
         before = filled[:-1] if known_last is None else np.where(np.isnan(known_last), filled[:-1], known_last)
         F = self._slots(_mean(totals[:-1], counts[:-1]), before)
-        last = self._shown(before)
+        last = self._lag_inputs(before)
         for slots, experts in self._slots_of_experts():
             F[:, slots, experts.columns] = experts.predict_and_update(X, last, Y, weights)
         if self.others is not None:
@@ -570,12 +572,12 @@ class ExpertMixture(State):
             self.recent.replace(2, Y)
             # The regrets so far are in other units and may include outliers.
             self.regrets.start(*self.regrets.weights_.shape)
-        groups, choices = observed_together(Y), [one.choice for one in before]
+        groups, choices = group_outputs(Y), [one.choice for one in before]
         self.experts = [
             ExpertSet(X, last, Y, weights, self.classes, choices, None if len(groups) == 1 else outputs)
             for outputs in groups
         ]
-        self._begin(self.experts)
+        self._after_refit(self.experts)
 
     def _refit_group(self, experts: ExpertSet) -> None:
         """Refit the experts of one group of outputs."""
@@ -587,9 +589,9 @@ class ExpertMixture(State):
         older = [one for one in self.previous if one.outputs is None or not own.issuperset(one.outputs)]
         self.previous = [*older, experts.only_kernel()]
         self.experts = [new if one is experts else one for one in self.experts]
-        self._begin([new])
+        self._after_refit([new])
 
-    def _begin(self, new: list[ExpertSet]) -> None:
+    def _after_refit(self, new: list[ExpertSet]) -> None:
         """Update the limits of the outputs of new experts, and restart the corrections by other outputs."""
         self.reach, self.others = self.reach.copy(), None
         for experts in new:
@@ -599,7 +601,7 @@ class ExpertMixture(State):
             X, last, Y, weights = self.recent.with_weights()
             F = np.empty(Y.shape)
             for experts in self.experts:
-                F[:, experts.columns] = experts.left_out(X, last, Y, weights)
+                F[:, experts.columns] = experts.loo_predictions(X, last, Y, weights)
             groups = [experts.outputs or [] for experts in self.experts]
             self.others = OtherOutputs(F, Y, weights, self.experts[0].labels, groups, RESIDUAL_FACTOR)
 
@@ -630,7 +632,7 @@ class ExpertMixture(State):
         yield from ((slice(2, -1), experts) for experts in self.experts)
         yield from ((slice(-1, None), experts) for experts in self.previous)
 
-    def _shown(self, last: Array) -> Array:
+    def _lag_inputs(self, last: Array) -> Array:
         return last if self.lag else np.full_like(last, np.nan)
 
     def _clip(self, F: Array, low: Array, high: Array) -> Array:
@@ -653,7 +655,7 @@ def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
     return np.where(seen, low - reach, -np.inf), np.where(seen, high + reach, np.inf)
 
 
-def _row_of(mask: Mask, number: int) -> int:
+def _rows_up_to(mask: Mask, number: int) -> int:
     """Number of rows up to the `number`-th True in the mask; one more than its length if there are fewer."""
     return int(np.searchsorted(np.cumsum(mask), number)) + 1
 

@@ -1,1 +1,1 @@
-"""First-order learners: one gradient step for each example, in exact blocks."""
+"""First-order online learners, by stochastic gradient descent."""

@@ -6,12 +6,9 @@ support S and coefficients A at the start of a block of b rows,
     z_j = R_j0 sum_{i in S} K(x_j, x_i) A_i + sum_{l < j} R_jl K(x_j, x_l) a_l,
 
 where R_jl is the product of the decays rho of the steps between l and j (R_j,j-1 = 1). The first sum is one product
-for the whole block; the second is a strictly lower triangular recursion, which for the squared loss is a triangular
-system in the eigenvectors of the output operator. The result is that of one row at a time, at the speed of matrix
-products.
-
-The running sum of iterates, for averages, has the same form with R replaced by its sums over the steps. Norms and
-bounds along the steps are linear recursions, solved at once as well (`recursion`).
+for the whole block; the second is a strictly lower triangular recursion, for the squared loss a triangular system in
+the eigenvectors of the output operator. The running sum of iterates, for averages, has the same form with R replaced by
+its sums over the steps. Norms and bounds are linear recursions (`recursion`).
 """
 
 from __future__ import annotations
@@ -32,11 +29,11 @@ from ovk.ovkernels import Decoupled, Gram, Rotated
 
 
 class Block(NamedTuple):
-    """What a block of steps did, (b, d) each: predictions z before each step, new coefficients `a` at their birth and
-    at the `end` of the block, by which old ones have decayed.
+    """Result of a block of steps: predictions z before each step, new coefficients `a` at their step and at the `end`
+    of the block, (b, d) each, and the `decay` of the old coefficients.
 
-    `sums` of the running sum of iterates: predictions of it before each step, its new coefficients at the end, and how
-    often old coefficients entered it; None without averaging. `bias` is the intercept before each step, a part of z.
+    `sums` describes the running sum of iterates, None without averaging: its predictions before each step, its new
+    coefficients at the end, and the factor of the old ones. `bias` is the intercept before each step, included in z.
     """
 
     z: Array
@@ -48,12 +45,12 @@ class Block(NamedTuple):
 
 
 class BlockInputs(NamedTuple):
-    """What a block of steps is about.
+    """Input of a block of steps.
 
     `gram` (b, b) is that of its rows, `base` (b, d) the sum over the old support with its coefficients at the start,
     and `base_sum` the same for the running sum of iterates. `mask` (b, b) is 1 where row l < j is still in the window
-    at row j, None where every row sees all before it. Rows not in `steps` (b,) are only predicted. The intercept
-    `bias` (d,) takes the steps a_j too, and does not decay.
+    at row j, None if all are. Rows not in `steps` (b,) are only predicted. The intercept `bias` (d,) takes the same
+    steps a_j and does not decay.
     """
 
     gram: Gram
@@ -71,36 +68,37 @@ class BlockInputs(NamedTuple):
 
 
 def squared_loss(task: BlockInputs, Y: Array, eta: Array, rho: Array) -> Block | None:
-    """All steps of the squared loss on complete outputs at once; None when the outputs do not decouple.
+    """Steps of the squared loss on complete outputs; None if the outputs do not decouple.
 
     a_j = eta_j (y_j - z_j), so in the eigenvectors of the operators (I + diag(eta) M_q) a_q = eta (y_q - R_0 base_q)
-    with M_q = R * (scalar gram G_q of group q), strictly lower triangular.
-
-    As long as f keeps its size over the block, R_jl = E_j / E_l+1 with E_j = R_j0 can be divided out: with
-    u_l = a_l / E_l+1 the system is (diag(rho / eta) + G_q) u_q = y_q / E - base_q, G_q below its diagonal alone.
+    with M_q = R * (scalar gram G_q of group q), strictly lower triangular. As long as f decays little over the block,
+    R_jl = E_j / E_l+1 with E_j = R_j0 can be divided out: with u_l = a_l / E_l+1 the system is
+    (diag(rho / eta) + G_q) u_q = y_q / E - base_q, with G_q strictly below its diagonal.
     """
     rotated = task.gram.rotation()
     if rotated is None:
         return None
     decays = Decays(rho)
     if decays.mild and task.mask is None and eta.all():
-        z, a = _divided(rotated, task.base, Y, rho / eta, decays.start)
+        z, a = _solve_divided(rotated, task.base, Y, rho / eta, decays.start)
     else:
-        z, a = _triangular(rotated, task.weighted(decays.between[:-1]), decays.start[:-1, None] * task.base, Y, eta)
-    return _ended(task, z, a, decays)
+        z, a = _solve_triangular(
+            rotated, task.weighted(decays.between[:-1]), decays.start[:-1, None] * task.base, Y, eta
+        )
+    return _finish_block(task, z, a, decays)
 
 
 def fixed_point(task: BlockInputs, gradient: Gradients, eta: Array, rho: Array) -> Block | None:
-    """All steps of any loss with known step sizes; None when numbers overflow on the way.
+    """Steps of any loss with known step sizes; None if numbers overflow.
 
-    z = base + M a and a = -eta grad(z) with M strictly lower triangular (and ones below its diagonal for an
-    intercept): putting one into the other makes the first k rows right after k passes, and all of them after a few, as
-    each step moves the predictions of its neighbours little. `gradient(rows, Z)` are the gradients of a slice of rows.
+    z = base + M a and a = -eta grad(z) with M strictly lower triangular (plus ones below its diagonal for an
+    intercept). After k passes of this fixed-point iteration the first k rows are exact, and all of them after a few, as
+    a step changes the predictions of its neighbours little. `gradient(rows, Z)` gives the gradients of a slice of rows.
     """
     decays = Decays(rho)
     b = len(task.base)
     if decays.mild and task.mask is None:
-        # As in `squared_loss`: u_l = a_l / E_l+1 takes the decays out of the matrix, z_j = E_j (base_j + sum G_jl u_l).
+        # As in `squared_loss`: z_j = E_j (base_j + sum G_jl u_l) with u_l = a_l / E_l+1.
         before_row, after_row, weights = decays.start[:-1, None], decays.start[1:, None], np.tri(b, b, -1)
     else:
         before_row, after_row, weights = np.ones((b, 1)), np.ones((b, 1)), task.weighted(decays.between[:-1])
@@ -119,23 +117,22 @@ def fixed_point(task: BlockInputs, gradient: Gradients, eta: Array, rho: Array) 
                 z[rows] += bias + np.cumsum(before, axis=0) - before
             a[rows] = step * gradient(rows, z[rows])
             u[rows] = a[rows] / after_row[rows]
-            # To the last bit: a row is settled once the rows before it are, and a tolerance for all rows together
-            # would let one huge label stop the others short.
+            # Exact equality: with a common tolerance one huge label would stop the iteration too early for the others.
             if np.array_equal(a[rows], before):
                 break
         if not np.isfinite(a[rows]).all():
             return None
-    return _ended(task, z, a, decays)
+    return _finish_block(task, z, a, decays)
 
 
-#: Rows of which the steps are found together, by passes over them.
+#: Rows of one fixed-point iteration.
 PASS_ROWS = 32
 
 
-def _ended(task: BlockInputs, z: Array, a: Array, decays: Decays) -> Block:
+def _finish_block(task: BlockInputs, z: Array, a: Array, decays: Decays) -> Block:
     sums = None
     if task.base_sum is not None:
-        # Row u of `between` and entry u of `start` describe f after row u - 1, which counts if that row was a step.
+        # Row u of `between` and entry u of `start` describe f after row u - 1.
         counts = np.concatenate([[0.0], task.steps])
         times = np.cumsum(counts * decays.start)
         inside = np.cumsum(counts[:, None] * decays.between, axis=0)
@@ -145,11 +142,10 @@ def _ended(task: BlockInputs, z: Array, a: Array, decays: Decays) -> Block:
 
 
 class Decays:
-    """Products of the decays rho, (b,), of a block of steps: `start` (b + 1,) R_j0 up to the end of the block, `end`
-    (b,) from the birth of each coefficient to the end, `between` (b + 1, b) R_jl for l < j, else 0.
+    """Products of the decays rho (b,) of a block: `start` (b + 1,) is R_j0 up to the end of the block, `end` (b,) the
+    decay of each coefficient from its step to the end, and `between` (b + 1, b) is R_jl for l < j, else 0.
 
-    Differences of running sums of logarithms, never positive: no product underflows before it is used. `mild`:
-    dividing by R_j0 is harmless, even for outputs of 1e300.
+    Sums of logarithms avoid underflow. If `mild`, dividing by R_j0 is harmless, even for outputs of 1e300.
     """
 
     def __init__(self, rho: Array) -> None:
@@ -167,9 +163,9 @@ class Decays:
         return between
 
 
-def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: Array) -> tuple[Array, Array]:
-    """With the decays divided out. If there is one scalar gram, G_q = t_q G, and (diag(rho / (eta t_q)) + G) (t_q u_q)
-    needs no other matrix than G itself.
+def _solve_divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: Array) -> tuple[Array, Array]:
+    """z and a with the decays divided out. With one scalar gram, G_q = t_q G, and diag(rho / (eta t_q)) + G is the
+    matrix of the system for t_q u_q.
     """
     bases, targets = decoupled.split(base), decoupled.split(Y / start[:-1, None])
     single = len(decoupled.grams) == 1
@@ -183,10 +179,10 @@ def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: 
         G = decoupled.grams[0] if single else decoupled.matrix(q)
         if not G.flags.writeable:
             G = G.copy()
-        # A view of the diagonal, in whatever order a kernel has laid out its matrix.
+        # A view of the diagonal, for any memory order.
         own = np.einsum("ii->i", G)
         kept = own.copy()
-        # LAPACK's order is the other one: the upper triangle of the transpose.
+        # LAPACK uses Fortran order: the upper triangle of the transpose.
         own[:] = diagonal / t
         solved, _ = dtrtrs(G.T, target - inner, lower=0, trans=1)
         own[:] = 0.0
@@ -196,18 +192,18 @@ def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: 
     return decoupled.join(z) * start[:-1, None], decoupled.join(u) * start[1:, None]
 
 
-#: Eigenvalues of an operator below which an output hears nothing from the others.
+#: Smaller eigenvalues of an output operator count as 0.
 MIN_EIGENVALUE = 1e-100
 
 
-def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta: Array) -> tuple[Array, Array]:
+def _solve_triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta: Array) -> tuple[Array, Array]:
     bases, targets = decoupled.split(base), decoupled.split(Y)
     z, a = [], []
     for q, (inner, target) in enumerate(zip(bases, targets, strict=True)):
         M = decoupled.matrix(q)
         M *= weights
         right = eta[:, None] * (target - inner)
-        # SciPy wants Fortran order: the transpose of the transposed system is free.
+        # SciPy uses Fortran order; transposing costs nothing.
         solved = solve_triangular(
             (eta[:, None] * M).T, right, lower=False, trans="T", unit_diagonal=True, check_finite=False
         )
@@ -216,15 +212,15 @@ def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta
     return decoupled.join(z), decoupled.join(a)
 
 
-#: Products of factors between these exponents can be divided out without leaving the range of numbers.
+#: Products of factors with smaller logarithms can be divided out without overflow.
 MAX_LOG_FACTOR = 200.0
 
 
 def recursion(start: float, factors: Array, additions: Array) -> Array:
-    """x_0 = start, x_j+1 = factors_j x_j + additions_j: all of them, (b + 1,). The factors are positive.
+    """(b + 1,) values x_0 = start, x_j+1 = factors_j x_j + additions_j, for positive factors.
 
-    With E_j the product of the factors before j, x_j = E_j (x_0 + sum_l<j additions_l / E_l+1). Where that leaves the
-    range of numbers the steps are taken one by one.
+    With E_j the product of the factors before j, x_j = E_j (x_0 + sum_l<j additions_l / E_l+1); computed step by step
+    where that overflows.
     """
     logs = np.log(factors).cumsum()
     x: Array = np.empty(len(factors) + 1)
@@ -244,9 +240,9 @@ def recursion(start: float, factors: Array, additions: Array) -> Array:
     return x
 
 
-def any_loss(task: BlockInputs, gradient: Gradient, step: Step) -> Block:
-    """The steps of any loss, row by row, where a step size depends on the rows before or a threshold moves:
-    `gradient(j, z)` of row j at z (d,), `step(j, z, g)` its step size and decay.
+def row_by_row(task: BlockInputs, gradient: Gradient, step: Step) -> Block:
+    """Steps of any loss, row by row, for adaptive step sizes or a learned threshold, from the `gradient(j, z)` of row j
+    at z (d,) and its step size and decay, `step(j, z, g)`.
     """
     b, d = task.base.shape
     z, a, c = np.empty((b, d)), np.zeros((b, d)), np.zeros((b, d))
@@ -285,11 +281,9 @@ def any_loss(task: BlockInputs, gradient: Gradient, step: Step) -> Block:
 
 @dataclass
 class Progress(State):
-    """What a learner knows of its own way: |f|^2 as if nothing had been dropped; for step sizes that adapt the largest
-    |f|, the sum of squared gradients and the largest loss over norm of the gradient; the threshold of novelty
-    detection and the bound on its distance to that of the learner that drops nothing; the product of the decays since
-    points were last dropped; the intercept (d,); what |f|^2 stays below with steps that do not overshoot
-    (`refuse_runaway`).
+    """Running quantities: |f|^2 without truncation; for adaptive step sizes the largest |f|, the sum of squared
+    gradients and the largest ratio of loss to gradient norm; the learned threshold and the bound on its truncation
+    error; the product of the decays since the last truncation; the intercept (d,); and the reach of `check_divergence`.
     """
 
     norm2: float = 0.0
@@ -304,8 +298,8 @@ class Progress(State):
 
 
 class Steps(NamedTuple):
-    """A block of steps: (b,) step sizes times weights and decays, 0 and 1 in rows that are only predicted; (b, d)
-    targets; the loss at the threshold of each row; (b,) |f|^2 before each row.
+    """A block with its weighted step sizes and decays (b,), 0 and 1 in rows that are only predicted, targets (b, d),
+    loss at the threshold of each row, and |f|^2 before each row (b,).
     """
 
     block: Block
@@ -329,21 +323,20 @@ def take_steps(
     weights: Array | None,
     progress: Progress,
 ) -> Steps:
-    """Go through a block; `progress` is brought up to date.
+    """Take the steps of a block and update `progress`.
 
-    `times` are the numbers of the steps, (b,), and `clock` those at which the schedule is read: they differ where a
-    window holds the step size. Where the schedule is scaled, its step sizes are divided by `scale` (b,). The losses of
-    the rows are multiplied by `weights` (b,), and so are their gradients.
+    `times` (b,) are the numbers of the steps, and the schedule is evaluated at `clock`, which differs where a window
+    holds the step size. A scaled schedule is divided by `scale` (b,). `weights` (b,) multiply the losses.
     """
-    threshold = _Threshold(loss, Y, weights, progress)
+    threshold = _LossAtThreshold(loss, Y, weights, progress)
     if isinstance(schedule, DistanceOverGradients):
         held = clock / np.maximum(times, 1)
         taken, eta, rho, norm2 = _adaptive(threshold, schedule, alpha, discount, task, held, progress)
-        _move_bias(taken, progress)
+        _update_bias(taken, progress)
         return Steps(taken, eta if weights is None else weights * eta, rho, *threshold.known(), norm2)
     eta = np.where(task.steps, schedule.rate(np.maximum(clock, 1)) / (scale if schedule.scaled else 1.0), 0.0)
     rho = np.where(task.steps, discount * (1.0 - eta * alpha), 1.0)
-    # A gradient that is w times as large is a step of w eta, but for the decay.
+    # A weight multiplies the step but not the decay.
     steps = eta if weights is None else weights * eta
     block = None
     if isinstance(loss, Squared) and task.bias is None:
@@ -360,14 +353,14 @@ def take_steps(
             threshold.move(j, z, float(eta[j]))
             return float(eta[j]), float(rho[j])
 
-        block = any_loss(task, threshold.gradient, step)
+        block = row_by_row(task, threshold.gradient, step)
     norm2 = _norms(block, rho, task.gram.quadratic_forms(block.a), progress)
-    _move_bias(block, progress)
+    _update_bias(block, progress)
     return Steps(block, steps, rho, *threshold.known(), norm2)
 
 
-class _Threshold:
-    """Gradients of the weighted loss, for some losses at a threshold that moves with every row."""
+class _LossAtThreshold:
+    """Gradients of the weighted loss, at a threshold that moves with every row if the loss has one."""
 
     def __init__(self, loss: Loss, Y: Array, weights: Array | None, progress: Progress) -> None:
         self._loss, self._Y, self._progress = loss, Y, progress
@@ -389,7 +382,7 @@ class _Threshold:
         return gradients
 
     def loss(self, j: int, z: Array) -> float:
-        """Loss of row j; without targets of its own it has no scale but that of the kernel."""
+        """Loss of row j; 1, the scale of the kernel, for a loss without targets."""
         targets, loss = self._at(slice(j, j + 1))
         value = 1.0 if loss.unsupervised else float(self._weights[j] * loss.value(targets, z[None])[0])
         return value if isfinite(value) else 0.0
@@ -405,7 +398,7 @@ class _Threshold:
             self._progress.threshold = max(moved, self._loss.lowest)
 
 
-def _move_bias(block: Block, progress: Progress) -> None:
+def _update_bias(block: Block, progress: Progress) -> None:
     if progress.bias is not None:
         progress.bias = progress.bias + block.a.sum(axis=0)
 
@@ -414,18 +407,18 @@ def _norms(block: Block, rho: Array, quadratic_forms: Array, progress: Progress)
     """|f|^2 before each row: |rho f + K(x, .) a|^2 = rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>."""
     values = block.z if block.bias is None else block.z - block.bias
     changes = 2.0 * rho * np.einsum("jq,jq->j", block.a, values) + quadratic_forms
-    norm2: Array = _square(recursion(progress.norm2, rho**2, changes))
+    norm2: Array = _valid_squared_norm(recursion(progress.norm2, rho**2, changes))
     progress.norm2 = float(norm2[-1])
     return norm2[:-1]
 
 
-def _square(value: Any) -> Any:
-    """A squared norm, from its sum: not below zero by rounding, and infinity when the sum overflowed."""
+def _valid_squared_norm(value: Any) -> Any:
+    """Replace values below zero, which are rounding errors, by 0 and nan, from overflow, by infinity."""
     return np.where(np.isnan(value), np.inf, np.maximum(value, 0.0))
 
 
 def _adaptive(
-    threshold: _Threshold,
+    threshold: _LossAtThreshold,
     schedule: DistanceOverGradients,
     alpha: float,
     discount: float,
@@ -460,43 +453,37 @@ def _adaptive(
         change = taken * (taken * size - 2.0 * decay * float(g @ (z - bias))) if taken > 0 else 0.0
         if task.bias is not None:
             bias[:] -= taken * g
-        progress.norm2 = float(_square(decay * decay * progress.norm2 + change))
+        progress.norm2 = float(_valid_squared_norm(decay * decay * progress.norm2 + change))
         if held[j] == 1:
             progress.distance = max(progress.distance, sqrt(progress.norm2))
         return taken, decay
 
-    block = any_loss(task, threshold.gradient, step)
+    block = row_by_row(task, threshold.gradient, step)
     norm2[~task.steps] = 0.0
     return block, eta, rho, norm2
 
 
-#: How many times |f| may be as large as steps of a fitting size can make it.
-RUNAWAY_FACTOR = 1e6
+#: |f| may exceed its bound for steps of a suitable size by this factor.
+MAX_NORM_FACTOR = 1e6
 
 
-def refuse_runaway(learner: object, steps: Steps, Y: Array, times: Times, norms: Array, progress: Progress) -> None:
-    """Raise `Diverged` if the steps of a block, numbered by `times` (b,), overshoot by more and more; else extend the
-    reach.
+def check_divergence(learner: object, steps: Steps, Y: Array, times: Times, norms: Array, progress: Progress) -> None:
+    """Raise `Diverged` if |f| grows beyond its bound for steps of a suitable size; else update the bound.
 
     Let l >= 0 be a convex loss whose gradient g has the Lipschitz constant L, and f' = rho f - eta K(x, .) g(f(x)) a
     step with eta L |K(x, x)| <= rho <= 1. By convexity <g, z> >= l(z) - l(0), and by smoothness |g|^2 <= 2 L l(z), so
 
         |f'|^2 = rho^2 |f|^2 - 2 rho eta <g, z> + eta^2 <g, K(x, x) g>  <=  |f|^2 + 2 eta l(0),
 
-    and |f_t|^2 <= |f_0|^2 + 2 sum eta l(0), the reach. Steps that are too large for the kernel overshoot, each by more
-    than the one before. A few of them do no harm, for most schedules decrease; a norm of a million times the reach is
-    the beginning of infinity. Where gradients are bounded steps are, too, and the norm grows slowly if at all.
-
-    Parameters
-    ----------
-    Y : (b, d) targets
-    norms : (b,) |K(x, x)| of each row
+    and |f_t|^2 <= |f_0|^2 + 2 sum eta l(0), the reach. Steps too large for the kernel overshoot more and more; a few of
+    them are harmless, as most schedules decrease. With bounded gradients the norm grows slowly and is not checked.
+    `times` (b,) number the steps, Y (b, d) are the targets and `norms` (b,) are |K(x, x)|.
     """
     block = steps.block
     wrong = ~(np.isfinite(block.z).all(axis=1) & np.isfinite(block.a).all(axis=1))
     if steps.loss.lipschitz(Y.shape[1]) is None:
         reach = progress.reach + np.cumsum(2.0 * steps.eta * steps.loss.value(steps.targets, np.zeros(Y.shape)))
-        wrong |= np.append(steps.norm2[1:], progress.norm2) > RUNAWAY_FACTOR**2 * reach
+        wrong |= np.append(steps.norm2[1:], progress.norm2) > MAX_NORM_FACTOR**2 * reach
         progress.reach = float(reach[-1])
     if not wrong.any():
         return
@@ -505,17 +492,17 @@ def refuse_runaway(learner: object, steps: Steps, Y: Array, times: Times, norms:
     largest = float(np.nanmax(np.abs(Y), initial=0.0))
     if not np.isfinite(size):
         raise Diverged(
-            f"{type(learner).__name__} cannot take step {int(times[row])}: the kernel's value K(x, x) is {size}. Check "
-            "the kernel, or scale X; nothing of this call was learned"
+            f"{type(learner).__name__} failed at step {int(times[row])}: the kernel value K(x, x) is {size}. Check the "
+            "kernel, or scale X. The model is unchanged"
         )
-    cure = (
-        f"Outputs go up to {largest:.3g}, where sums leave the range of numbers: divide y by a constant"
+    advice = (
+        f"Outputs go up to {largest:.3g}, where sums overflow: divide y by a constant"
         if largest > 1e150
-        else f"A step size of {eta:.3g} is too large for |K(x, x)| = {size:.3g}, their product should not exceed 1: "
+        else f"The step size {eta:.3g} is too large for |K(x, x)| = {size:.3g}, their product should not exceed 1: "
         f"lower the schedule to {eta / max(eta * size, 1.0):.1g}, scale X, or use schedule=None or 'auto', which "
         "adapt to the kernel"
     )
     raise Diverged(
-        f"{type(learner).__name__} diverged at step {int(times[row])}: the norm of f is {norm:.3g}. {cure}. Nothing of "
-        "this call was learned"
+        f"{type(learner).__name__} diverged at step {int(times[row])}: the norm of f is {norm:.3g}. {advice}. The "
+        "model is unchanged"
     )

@@ -1,4 +1,4 @@
-"""Learning from a stream with many operator-valued kernels at once."""
+"""Online learning with several operator-valued kernels."""
 
 from __future__ import annotations
 
@@ -19,58 +19,61 @@ from ovk.online.shared.rows import Rows
 from ovk.operators import Identity
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
 
-#: Longest outputs whose squared errors can be added up.
+#: Squared errors of outputs with larger norms could overflow.
 MAX_OUTPUT_NORM = 1e145
 
 
 @dataclass(eq=False, repr=False)
 class OnlineMovKL(StreamRegressor):
-    """A learner for each kernel, and one for their even sum; a forecaster weighs them by what they got right so far.
+    """Mixes online learners, one for each kernel and one for their mean, by their errors so far.
 
-    Every learner predicts each row before it learns it. The prediction is the mean under the weights
+    Each learner predicts a row before learning it. The prediction is the weighted mean with the weights
 
         p_k proportional to exp(-eta L_k),   L_k = sum of |z_k - y|^2 over the rows before,   eta = 1 / (8 B^2),
 
-    of the learners' predictions z_k, shortened to length B (the exponentially weighted average forecaster). Rows can
-    arrive one at a time or in chunks of any sizes: the result is the same.
+    of the learners' predictions z_k, scaled down to norm at most B (the exponentially weighted average forecaster). The
+    result does not depend on the chunks in which rows arrive.
 
     **Guarantee.** If `bound` B is given and |y| <= B in all rows, then after any number of rows of any stream the sum
     of squared errors is at most that of the best of the m learners plus 8 B^2 ln m, because exp(-eta |z - y|^2) is
-    concave in z. So the regret against any function is that of the best learner for its kernel, plus a constant.
-    Without `bound` the largest |y| so far takes its place, and there is no guarantee. The competitors are the single
-    kernels and their even sum, not every combination of kernels as in the batch `MovKL`.
+    concave in z. Without `bound` the largest |y| so far replaces B, and there is no guarantee. The competitors are the
+    single kernels and their mean, not every combination of kernels as in the batch `MovKL`.
 
     With ``against="combinations"`` the competitors are all fixed combinations sum_k q_k z_k of the learners'
-    predictions, q_k >= 0 and sum q_k = 1: the weights follow the gradients 2 <z - y, z_k> in the place of the losses,
-    with eta_t = sqrt(4 ln m / t) / (8 B^2) (exponentiated gradient), and the sum of squared errors is at most that of
-    the best combination plus 8 B^2 sqrt(T ln m). That is a weaker bound against stronger competitors: of use where
-    learners err in different ways. It is about combinations of predictions, not of kernels inside one function.
+    predictions, q_k >= 0 and sum q_k = 1: the gradients 2 <z - y, z_k> replace the losses, with
+    eta_t = sqrt(4 ln m / t) / (8 B^2) (exponentiated gradient), and the sum of squared errors is at most that of the
+    best combination plus 8 B^2 sqrt(T ln m). This bound is weaker but against stronger competitors, which helps where
+    the errors of the learners differ.
 
     Parameters
     ----------
     kernels : sequence of operator-valued kernels, optional
-        By default `kernel_grid` of the first rows that arrive, as in `MovKL`.
+        By default `kernel_grid` of the first rows, as in `MovKL`.
     learner : online learner with a parameter `kernel`, default ``OLOK(alpha=1e-3, schedule="auto", warm_up=0)``
-        The pattern of all learners; give it a `truncation` for constant memory.
+        Template of all learners; give it a `truncation` for constant memory.
     even : bool
-        Have a learner for the even sum of all kernels too.
+        Add a learner for the mean of all kernels.
     bound : float > 0, optional
-        B, a bound of |y| (for curves, of the square root of the integral of y^2).
+        Bound B on |y| (for curves, on the square root of the integral of y^2).
     grid : `Grid` or its points, optional
         Outputs are curves on this grid.
     against : "learners" or "combinations"
-        Whom the forecaster competes with: the best learner, or the best fixed combination of them.
+        Competitors of the forecaster: the best learner, or the best fixed combination of them.
     on_invalid : "raise" or "skip"
-        What to do with rows that hold nan or inf in X or inf in y.
+        How to treat rows with nan or inf in X or inf in y.
 
     Attributes
     ----------
-    weights_ : (m,) p, the last entry that of the even sum
+    weights_ : (m,) p, the last entry for the mean of the kernels
     losses_ : (m,) sums of squared errors
-    slopes_ : (m,) sums of the gradients that ``against="combinations"`` follows
+    slopes_ : (m,) sums of the gradients used by ``against="combinations"``
     learners_ : the learners
-    t_ : rows seen
+    t_ : number of rows
     n_skipped_ : rows skipped by ``on_invalid="skip"``
+
+    See Also
+    --------
+    MovKL, OLOK, kernel_grid
 
     Examples
     --------
@@ -82,8 +85,8 @@ class OnlineMovKL(StreamRegressor):
     >>> X = rng.uniform(-2, 2, (400, 1))
     >>> Y = np.sin(2 * X) + 0.1 * rng.standard_normal((400, 2))
     >>> model = OnlineMovKL([Gaussian(s) * Identity() for s in (0.01, 0.7, 50.0)], bound=2.5).fit(X, Y)
-    >>> model.weights_.argmax()
-    np.int64(1)
+    >>> print(model.weights_.round(2))
+    [0.   0.69 0.   0.3 ]
     """
 
     kernels: Any = None
@@ -101,7 +104,7 @@ class OnlineMovKL(StreamRegressor):
         return tags
 
     def _refuse_weights(self) -> None:
-        raise ValueError("OnlineMovKL cannot take sample_weight: AutoStream, OLOK, KAWV and PKAWV can")
+        raise ValueError("OnlineMovKL does not support sample_weight; AutoStream, OLOK, KAWV and PKAWV do")
 
     def _check_parameters(self) -> None:
         if self.bound is not None:
@@ -118,7 +121,7 @@ class OnlineMovKL(StreamRegressor):
 
     def _start(self, rows: Rows) -> None:
         X, d = rows.X, rows.Y.shape[1]
-        kernels = self._given()
+        kernels = self._checked_kernels()
         curves = self.grid is not None or any(has_curve_operator(kernel) for kernel in kernels)
         self.grid_ = None if not curves else Grid.regular(d) if self.grid is None else as_grid(self.grid)
         if self.grid_ is not None and len(self.grid_) != d:
@@ -129,12 +132,12 @@ class OnlineMovKL(StreamRegressor):
         resolved = [kernel.resolve(X, d) for kernel in kernels]
         if self.even and len(resolved) > 1:
             resolved.append(WeightedSum(list(resolved), np.full(len(resolved), 1.0 / len(resolved))))
-        pattern = OLOK(alpha=1e-3, schedule="auto", warm_up=0) if self.learner is None else self.learner
-        self.learners_ = [clone(pattern).set_params(kernel=kernel) for kernel in resolved]
+        template = OLOK(alpha=1e-3, schedule="auto", warm_up=0) if self.learner is None else self.learner
+        self.learners_ = [clone(template).set_params(kernel=kernel) for kernel in resolved]
         self.losses_, self.slopes_ = np.zeros(len(resolved)), np.zeros(len(resolved))
         self.largest_, self.t_ = 0.0, 0
 
-    def _given(self) -> list[OperatorKernel]:
+    def _checked_kernels(self) -> list[OperatorKernel]:
         if self.kernels is None:
             return []
         if isinstance(self.kernels, OperatorKernel) or not isinstance(self.kernels, Sequence) or not self.kernels:
@@ -142,22 +145,21 @@ class OnlineMovKL(StreamRegressor):
         return [as_operator_kernel(kernel) for kernel in self.kernels]
 
     def _forecast(self, each: Array, Y: Array) -> Array:
-        """Predictions of the rows (n, d) from those of the learners (m, n, d), each with the weights before it.
+        """Predictions (n, d) from those of the learners (m, n, d), with the weights before each row.
 
-        Sums run in the order of the rows, from where the last chunk ended, so that chunks make no difference.
+        Cumulative sums continue those of the last chunk, so that chunk sizes make no difference.
         """
         seen = ~np.isnan(Y)
         with np.errstate(over="ignore"):
             lengths = np.sqrt(np.where(seen, Y, 0.0) ** 2 @ np.ones(Y.shape[1]))
-        # Sums of squared errors over all rows are what the weights are made of.
         if len(Y) and lengths.max() > MAX_OUTPUT_NORM:
             raise Diverged(
-                f"OnlineMovKL cannot weigh outputs as large as {lengths.max():.3g}, whose squares leave the range of "
-                "numbers: divide y by a constant. Nothing of this call was learned"
+                f"the squares of outputs as large as {lengths.max():.3g} overflow: divide y by a constant. The model "
+                "is unchanged"
             )
         largest = np.maximum.accumulate(np.concatenate([[self.largest_], lengths]))
         radius = largest[:-1] if self.bound is None else np.full(len(Y), float(self.bound))
-        each = shortened(each, radius)
+        each = clip_norms(each, radius)
         squares = np.where(seen, each - np.where(seen, Y, 0.0), 0.0) ** 2 @ np.ones(Y.shape[1])
         losses = np.cumsum(np.vstack([self.losses_, np.nan_to_num(squares.T)]), axis=0)
         if self.against == "combinations":
@@ -178,7 +180,7 @@ class OnlineMovKL(StreamRegressor):
     @property
     @reads_snapshot
     def weights_(self) -> Array:
-        """The weights of the learners now."""
+        """(m,) weights of the learners for the next row."""
         check_is_fitted(self, "learners_")
         radius = self.largest_ if self.bound is None else float(self.bound)
         if self.against == "combinations":
@@ -193,14 +195,14 @@ class OnlineMovKL(StreamRegressor):
         asked, X = X, check_inputs(self, X, reset=False, dtype=np.float64)
         radius = self.largest_ if self.bound is None else float(self.bound)
         each = np.stack([learner.predict(X).reshape(len(X), -1) for learner in self.learners_])
-        result = np.einsum("m,mnd->nd", self.weights_, shortened(each, np.full(len(X), radius)))
+        result = np.einsum("m,mnd->nd", self.weights_, clip_norms(each, np.full(len(X), radius)))
         result = np.asarray(result if self.grid_ is None else result / self.grid_.roots())
         check_finite_predictions(self, result)
         return result[:, 0] if self.single_output_ else self._named(result, asked)
 
 
-def shortened(Z: Array, radius: Array) -> Array:
-    """Predictions (m, n, d), those longer than the radius of their row (n,) brought to it."""
+def clip_norms(Z: Array, radius: Array) -> Array:
+    """Predictions (m, n, d), scaled down to norms of at most the radius of their row (n,)."""
     lengths = np.sqrt(Z**2 @ np.ones(Z.shape[2]))
     return np.asarray(Z * np.minimum(1.0, radius / np.maximum(lengths, 1e-300))[:, :, None])
 

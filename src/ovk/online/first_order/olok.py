@@ -37,12 +37,12 @@ from ovk.objectives import (
     simplex_code,
 )
 from ovk.online.first_order.blocks import (
-    RUNAWAY_FACTOR,
+    MAX_NORM_FACTOR,
     Block,
     BlockInputs,
     Progress,
     Steps,
-    refuse_runaway,
+    check_divergence,
     take_steps,
 )
 from ovk.online.first_order.truncation import (
@@ -54,10 +54,10 @@ from ovk.online.first_order.truncation import (
     TruncationWarning,
     Window,
     as_truncation,
-    droppable,
-    leaving,
+    count_droppable,
     propagate,
     propagate_row,
+    window_errors,
 )
 from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.learner import StreamRegressor, learns_width
@@ -65,22 +65,14 @@ from ovk.online.shared.rows import Rows, SupportPoints
 from ovk.operators import OutputOperator
 from ovk.ovkernels import Expansion, OperatorKernel, Separable, as_operator_kernel
 
-#: Rows computed together, fewer where the kernel's values for a block would fill memory or most are out of the window.
-MAX_BLOCK, MAX_BLOCK_NUMBERS, MIN_BLOCK = 384, 1 << 22, 64
-
-# A gradient step on a single row, in numbers: what a block of one row does.
-#
-#     z = f(x) + b,   a = -eta grad l(y, z),   f <- rho f + K(x, .) a,   b <- b + a,   rho = discount (1 - eta alpha),
-#     |f|^2 <- rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>.
-#
-# The points that leave the window after the step cost kappa rho |a_i| each (`truncation_error_`).
-
-#: Step sizes that are read from the schedule at once.
+#: Rows of a block, fewer if the kernel values of a block need too much memory or the window is short.
+MAX_BLOCK_ROWS, MAX_BLOCK_NUMBERS, MIN_BLOCK_ROWS = 384, 1 << 22, 64
+#: Number of step sizes computed from the schedule at once.
 RATES_AHEAD = 64
 
 
 class RowPlan:
-    """What single rows need of the parameters of a learner; `operator` is T of a kernel k T with k(x, x) = 1."""
+    """What a step on a single row needs from the parameters; `operator` is T of a kernel k T with k(x, x) = 1."""
 
     def __init__(self, model: OLOK) -> None:
         self.loss, self.schedule = as_loss(model.loss), as_schedule(model.schedule)
@@ -93,7 +85,7 @@ class RowPlan:
 
     def rate(self, t: int) -> float:
         first, rates, known = self._rates
-        # A schedule may be changed in place by `set_params`.
+        # `set_params` may change a schedule in place.
         if not first <= t < first + len(rates) or known != self.schedule.__dict__:
             first, rates = t, self.schedule.rate(np.arange(t, t + RATES_AHEAD)).tolist()
             self._rates = first, rates, self.schedule.__dict__.copy()
@@ -107,66 +99,69 @@ class RowPlan:
 
 @dataclass(eq=False, repr=False)
 class OLOK(StreamRegressor):
-    """Online learning with operator-valued kernels: f <- (1 - eta_t alpha) f - eta_t K(x_t, .) grad l(y_t, f(x_t)).
+    """Online regression with operator-valued kernels by stochastic gradient descent.
 
-    Rows are learned in exact blocks: one at a time, in chunks of any sizes or all at once, the result is the same to
-    rounding. With one output this is NORMA.
+    Each row is a step  f <- (1 - eta_t alpha) f - eta_t K(x_t, .) grad l(y_t, f(x_t)).  Rows are learned in exact
+    blocks: the result does not depend, to rounding, on the chunks in which rows arrive. With one output this is NORMA.
 
     Parameters
     ----------
-    kernel : operator-valued kernel, or scalar kernel for outputs treated apart; default ``Gaussian() * Identity()``
-        A length scale of "median" is learned in the warm-up.
+    kernel : operator-valued or scalar kernel, default ``Gaussian() * Identity()``
+        A scalar kernel treats outputs independently. The warm-up learns a length scale of "median".
     alpha : float >= 0
         Weight of the penalty alpha/2 |f|^2.
     schedule : number, name or schedule of `ovk.objectives`, optional
-        Step sizes eta_t, with eta_t alpha < 1. A number eta means eta / sqrt(t) whatever the kernel's values are, and
-        raises `Diverged` where that is too much for them. By default 1 / sqrt(t), divided by |K(x_t, x_t)| where that
-        is above 1; "auto" adapts to inputs and outputs.
+        Step sizes eta_t, with eta_t alpha < 1. A number eta means eta / sqrt(t) for any kernel, and raises `Diverged`
+        if that is too large. By default 1 / sqrt(t), divided by |K(x_t, x_t)| if that is above 1; "auto" adapts to
+        inputs and outputs.
     loss : name or loss of `ovk.objectives`
+        The loss l.
     truncation : "auto", None, int, or truncation of `ovk.online`
-        Which old support points are dropped: None keeps all, a number keeps that many and holds the step size once the
-        window is full (`Window`), `Tolerance` drops what does not matter. "auto" keeps the last 4096 if the width of
-        the kernel is to be learned (and there is no `init`), so that ``OLOK()`` learns for ever in bounded memory, else
-        all, the algorithm of the paper.
+        Which old support points are dropped: none with None; all but the last n with an int n, which also holds the
+        step size once the window is full (`Window`); those with a negligible effect with `Tolerance`. "auto" keeps the
+        last 4096 if the warm-up learns the width of the kernel and there is no `init`, so that ``OLOK()`` has bounded
+        memory; else all, as in the paper.
     average : bool
         Predict with the mean of all iterates instead of the last one.
     discount : float in (0, 1]
-        Further decay of f at every step, to forget faster than the penalty does.
+        Additional decay of f at every step, to forget faster than by the penalty.
     init : Expansion, or fitted estimator with `expansion_`
-        Function to start from, instead of zero.
+        Initial function, by default zero.
     warm_up : int, optional
-        The first so many rows choose the units in which the learner works: centre and scale of inputs and outputs, and
-        the width of the kernel. They are predicted from the rows before them, at first by their mean. By default 200 if
-        the width of the kernel is to be learned (and there is no `init`), else 0, the algorithm of the paper.
-        Labels of -1 and 1 are left as they are.
+        Number of rows that determine the units in which the learner works: centre and scale of inputs and outputs
+        (except labels of -1 and 1), and the width of the kernel. They are predicted from the rows before them, at first
+        by their mean. By default 200 if the width of the kernel is learned and there is no `init`; else 0, as in the
+        paper.
     max_support : int
-        Most support points to keep, to protect memory: without truncation, more is an error.
+        Maximum number of support points; without truncation, exceeding it is an error.
     on_invalid : "raise" or "skip"
-        What to do with rows that hold nan or inf in X or inf in Y: refuse them all with the row's number, or skip and
-        count them.
+        Whether rows with nan or inf in X or inf in y raise an error or are skipped and counted.
     fit_intercept : bool
-        Learn a constant for each output, by the same steps, that is not penalised and does not decay.
+        Learn a constant for each output by the same steps, without penalty or decay.
 
     Attributes
     ----------
-    t_ : steps taken
-    threshold_ : what a loss with a threshold has learned along with f: the margin of `NuHinge`, the half width of the
-        tube of `NuInsensitive`, the value below which `Novelty` takes an input for new
-    intercept_ : (d,) the constants, None without `fit_intercept`
-    block_size_ : rows computed together; truncation by tolerance happens where a multiple of it is reached, however the
-        rows arrive
-    input_units_, output_units_ : centre and scale that the warm-up has chosen, None without one; all else is stated in
-        the units in which the learner works
-    support_ : the points kept, with their coefficients
-    cumulative_loss_ : sum of the losses of all predictions, each made before its own label was seen
-    cumulative_risk_ : the same plus alpha/2 |f|^2 each time
+    t_ : number of steps
+    threshold_ : the learned threshold of the loss: the margin of `NuHinge`, the half width of the tube of
+        `NuInsensitive`, or the value below which an input is new for `Novelty`
+    intercept_ : (d,) constants, None without `fit_intercept`
+    block_size_ : rows of a block; `Tolerance` drops points at multiples of it
+    input_units_, output_units_ : centre and scale chosen by the warm-up, None without one; other attributes are in
+        these units
+    support_ : the support points with their coefficients
+    cumulative_loss_ : sum of the losses of all predictions, each made before its label was learned
+    cumulative_risk_ : the same with the penalty alpha/2 |f|^2 at each step
     kappa2_ : bound on the largest eigenvalue of K(x, x)
     norm_ : |f| in the kernel's norm
-    initial_norm_ : |f| in the kernel's norm before the first step, 0 without `init`
+    initial_norm_ : |f| before the first step, 0 without `init`
     truncation_error_ : bound on the distance of f, in the kernel's norm, to the learner that drops nothing and takes
-        the same step sizes ("auto" chooses them by what it sees); with `average` this is about the last iterate, not
-        the mean; with `fit_intercept` no bound is known, and it is infinite once points were dropped
+        the same step sizes; with `average`, that of the last iterate; with `fit_intercept` no bound is known, and it is
+        infinite once points were dropped
     n_skipped_ : rows skipped by ``on_invalid="skip"``
+
+    See Also
+    --------
+    OLOKClassifier, PKAWV, AutoStream, Window
 
     Examples
     --------
@@ -179,8 +174,8 @@ class OLOK(StreamRegressor):
     >>> Y = np.sin(X) + [[0.0, 0.2]]
     >>> model = OLOK(Gaussian(1.0) * MixedEffect(0.5), alpha=1e-3, schedule=0.5)
     >>> progressive = model.predict_then_learn(X, Y)
-    >>> bool(np.abs(progressive[-100:] - Y[-100:]).mean() < 0.1)
-    True
+    >>> print(f"{np.abs(progressive[:100] - Y[:100]).mean():.2f} {np.abs(progressive[-100:] - Y[-100:]).mean():.2f}")
+    0.12 0.03
     """
 
     _default_factories = {"kernel": Gaussian}
@@ -204,7 +199,7 @@ class OLOK(StreamRegressor):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # One pass over a few rows is not what batch learners are measured by.
+        # One pass over few rows fails scikit-learn's check of scores.
         tags.regressor_tags.poor_score = True
         return tags
 
@@ -223,7 +218,9 @@ class OLOK(StreamRegressor):
         self.kappa2_ = 0.0 if bound is None else bound
         truncation = self._truncation()
         self.block_size_ = (
-            max(MIN_BLOCK, min(MAX_BLOCK, int(truncation.s))) if isinstance(truncation, Window) else MAX_BLOCK
+            max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, int(truncation.s)))
+            if isinstance(truncation, Window)
+            else MAX_BLOCK_ROWS
         )
         if self.kernel_.gram(X[:1]).terms() is None:
             self.block_size_ = min(self.block_size_, max(16, int(MAX_BLOCK_NUMBERS**0.5) // d))
@@ -241,11 +238,11 @@ class OLOK(StreamRegressor):
     def _start_from(self, init: Any, d: int) -> None:
         f = init if isinstance(init, Expansion) else getattr(init, "expansion_", None)
         if not isinstance(f, Expansion):
-            raise TypeError(f"init must be an Expansion or a fitted estimator with `expansion_`, got {init!r}")
+            raise TypeError(f"init must be an Expansion or a fitted estimator with expansion_, got {init!r}")
         if f.offset is not None:
             if not self.fit_intercept:
                 raise ValueError(
-                    "init must be an expansion without an intercept: fit it with fit_intercept=False, or learn one here"
+                    "init has an intercept: fit it with fit_intercept=False, or set fit_intercept=True here"
                 )
             self.progress_.bias = np.array(f.offset, dtype=np.float64)
         C = f.C if isinstance(f.C, np.ndarray) else f.C.toarray()
@@ -274,7 +271,7 @@ class OLOK(StreamRegressor):
             return z if self.single_output_ else z[None]
         expansion = self.expansion_
         inputs = self._inputs(check_inputs(self, X, reset=False, dtype=np.float64))
-        # The matrix of the kernel has as many numbers as a square one of so many rows.
+        # The kernel matrix is as large as a square matrix with this many rows.
         with threads_for(isqrt(inputs.shape[0] * len(expansion.support))):
             values = self._outputs_of_user(expansion(inputs))
         return values[:, 0] if self.single_output_ else self._named(values, X)
@@ -282,7 +279,7 @@ class OLOK(StreamRegressor):
     @property
     @reads_snapshot
     def expansion_(self) -> Expansion:
-        """The current function f(x) = sum_i K(x, x_i) a_i (the mean of all iterates with `average`)."""
+        """The function f(x) = sum_i K(x, x_i) a_i; with `average` the mean of all iterates."""
         check_is_fitted(self, "support_")
         A = self.support_.A
         C = A[:, 1] / self.t_ if self.average and self.t_ > 0 else A[:, 0]
@@ -290,23 +287,25 @@ class OLOK(StreamRegressor):
 
     @property
     def intercept_(self) -> Array | None:
-        """Constants of the outputs, (d,), None without `fit_intercept`."""
+        """Intercepts of the outputs, (d,), None without `fit_intercept`."""
         check_is_fitted(self, "support_")
         return self.progress_.bias
 
     @property
     def threshold_(self) -> float:
-        """What the loss has learned along with f."""
+        """The learned threshold of the loss."""
         check_is_fitted(self, "support_")
         loss = as_loss(self.loss)
         if not isinstance(loss, ThresholdLoss):
-            raise AttributeError(f"{type(loss).__name__} has no threshold that is learned: Novelty or a nu-loss has")
+            raise AttributeError(
+                f"{type(loss).__name__} has no learned threshold; Novelty, NuHinge and NuInsensitive do"
+            )
         return self.progress_.threshold
 
     @property
     @reads_snapshot
     def norm_(self) -> float:
-        """|f| of the last iterate in the kernel's norm; after truncation, this costs as much as predicting the rest."""
+        """|f| of the last iterate in the kernel's norm; after truncation, as slow as predicting the support points."""
         check_is_fitted(self, "support_")
         if self.truncation_error_ == 0:
             return float(np.sqrt(self.progress_.norm2))
@@ -320,7 +319,7 @@ class OLOK(StreamRegressor):
         self._check_rates(len(Z))
         with one_blas_thread():
             while start < len(Z):
-                # Blocks end at multiples of their size in the whole stream: where chunks end makes no difference.
+                # Blocks end at multiples of their size in the stream, so that chunk sizes make no difference.
                 stop = start + self.block_size_ - self._rows % self.block_size_
                 assert stop > start
                 some = slice(start, stop)
@@ -341,9 +340,9 @@ class OLOK(StreamRegressor):
             own = gram.block_norms()
             kappa2 = np.maximum.accumulate(np.maximum(own, kappa2))
             self.kappa2_ = float(kappa2[-1])
-        # Outputs of 1e300 square to infinity in the sums that are kept; predictions and coefficients do not.
+        # The squares of outputs of 1e300 overflow in some sums; predictions and coefficients do not.
         with np.errstate(over="ignore", invalid="ignore"):
-            base = self._base(X, edge)
+            base = self._support_predictions(X, edge)
             task = BlockInputs(gram, base[0], base[1] if self.average else None, mask, learned, self.progress_.bias)
             steps = take_steps(
                 loss,
@@ -358,21 +357,21 @@ class OLOK(StreamRegressor):
                 weights,
                 self.progress_,
             )
-            refuse_runaway(self, steps, Y, times, own, self.progress_)
+            check_divergence(self, steps, Y, times, own, self.progress_)
             losses = steps.loss.value(steps.targets, steps.block.z)
             losses = (losses if weights is None else weights * losses)[learned]
             self.cumulative_loss_ += float(losses.sum())
             penalty = 0.5 * self.alpha * steps.norm2[learned].sum() if self.alpha > 0 else 0.0
             self.cumulative_risk_ += float(losses.sum() + penalty)
             self._bound_truncation(loss, steps, times, edge, np.sqrt(kappa2))
-            self._absorb(X, steps.block, times, learned, edge)
+            self._append_block(X, steps.block, times, learned, edge)
         if steps.block.sums is None:
             return steps.block.z
         before = (times - learned)[:, None]
         return np.where(before > 0, steps.block.sums[0] / np.maximum(before, 1), steps.block.z)
 
-    def _absorb(self, X: Array, block: Block, times: Times, learned: Mask, edge: Times | None) -> None:
-        """Take the block's new points into the support, and drop what is too old or too light."""
+    def _append_block(self, X: Array, block: Block, times: Times, learned: Mask, edge: Times | None) -> None:
+        """Add the points of a block to the support, and truncate it."""
         new, old = [block.end], self.support_.A
         if block.sums is not None:
             decayed, summed = block.decay * old[:, 0], old[:, 1] + block.sums[2] * old[:, 0]
@@ -380,23 +379,23 @@ class OLOK(StreamRegressor):
             new.append(block.sums[1])
         elif block.decay != 1.0:
             self.support_.replace(1, block.decay * old)
-        # A step without a gradient (a margin that was large enough) leaves nothing to keep.
+        # A step without a gradient, as for a large margin, adds no point.
         kept = learned & (block.a != 0).any(axis=1)
         self.support_.append(X[kept], np.stack(new, axis=1)[kept], times[kept])
         self.t_ = int(times[-1])
         self._rows += len(X)
         if edge is not None:
-            # What this cost was counted at the row where it happened.
+            # `_bound_truncation` has counted their error.
             self.support_.drop(int(np.searchsorted(self.support_.time, edge[-1], side="right")))
         self._truncate()
 
-    def _base(self, X: Array, edge: Times | None) -> list[Array]:
+    def _support_predictions(self, X: Array, edge: Times | None) -> list[Array]:
         """Predictions of the old support, a (b, d) array for each set of coefficients."""
         support = self.support_
         sets = range(support.A.shape[1])
         if len(support) == 0:
             return [np.zeros((len(X), support.A.shape[2])) for _ in sets]
-        # Points that leave the window during the block are seen by some of the rows only.
+        # Points that leave the window during the block contribute to the rows before.
         since = None if edge is None else np.searchsorted(support.time, edge[:-1], side="right")
         if not self.average:
             return [self.kernel_.product(X, support.X, support.A[:, 0], since)]
@@ -412,15 +411,14 @@ class OLOK(StreamRegressor):
         check_int(self.max_support, "max_support")
         if self.fit_intercept and self.average:
             raise ValueError(
-                "fit_intercept=True goes with the last iterate, not with average=True: center the outputs, or add a "
-                "constant kernel"
+                "fit_intercept=True and average=True cannot be combined: centre the outputs, or add a constant kernel"
             )
         super()._check_parameters()
         schedule = as_schedule(self.schedule)
         if isinstance(schedule, DistanceOverGradients):
             schedule.step(0.0, 1.0, 1.0)
         if self._warm_up_rows() and self.init is not None:
-            raise ValueError("warm_up must be 0 with init, which is a function in the units of the user")
+            raise ValueError(f"warm_up must be 0 with init, which uses the units of the data, got {self.warm_up}")
         truncation = self._truncation()
         if isinstance(truncation, ByAge):
             truncation.size(np.array([1]), self._first_rate(), alpha)
@@ -428,31 +426,30 @@ class OLOK(StreamRegressor):
             truncation.allowed()
             if self.fit_intercept:
                 raise ValueError(
-                    "truncation=Tolerance() cannot go with fit_intercept=True: no bound is known for a constant that "
-                    "does not decay; use a window, or center the outputs"
+                    "truncation=Tolerance() and fit_intercept=True cannot be combined, as no bound is known for a "
+                    "constant that does not decay: use a window, or centre the outputs"
                 )
             if self.average:
                 raise ValueError(
-                    "truncation=Tolerance() cannot go with average=True: in a mean of all iterates no point loses its "
-                    "weight; use a window, or the last iterate (average=False)"
+                    "truncation=Tolerance() and average=True cannot be combined, as no point loses its weight in a "
+                    "mean of all iterates: use a window, or average=False"
                 )
 
     def _refuse_weights(self) -> None:
         loss = as_loss(self.loss)
         if loss.unsupervised or isinstance(loss, ThresholdLoss):
             raise ValueError(
-                f"sample_weight cannot go with loss={loss!r}, whose threshold counts rows: use another loss"
+                f"sample_weight and loss={loss!r} cannot be combined, as its threshold counts rows: use another loss"
             )
 
     def _default_warm_up(self) -> int:
-        return super()._default_warm_up() if self._of_the_data() else 0
+        return super()._default_warm_up() if self._learns_width() else 0
 
     def _scales_outputs(self) -> bool:
         loss = as_loss(self.loss)
         return not loss.unsupervised and not isinstance(loss, (MarginLoss, SimplexHinge))
 
     def _check_rates(self, n: int) -> None:
-        """Refuse steps that would turn f around."""
         schedule, alpha = as_schedule(self.schedule), float(self.alpha)
         if isinstance(schedule, DistanceOverGradients) or n == 0:
             return
@@ -477,7 +474,7 @@ class OLOK(StreamRegressor):
 
     @reads_snapshot
     def memory_needed(self, n_rows: int) -> int:
-        """Bytes that the support points will take after `n_rows` rows if none is dropped."""
+        """Memory of the support points after `n_rows` rows without truncation, in bytes."""
         check_is_fitted(self, "support_")
         numbers: int = self.support_.X.shape[1] + self.support_.A.shape[1] * self.support_.A.shape[2] + 1
         return 8 * n_rows * numbers
@@ -487,20 +484,18 @@ class OLOK(StreamRegressor):
         if self._truncation() is None and len(self.support_) + n > most:
             need = self.memory_needed(len(self.support_) + n)
             raise ValueError(
-                f"without truncation these {n} rows make {len(self.support_) + n} support points "
-                f"({need / 1e6:.0f} MB, and as many kernel values for each further row), more than "
-                f"max_support={most}: give truncation=Tolerance() or a window, or raise max_support"
+                f"max_support is {most}, but without truncation there would be {len(self.support_) + n} support points "
+                f"({need / 1e6:.0f} MB): pass truncation=Tolerance() or a window, or raise max_support"
             )
 
     # Dropping old support points --------------------------------------------------------------------------------------
 
-    def _of_the_data(self) -> bool:
-        """Whether the kernel is chosen from the data, unlike in the paper."""
+    def _learns_width(self) -> bool:
         return self.init is None and learns_width(self.kernel)
 
     def _truncation(self) -> Truncation | None:
         if isinstance(self.truncation, str) and self.truncation == "auto":
-            return Window(AUTO_WINDOW) if self._of_the_data() else None
+            return Window(AUTO_WINDOW) if self._learns_width() else None
         return as_truncation(self.truncation)
 
     def _bound_truncation(self, loss: Loss, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:
@@ -509,7 +504,7 @@ class OLOK(StreamRegressor):
             logs = np.concatenate([[0.0], np.cumsum(np.log(steps.rho))])
             time = self.support_.time[: np.searchsorted(self.support_.time, edge[-1], side="right")]
             old = self.support_.A[: len(time), 0]
-            dropped = leaving(
+            dropped = window_errors(
                 edge,
                 np.concatenate([time, times]),
                 np.concatenate([np.linalg.norm(old, axis=1), np.linalg.norm(steps.block.a, axis=1)]),
@@ -524,18 +519,17 @@ class OLOK(StreamRegressor):
 
     def _set_truncation_bound(self, t: int, before: Errors, after: Errors) -> None:
         if self.fit_intercept:
-            # The intercept does not decay, and nothing is known that keeps its distance small.
+            # The intercept does not decay, and no bound on its error is known.
             self.truncation_error_ = np.inf
             return
         self.truncation_error_, self.progress_.threshold_error = after
         truncation = self.truncation
         if isinstance(truncation, Tolerance) and before.f <= truncation.tol < self.truncation_error_:
             warnings.warn(
-                f"after {t} steps the bound on the cost of dropping support points is "
-                f"{self.truncation_error_:.2g}, above truncation=Tolerance({truncation.tol:g}): predictions came too "
-                "near a kink of the loss, or steps are too large for the kernel. Dropping goes on and "
-                "`truncation_error_` stays valid; a smooth loss (huber, squared), a smaller tol or a larger alpha "
-                "keep it lower",
+                f"after {t} steps the bound on the truncation error is {self.truncation_error_:.2g}, above "
+                f"truncation=Tolerance({truncation.tol:g}): predictions came too close to a kink of the loss, or steps "
+                "are too large for the kernel. truncation_error_ stays valid. To lower it, use a smooth loss (huber, "
+                "squared), a smaller tol or a larger alpha",
                 TruncationWarning,
                 stacklevel=2,
             )
@@ -548,7 +542,7 @@ class OLOK(StreamRegressor):
         if isinstance(truncation, Tolerance):
             smooth = as_loss(self.loss).smoothness is not None
             allowed = truncation.allowed(self.truncation_error_, self.progress_.contraction, smooth=smooth)
-            self._drop(droppable(support.A[:, 0], kappa, allowed))
+            self._drop(count_droppable(support.A[:, 0], kappa, allowed))
             self.progress_.contraction = 1.0
         if len(support) > self.max_support:
             self._drop(len(support) - int(self.max_support))
@@ -571,8 +565,9 @@ class OLOK(StreamRegressor):
         return times if truncation is None else truncation.clock(times)
 
     def _window(self, times: Times) -> tuple[Times | None, Array | None]:
-        """The newest step that is dropped before the first row and after each row, (b + 1,), or None; and which rows
-        of the block each row sees, None for all before it."""
+        """The newest step dropped before the first row and after each row, (b + 1,), None without a window; and the
+        mask (b, b) of `BlockInputs`.
+        """
         truncation = self._truncation()
         if not isinstance(truncation, ByAge):
             return None, None
@@ -598,6 +593,13 @@ class OLOK(StreamRegressor):
         return f if bias is None else f + bias
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
+        """A block of one row, in numbers:
+
+        z = f(x) + b,   a = -eta grad l(y, z),   f <- rho f + K(x, .) a,   b <- b + a,   rho = discount (1 - eta alpha),
+        |f|^2 <- rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>,
+
+        and each point that leaves the window adds kappa rho |a_i| to `truncation_error_`.
+        """
         assert self._fast_path is not None
         plan: RowPlan = self._fast_path.plan
         loss, truncation = plan.loss, plan.truncation
@@ -623,9 +625,9 @@ class OLOK(StreamRegressor):
         reach, most = progress.reach, np.inf
         if not plan.bounded:
             reach += 2.0 * eta * loss.of_row(y, np.zeros(len(y)))[0]
-            most = RUNAWAY_FACTOR**2 * reach
+            most = MAX_NORM_FACTOR**2 * reach
         if not norm2 <= most:
-            # Learning it as a block says what is wrong.
+            # Learning the row as a block raises the error.
             with self._transaction() as work:
                 Z = work._learn(Rows(X, y[None], np.array([True]), self.single_output_))
             return work, self._outputs_of_user(Z[0])
@@ -662,23 +664,29 @@ class OLOK(StreamRegressor):
 
 @dataclass(eq=False, repr=False)
 class OLOKClassifier(CodedClassifier):
-    """Online classification with operator-valued kernels.
+    """Online classification with operator-valued kernels by stochastic gradient descent.
 
-    Two classes are one output with labels -1 and 1. Of more classes losses of such labels (hinge, logistic) take one
-    output for each, one against the rest; other losses, such as `SimplexHinge`, take the corners of a regular simplex,
-    K - 1 outputs for K classes.
+    Two classes are one output with labels -1 and 1. With more classes, losses of such labels (hinge, logistic) have one
+    output per class, one-vs-rest; other losses, such as `SimplexHinge`, have the corners of a regular simplex as
+    targets, K - 1 outputs for K classes.
 
     Parameters
     ----------
-    kernel, alpha, schedule, truncation, average, discount, warm_up, max_support, on_invalid, fit_intercept : as in
-        `OLOK`
+    kernel, alpha, schedule : see `OLOK`
+        Kernel, penalty and step sizes.
     loss : name or loss of `ovk.objectives`, optional
         By default the hinge loss.
+    truncation, average, discount, warm_up, max_support, on_invalid, fit_intercept : see `OLOK`
+        Other parameters of the learner.
 
     Attributes
     ----------
     classes_ : the labels
     learner_ : the `OLOK` that learns the codes of the labels
+
+    See Also
+    --------
+    OLOK, PKAWVClassifier, AutoStreamClassifier
 
     Examples
     --------
@@ -689,8 +697,8 @@ class OLOKClassifier(CodedClassifier):
     >>> X = rng.standard_normal((600, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
     >>> model = OLOKClassifier(Gaussian(1.0), alpha=1e-3, schedule=1.0).fit(X, y)
-    >>> bool(model.score(X, y) > 0.9)
-    True
+    >>> print(f"{model.score(X, y):.2f}")
+    0.93
     """
 
     kernel: Any = None
@@ -714,7 +722,7 @@ class OLOKClassifier(CodedClassifier):
     def _code(self, classes: int) -> Array:
         if classes == 2:
             return np.array([[-1.0], [1.0]])
-        # The loss of the learner, which knows what the default was when it began.
+        # The parameter may have changed since the learner started.
         margin = isinstance(as_loss(self.learner_.loss), MarginLoss)
         return 2.0 * np.eye(classes) - 1.0 if margin else simplex_code(classes)
 

@@ -1,1 +1,1 @@
-"""Second-order learners: ridge regression along a stream, in exact blocks."""
+"""Second-order online learners, by ridge regression."""

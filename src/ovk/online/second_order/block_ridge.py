@@ -4,11 +4,9 @@ With whitened features phi, S = sum phi phi', B = sum phi y' over the rows befor
 
     U = Phi L'^-1,   z = L^-1 B,   base = U z,   I + U U' = C C',   ridge = base + tril(C, -1) C^-1 (Y - base),
 
-all products of matrices, and the result of one row at a time (`GrowingCholesky`). At the end of the block
-S += Phi'Phi and B += Phi'Y. The ridge is added when A is factored, so it neither decays nor drifts. A block may
-also come in pieces: what of it is there is kept as C and U.
-
-A feature that is added within a block was zero before: A gains a diagonal of the ridge.
+with the result of one row at a time (`GrowingCholesky`). At the end of the block S += Phi'Phi and B += Phi'Y. The ridge
+is added when A is factored, so it accumulates no rounding errors. A block may arrive in pieces; C and U store the rows
+so far. A feature added within a block was zero before: A gains the ridge on its diagonal.
 """
 
 from __future__ import annotations
@@ -25,12 +23,7 @@ from ovk.features import FeatureSums, RidgeFactor
 from ovk.online.second_order.decaying_ridge import block_length
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RidgeForecast
 
-# Sums over features of a stream's rows: of all of them, with weights that decay, or of those in a window.
-#
-# Rows come in blocks. Sums that decay want the rows of a block scaled (`DecayingSums`); the others take them as they
-# are.
-
-#: Blocks that are added up before they join the large sum: small numbers are not lost beside it.
+#: Blocks that are summed before they are added to the large sum, to limit rounding errors.
 RECENT_BLOCKS = 64
 #: Segments of a window, which is forgotten one segment at a time.
 WINDOW_SEGMENTS = 8
@@ -38,7 +31,7 @@ WINDOW_SEGMENTS = 8
 
 @dataclass
 class SumsOfEachOutput(FeatureSums, kind="each output"):
-    """S (d, m, m) and B (m, d) over the rows in which each output was observed."""
+    """Sums S (d, m, m) and B (m, d) over the rows in which each output was observed."""
 
     @classmethod
     def zeros(cls, m: int, k: int) -> Self:
@@ -64,22 +57,22 @@ class SumsOfEachOutput(FeatureSums, kind="each output"):
 
 
 class StreamSums(State, ABC):
-    """The sums S and B of the rows that a learner has not forgotten."""
+    """The sums S and B over the rows that a learner has not forgotten: all, with decaying weights, or in a window."""
 
     @abstractmethod
     def total(self) -> FeatureSums:
-        """The sums over all rows that count; not to be changed."""
+        """The present sums; the caller must not change them."""
 
     @abstractmethod
     def add(self, Phi: Array, Y: Array, points: int) -> None:
-        """Add the rows of so many points, no more than `points_left`."""
+        """Add the rows of at most `points_left` points."""
 
     @abstractmethod
     def transform(self, change: Callable[[FeatureSums], FeatureSums]) -> None:
         """Apply a linear map to the sums."""
 
     def points_left(self) -> int | None:
-        """How many points may be added at once; None for any number."""
+        """Maximum number of points of the next block, None for no limit."""
         return None
 
     def labels(self) -> Array:
@@ -89,12 +82,12 @@ class StreamSums(State, ABC):
         return 1.0
 
     def row_factors(self, before: Times) -> Array | None:
-        """(n,) what rows of the block are multiplied by, from how many of its points came before each; None for 1."""
+        """(n,) factors of the rows of a block, given how many of its points come before each; None for 1."""
         return None
 
     def add_for_new_features(self, new: slice, Phi: Array, Y: Array, ages: Array) -> None:
-        """Add what rows of the past say about new features: features and labels, and how many points ago they came."""
-        raise TypeError(f"{type(self).__name__} does not know which rows it holds")
+        """Add the values of new features in past rows, with their labels and ages in points."""
+        raise TypeError(f"{type(self).__name__} does not support new features")
 
     def merge(self, other: StreamSums) -> None:
         raise TypeError(f"{type(self).__name__} cannot be merged")
@@ -102,7 +95,7 @@ class StreamSums(State, ABC):
 
 @dataclass
 class AllRowsSums(StreamSums, kind="all rows"):
-    """Sums over all rows, in two levels: recent blocks, and all blocks before."""
+    """Sums over all rows: those of recent blocks, and those of all blocks before."""
 
     _state_classes = {"old": FeatureSums, "recent": FeatureSums}
 
@@ -138,16 +131,16 @@ class AllRowsSums(StreamSums, kind="all rows"):
 
 @dataclass
 class DecayingSums(StreamSums, kind="decaying"):
-    """Sums in which a point of k points ago has the weight g^k; `points` counts those of the present block.
+    """Sums in which a point k points ago has the weight g^k; `points` counts those of the present block.
 
-    Points are cut into blocks of b, aligned to the stream. Inside a block the ridge decays with the sums, and the next
-    one starts with the full ridge again: if n points of the block came before a row, the row is predicted from
+    The stream is divided into blocks of b points. Inside a block the ridge decays with the sums, and the next block
+    starts with the full ridge. After n points of the block, a row is predicted from
 
         A = g^(n+1) (S + c I) + sum_{l<n} g^(n-l) phi_l phi_l',      c = ridge g^(-(b+1)/2),
 
-    so the ridge is as given in the middle of the block, and off by at most a factor of 2^(1/2) elsewhere. Rows times
-    g^(-(l+1)/2) then obey the identities of a block without forgetting, for A g^-(n+1) is S + c I and their sum; and
-    after n points S <- g^n (S + the sum over the scaled rows).
+    so the ridge has its value in the middle of the block, and differs by at most a factor of 2^(1/2) elsewhere. Rows
+    times g^(-(l+1)/2) then satisfy the identities of a block without forgetting, as A g^-(n+1) is S + c I plus their
+    sum; and after n points S <- g^n (S + the sum over the scaled rows).
     """
 
     _state_classes = {"sums": FeatureSums}
@@ -215,17 +208,12 @@ class WindowSums(StreamSums, kind="window"):
 
 
 #: Points of a block of `BlockRidge`.
-SMALLEST_BLOCK, LARGEST_BLOCK = 128, 512
-
-
-def block_size(m: int) -> int:
-    """Points of a block with m features: half of m balances the factor of A against that of the block."""
-    return min(max(SMALLEST_BLOCK, 32 * (m // 64)), LARGEST_BLOCK)
+MIN_BLOCK_POINTS, MAX_BLOCK_POINTS = 128, 512
 
 
 @dataclass
 class OutputGroup(State):
-    """Outputs with the same ridge: columns `start` to `stop` of B. Those with an infinite ridge stay at zero."""
+    """Outputs with the same ridge: columns `start` to `stop` of B. With an infinite ridge their weights are 0."""
 
     ridge: float
     start: int
@@ -238,7 +226,7 @@ class OutputGroup(State):
 
 @dataclass
 class ProgressiveRidge(State, ABC):
-    """Ridge regression of several outputs on the same features, block after block; `sums` are those before it."""
+    """Ridge regression of several outputs on the same features in blocks; `sums` are those before the present block."""
 
     _state_classes = {"sums": StreamSums}
 
@@ -246,32 +234,32 @@ class ProgressiveRidge(State, ABC):
 
     @abstractmethod
     def block_size(self, m: int) -> int:
-        """How many points a block with m features should have."""
+        """Number of points of a block with m features."""
 
     @abstractmethod
     def start_block(self, points: int) -> None:
-        """Start a block of at most so many points."""
+        """Start a block of at most `points` points."""
 
     @abstractmethod
     def predict_and_update(
         self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
     ) -> RidgeForecast:
-        """Predict points, each from all before it, and learn what was observed of them.
+        """Predict each point from those before it, and learn its observed labels.
 
-        Phi has as many rows for each point as the features have; Y and `observed` are (n, k). The points in `learned`
-        (n,) count for the clock of a learner that forgets. `last`: these are the last points of the block.
+        Phi has the rows of the features of each point; Y and `observed` are (n, k). Points in `learned` (n,) age the
+        sums of a learner that forgets. `last`: these are the last points of the block.
         """
 
     @abstractmethod
     def predict(self, Phi: Array) -> RidgeForecast:
-        """Predict points, each by itself, from all that was learned."""
+        """Predict points from all rows learned."""
 
     @abstractmethod
     def commit(self, m: int) -> None:
-        """End the block: add its rows to the sums, which have m features from now on."""
+        """End the block: add its rows to the sums, which then have m features."""
 
     def _row_factors(self, before: Times, weights: Array | None) -> Array | None:
-        """(n,) what points are multiplied by, from how many of the block came before each; None for 1."""
+        """(n,) factors of points, given how many of the block come before each; None for 1."""
         factors = self.sums.row_factors(before)
         if weights is None:
             return factors
@@ -286,10 +274,10 @@ class ProgressiveRidge(State, ABC):
 
 @dataclass
 class GroupBlock(State):
-    """A group of outputs during a block: the ridge added to S, the factor L of A and z = L^-1 B at its start.
+    """A group of outputs during a block: the ridge added to S, the factor L of A, and z = L^-1 B at its start.
 
-    U are its whitened rows so far, (j, m), a view of an array with room for others where single rows came, and
-    `triangle` is the Cholesky factor C of their Gram matrix.
+    U (j, m) are its whitened rows so far, for single rows a view of a larger array, and `triangle` is the Cholesky
+    factor C of their Gram matrix.
     """
 
     _state_classes = {"factor": RidgeFactor, "triangle": GrowingCholesky}
@@ -302,7 +290,7 @@ class GroupBlock(State):
     _room: Array | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and pickles of the view would no longer be views.
+        # Pickles of the view would not be views.
         return GroupBlock, (self.ridge, self.factor, self.z, self.U, self.triangle)
 
     @classmethod
@@ -313,7 +301,7 @@ class GroupBlock(State):
         return cls(ridge, factor, factor.whiten_columns(B), np.empty((0, len(B))), triangle)
 
     def whiten(self, Phi: Array) -> Array:
-        """Phi A^-1/2; features that the block did not start with have the ridge alone."""
+        """Phi A^-1/2; for features added during the block A is the ridge."""
         m = len(self.z)
         if Phi.shape[1] == m:
             return self.factor.whiten_rows(Phi)
@@ -332,7 +320,7 @@ class GroupBlock(State):
         self._room = None
 
     def after_row(self, phi: Array, y: Array) -> tuple[Self, Array, float]:
-        """The block with one more row, of the features that it started with; ridge prediction (k,) and leverage."""
+        """The block with one more row, and the ridge prediction (k,) and leverage of the row."""
         u = self.factor.whiten_row(phi)
         triangle, ridge, h = self.triangle.after_row(self.U.dot(u), float(u.dot(u)), u.dot(self.z), y)
         n, room = len(self.U), self._room
@@ -350,10 +338,10 @@ class GroupBlock(State):
 
 @dataclass
 class BlockRidge(ProgressiveRidge, kind="block"):
-    """Ridge regression of outputs that are observed together, or of rows of their own for each output.
+    """Ridge regression of outputs observed in the same rows, or with separate rows for each output.
 
-    With `per` rows of a point, which are predicted together, there is one column for all outputs. A group of outputs
-    that stays at zero has no block. `pending` are features and labels of the block so far, of so many `points`.
+    With `per` > 1 rows per point, which are predicted together, there is one column for all outputs. A group with an
+    infinite ridge has no block. `pending` are the features and labels of the `points` of the block so far.
     """
 
     _state_classes = {"groups": OutputGroup, "blocks": GroupBlock}
@@ -365,7 +353,8 @@ class BlockRidge(ProgressiveRidge, kind="block"):
     points: int = 0
 
     def block_size(self, m: int) -> int:
-        return block_size(m)
+        # Half of m balances the factor of A against that of the block.
+        return min(max(MIN_BLOCK_POINTS, 32 * (m // 64)), MAX_BLOCK_POINTS)
 
     def start_block(self, points: int) -> None:
         total, factor = self.sums.total(), self.sums.ridge_factor()
@@ -419,7 +408,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
         return self.per == 1 and all(block is None or block.U.shape[1] == len(block.z) == m for block in self.blocks)
 
     def after_row(self, phi: Array, y: Array) -> tuple[Self, Array, Array]:
-        """The problem with one more row, (m,) and (k,) without gaps, and ridge prediction and leverages (k,) of it."""
+        """The problem with one more row, (m,) and (k,) without nan, and its ridge prediction and leverages (k,)."""
         s = self._row_factor()
         if s != 1.0:
             phi, y = s * phi, s * y
@@ -446,7 +435,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
     def _each_group(
         self, Phi: Array, factors: Array | None, one: Callable[[GroupBlock, slice, Array], RidgeForecast]
     ) -> RidgeForecast:
-        """The forecasts of all groups side by side, from those of one at its whitened rows, which have factors."""
+        """The joint forecast of all groups, from the function `one` of a block and its whitened rows."""
         n, k = len(Phi) // self.per, self.groups[-1].stop
         ridge = np.zeros((len(Phi), k))
         H = np.zeros((n, k) if self.per == 1 else (n, self.per, self.per))
@@ -465,7 +454,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
     def commit(self, m: int) -> None:
         self.sums.transform(lambda sums: sums.padded(m))
         if self.pending:
-            # Features that came later were 0 before.
+            # Features that were added later were 0 before.
             Phi = [F if F.shape[1] == m else np.pad(F, ((0, 0), (0, m - F.shape[1]))) for F, _ in self.pending]
             Y = [Y for _, Y in self.pending]
             only = len(Y) == 1

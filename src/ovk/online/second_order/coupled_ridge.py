@@ -1,12 +1,12 @@
-"""Ridge regression of coupled outputs with missing labels: the normal matrix is an arrow.
+"""Ridge regression of coupled outputs with missing labels.
 
 The outputs are coupled by T = F F' + diag(delta) with F (d, r). Output j then has the weights
 
     w_j = v_j + (f_j' (x) I) u,
 
-where v_j is its own and u is shared by all outputs. Instead of one (m d) x (m d) matrix, the normal equations have d
-blocks of size m x m and a border of size r m. Let G_j be the sum of phi phi', and b_j that of phi y_j, over the rows
-where output j was observed. At the start of a block of rows
+where u is shared by all outputs. Instead of one (m d) x (m d) matrix, the normal equations have d blocks of size m x m
+and a border of size r m (an arrow matrix). Let G_j be the sum of phi phi', and b_j that of phi y_j, over the rows where
+output j was observed. At the start of a block of rows
 
     N_j = (I + (delta_j / alpha) G_j)^-1,        K_j = (alpha / delta_j) (I - N_j)
                                                  (N_j = I and K_j = G_j where delta_j = 0),
@@ -26,7 +26,7 @@ Then
 
 and the forecaster of Azoury, Vovk and Warmuth solves (I + H_ii - W_i W_i') z = ridge_i.
 
-At the end of a block N_j is corrected by Woodbury's identity; now and then it is computed afresh, against rounding, and
+At the end of a block N_j is updated by Woodbury's identity; it is recomputed now and then, against rounding errors, and
 after every block if rows are forgotten.
 """
 
@@ -43,13 +43,13 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from ovk.base import Array, Indices, Mask
 from ovk.features import ROUNDING, RidgeFactor
 from ovk.online.second_order.block_ridge import AllRowsSums, ProgressiveRidge
-from ovk.online.second_order.growing_cholesky import RidgeForecast, floor, shifted_cholesky
+from ovk.online.second_order.growing_cholesky import RidgeForecast, noise_floor, shifted_cholesky
 from ovk.solvers import solve_lower, whitened_rows
 
-#: A block has about this many observed labels, or half as many as the border is wide, and at most so many points.
-MIN_PAIRS, MAX_PAIRS, MAX_POINTS = 160, 768, 64
-#: N is computed afresh in the first so many blocks, which change it most, and then every so many blocks.
-FIRST_BLOCKS, REFRESH = 8, 32
+#: Bounds on the observed labels of a block, otherwise half the width of the border, and on its points.
+MIN_BLOCK_LABELS, MAX_BLOCK_LABELS, MAX_BLOCK_POINTS = 160, 768, 64
+#: N is recomputed in the first blocks, which change it most, and then periodically.
+FIRST_BLOCKS, REFRESH_BLOCKS = 8, 32
 
 
 def _none(*shape: int) -> Callable[[], Array]:
@@ -58,13 +58,12 @@ def _none(*shape: int) -> Callable[[], Array]:
 
 @dataclass
 class CoupledRidge(ProgressiveRidge, kind="arrow"):
-    """Ridge regression of coupled outputs on features, which predicts each row before it learns its observed labels.
+    """Ridge regression of coupled outputs on features, which predicts each row before learning its observed labels.
 
-    N (d, m, m) is that at the start of the block, and empty while it has to be computed afresh; `blocks`, `pairs` and
-    `learned` count blocks, observed labels and points. The ridge of the block is alpha, decayed if the sums decay, and
-    above their rounding; `border` is the factor of S_u, and `weights` w (d, m). Of the block so far there are the rows
-    (n, m), where its labels were observed (s, 2), these labels (s,), their q (s, r m), C, e, and P (d, ., m) piece by
-    piece.
+    N (d, m, m) is that at the start of the block, empty if it must be recomputed; `blocks`, `pairs` and `learned` count
+    blocks, observed labels and points. The ridge of the block is alpha, decayed if the sums decay, and above their
+    rounding; `border` is the factor of S_u, and `weights` is w (d, m). The present block has rows (n, m), the indices
+    `where` (s, 2) of its observed labels, these labels (s,), their q (s, r m), C, e, and P (d, ., m) in pieces.
     """
 
     _state_classes = {"border": RidgeFactor}
@@ -87,12 +86,12 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
     errors: Array = field(default_factory=_none(0))
     points: int = 0
     projected: list[Array] = field(default_factory=list)
-    #: Whether N belongs to this object alone, and may be changed in place.
+    #: Whether no copy shares N, so that it may be changed in place.
     _own: bool = field(default=False, init=False, repr=False, compare=False)
 
     def block_size(self, m: int) -> int:
-        pairs: int = min(max(MIN_PAIRS, self.F.shape[1] * m // 2), MAX_PAIRS)
-        return max(1, min(MAX_POINTS, pairs * max(self.learned, 1) // max(self.pairs, len(self.delta))))
+        pairs: int = min(max(MIN_BLOCK_LABELS, self.F.shape[1] * m // 2), MAX_BLOCK_LABELS)
+        return max(1, min(MAX_BLOCK_POINTS, pairs * max(self.learned, 1) // max(self.pairs, len(self.delta))))
 
     def start_block(self, points: int) -> None:
         B = self.sums.labels()
@@ -101,7 +100,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         ridge = self.alpha * self.sums.ridge_factor()
         if len(self.N) == 0 or not own.all():
             G = self.sums.total().S
-            # A ridge below the rounding of the sums says nothing.
+            # The ridge must exceed the rounding errors of the sums.
             T = (self.F**2).sum(axis=1) + self.delta
             scale = (np.diagonal(G, axis1=1, axis2=2).max(initial=0.0, axis=1) * T).max()
             ridge = max(ridge, ROUNDING * float(scale))
@@ -113,7 +112,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
                 self.N[j] = _inverse(delta / ridge * G[j])
             self._own = True
         self.ridge = ridge
-        # sum_j f_j f_j' (x) K_j without making the K_j.
+        # sum_j f_j f_j' (x) K_j without computing the K_j.
         outer = (self.F[:, :, None] * self.F[:, None, :]).reshape(d, r * r)
         c = np.divide(ridge, self.delta, out=np.zeros(d), where=own)
         S = -(outer * c[:, None]).T @ self.N.reshape(d, m * m)
@@ -138,7 +137,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         q = Q.reshape(n, d, -1)
         H = q @ q.transpose(0, 2, 1)
         H[:, range(d), range(d)] += np.einsum("jim,im->ij", P, Phi) * (self.delta / self.ridge)
-        f = floor(np.einsum("naa->na", H))
+        f = noise_floor(np.einsum("naa->na", H))
         if len(self.errors):
             W = whitened_rows(self.factor, self._cross(Q, P))
             base = base + (W @ self.errors).reshape(n, d)
@@ -150,7 +149,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
     ) -> RidgeForecast:
         if Phi.shape[1] > self.weights.shape[1]:
-            # The block identities want the same features throughout; where a block ends makes no difference.
+            # The identities need the same features throughout a block; predictions do not depend on where it ends.
             self.commit(Phi.shape[1])
             self.start_block(len(Phi))
         factors = self._row_factors(self.points + np.cumsum(learned) - learned, weights)
@@ -161,14 +160,14 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         n, d = Y.shape
         o, old = np.flatnonzero(observed), len(self.errors)
         row, output = np.divmod(o, d)
-        # Covariances of all pairs with the observed ones only: these are few if many labels are missing.
+        # Covariances of all pairs with the observed ones only, which are few if many labels are missing.
         H = Q @ Q[o].T
         own = (P @ Phi.T) * (self.delta / self.ridge)[:, None, None]
         H.reshape(n, d, -1)[:, output, np.arange(len(o))] += own[output, :, row].T
         q = Q.reshape(n, d, -1)
         inner = q @ q.transpose(0, 2, 1)
         inner[:, range(d), range(d)] += np.diagonal(own, axis1=1, axis2=2).T
-        f = floor(np.einsum("naa->na", inner))
+        f = noise_floor(np.einsum("naa->na", inner))
         Z = base.reshape(-1)
         W = np.empty((n * d, 0))
         if old:
@@ -178,7 +177,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         if len(o):
             C = shifted_cholesky(H[o], f)
             e = solve_lower(C, (Y.reshape(-1)[o] - Z[o])[:, None])[:, 0]
-            # H C'^-1 = C - C'^-1 between observed pairs, and C'^-1 has nothing where the second comes before the first.
+            # H C'^-1 = C - C'^-1 between observed pairs, and C'^-1 is 0 where the second comes before the first.
             V, others = np.empty((n * d, len(o))), np.flatnonzero(~observed)
             V[o] = C
             V[others] = whitened_rows(C, H[others])
@@ -202,7 +201,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
             Y = np.full((len(self.rows), len(self.delta)), np.nan)
             Y[self.where[:, 0], self.where[:, 1]] = self.labels
             self.blocks += 1
-            fresh = grown or self.blocks <= FIRST_BLOCKS or self.blocks % REFRESH == 0
+            fresh = grown or self.blocks <= FIRST_BLOCKS or self.blocks % REFRESH_BLOCKS == 0
             if fresh or not isinstance(self.sums, AllRowsSums):
                 self.N = np.empty((0, 0, 0))
             else:
@@ -218,7 +217,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         self.N = np.empty((0, 0, 0))
 
     def _correct(self) -> None:
-        """N after the rows of the block, by Woodbury's identity."""
+        """Update N with the rows of the block by Woodbury's identity."""
         if not self._own:
             self.N, self._own = self.N.copy(), True
         projected = self.projected[0] if len(self.projected) == 1 else np.concatenate(self.projected, axis=1)
@@ -233,7 +232,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
 
     def _snapshot(self) -> Self:
         other = super()._snapshot()
-        # Both of them share N now.
+        # Both share N now.
         self._own = other._own = False
         return other
 
@@ -248,7 +247,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         return self.border.whiten_rows(Q.reshape(n * d, r * m)), P, Phi @ self.weights.T
 
     def _cross(self, Q: Array, P: Array) -> Array:
-        """(n d, s) covariance of new pairs with the observed ones of the block so far."""
+        """(n d, s) covariance of new pairs with the observed ones of the block."""
         d, n = P.shape[:2]
         H = (Q @ self.whitened.T).reshape(n, d, -1)
         row, output = self.where.T
@@ -269,7 +268,7 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
 
 
 def _inverse(A: Array) -> Array:
-    """(I + A)^-1 for A that is positive semi-definite but for rounding, and whose diagonal is changed."""
+    """(I + A)^-1 for A that is positive semi-definite up to rounding; its diagonal is overwritten."""
     if len(A) == 0:
         return A
     A.flat[:: len(A) + 1] += 1.0
@@ -279,7 +278,7 @@ def _inverse(A: Array) -> Array:
         eigen: Array = (vectors / np.maximum(values, 1.0)) @ vectors.T
         return eigen
     inverse, _ = dpotri(root, lower=1, overwrite_c=1)
-    # Its upper triangle is 0.
+    # The upper triangle of `inverse` is 0.
     full: Array = inverse + inverse.T
     full.flat[:: len(A) + 1] *= 0.5
     return full

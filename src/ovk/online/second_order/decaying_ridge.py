@@ -1,22 +1,21 @@
 """Ridge regression that forgets old rows, computed in blocks by matrix products.
 
-The rows are cut into blocks of b rows, aligned to the stream. With a discount g and the sums S of phi phi' and B of
-phi y' over the blocks before, row i of a block is predicted by phi_i' w_i with
+The stream is divided into blocks of b rows. With a discount g and the sums S of phi phi' and B of phi y' over the
+blocks before, row i of a block is predicted by phi_i' w_i with
 
     w_i = A_i^-1 B_i,
     A_i = g^i (S + c I) + sum_{l<i} g^(i-1-l) phi_l phi_l',
     B_i = g^i B + sum_{l<i} g^(i-1-l) phi_l y_l'.
 
 Inside a block the ridge decays with the sums; c = alpha g^(-(b+1)/2) makes it alpha in the middle of the block. After
-the block S <- g^b S + sum_l g^(b-1-l) phi_l phi_l', B likewise, and the next block starts with the full ridge again.
-This differs little from a ridge that never decays, and lets rows scaled by s_l = g^(-(l+1)/2) obey the identities of a
-block without forgetting: with A = S + c I = L L', w = A^-1 B, U = L^-1 (s Phi)' and I + U'U = C C',
+the block S <- g^b S + sum_l g^(b-1-l) phi_l phi_l', B likewise, and the next block starts with the full ridge. This
+differs little from a constant ridge, and rows scaled by s_l = g^(-(l+1)/2) then satisfy the identities of a block
+without forgetting: with A = S + c I = L L', w = A^-1 B, U = L^-1 (s Phi)' and I + U'U = C C',
 
     e = C^-1 (s Y - s Phi w),    phi_i' w_i = (s Phi w + tril(C, -1) e)_i / s_i.
 
-C and e grow row by row, so the predictions do not depend on the portions in which the rows of a block arrive. A row of
-weight v adds v phi phi' and v phi y' to the sums: s_i has the factor v_i^(1/2), which its own prediction does not
-depend on.
+C and e grow row by row, so the predictions do not depend on how the rows of a block arrive. A row of weight v adds
+v phi phi' and v phi y' to the sums: s_i has the factor v_i^(1/2), on which its own prediction does not depend.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from ovk.base import Array, Mask, SingularSystem, State, Times
 
 
 class CompactState(State):
-    """A state whose pickles hold what files do; of lower triangular matrices both hold the triangle alone."""
+    """A state with lower triangular matrices, of which files and pickles store the triangle alone."""
 
-    #: Attributes that are (m, m) matrices of which only the lower triangle is read.
+    #: Names of (m, m) matrices of which only the lower triangle is read.
     _triangles: ClassVar[tuple[str, ...]] = ()
 
     def state(self) -> dict[str, Any]:
@@ -59,45 +58,44 @@ def packed(A: Array) -> Array:
 
 
 def unpacked(triangle: Array) -> Array:
-    """The (m, m) matrix of a lower triangle, 0 above it, in the order of LAPACK."""
+    """The (m, m) matrix of a lower triangle, in Fortran order."""
     m = (isqrt(8 * len(triangle) + 1) - 1) // 2
     A = np.zeros((m, m), order="F")
     A[np.tri(m, dtype=bool)] = triangle
     return A
 
 
-# Limits on residuals that follow their size, so that an outlier teaches no more than an inlier.
+# Adaptive limits on residuals, which cap the influence of outliers.
 #
-# The limit of the next row is `factor` times the largest residual so far, which decays by `LIMIT_DECAY` a row. A larger
-# residual is clipped to the limit, which then grows:
+# The limit of the next row is `factor` times the largest residual so far, which decays by `LIMIT_DECAY` per row. A
+# larger residual is clipped to the limit, which then grows:
 #
 #     l_(t+1) = max(4 l_t, l_t^(1/2))                              if |r_t| > l_t,
 #     l_(t+1) = max(LIMIT_DECAY l_t, factor |r_t|, MIN_LIMIT)      otherwise.
 #
-# One outlier thus raises the limit for a while, and stays small beside the labels, whose deviation is 1. A lasting
-# change is followed within a few rows: from `MIN_LIMIT`, the fifth row of a burst may be 3 deviations away. An infinite
-# limit stays infinite until `first_limit` replaces it.
+# One outlier thus raises the limit for a while. The limit follows a lasting change within a few rows: starting from
+# `MIN_LIMIT`, it reaches 3 standard deviations of the labels at the fifth row. An infinite limit stays infinite until
+# `first_limit` replaces it.
 
-#: Factor by which limits fade in a row.
+#: Decay of the limits per row.
 LIMIT_DECAY = 0.995
-#: Limits stay above this, in units in which the labels have a deviation of about 1.
+#: Lower bound of the limits, relative to the standard deviation of the labels.
 MIN_LIMIT = 1e-3
-#: Share of the residuals that the first limit is taken from.
+#: Quantile of the residuals that determines the first limit.
 INLIER_QUANTILE = 0.98
-#: Rows before the first limit, of whose second half it is taken; and the factor where nobody chooses one.
+#: Rows whose second half determines the first limit, and the default factor.
 ROWS_BEFORE_LIMIT, LIMIT_FACTOR = 50, 3.0
 
 
 def first_limit(residuals: Array, factor: float) -> Array:
-    """(d,) limits after (n, d) residuals that were not limited; infinite where they are all 0 or nan."""
+    """(d,) limits after (n, d) residuals without limits; infinite where they are all 0 or nan."""
     size = np.abs(np.nan_to_num(residuals))
-    # The few largest may be outliers.
     large = factor * np.quantile(size, INLIER_QUANTILE, axis=0, method="lower")
     return np.where(large > 0.0, np.maximum(large, MIN_LIMIT), np.inf)
 
 
 def next_limit(limit: Array, residual: Array, factor: float) -> Array:
-    """(d,) limits after the (d,) residuals of a row; that of a missing label, whose residual is nan, stays."""
+    """(d,) limits after the (d,) residuals of a row, unchanged where the residual is nan."""
     size = np.abs(residual)
     fading = np.maximum(np.maximum(LIMIT_DECAY * limit, factor * size), MIN_LIMIT)
     grown: Array = np.where(size > limit, np.maximum(4.0 * limit, np.sqrt(limit)), fading)
@@ -105,7 +103,7 @@ def next_limit(limit: Array, residual: Array, factor: float) -> Array:
 
 
 def limits_along(limit: Array, residuals: Array, factor: float) -> Array:
-    """(n + 1, d) limits of rows and after the last one, as long as the (n, d) residuals stay within them."""
+    """(n + 1, d) limits of rows and after the last one, if the (n, d) residuals stay within them."""
     fades = LIMIT_DECAY ** np.arange(len(residuals) + 1.0)[:, None]
     raised = np.vstack([limit, factor * np.abs(residuals) / fades[1:]])
     limits: Array = np.maximum(np.maximum.accumulate(raised, axis=0) * fades, MIN_LIMIT)
@@ -115,9 +113,7 @@ def limits_along(limit: Array, residuals: Array, factor: float) -> Array:
 
 @dataclass
 class ResidualLimits(State):
-    """Limits (d,) of the next row, for a learner that clips residuals; `early` are the (n, d) residuals of the first
-    rows.
-    """
+    """Limits (d,) on the residuals of the next row; `early` are the (n, d) residuals of the first rows."""
 
     limit: Array
     early: Array = field(default_factory=lambda: np.empty((0, 0)))
@@ -127,7 +123,7 @@ class ResidualLimits(State):
         return cls(np.full(d, np.inf), np.empty((0, d)))
 
     def inliers(self, residuals: Array) -> int:
-        """How many of the next rows, with residuals (n, d), 0 for labels that are missing, come before an outlier."""
+        """Number of rows before the first outlier, given residuals (n, d), 0 for missing labels."""
         need = ROWS_BEFORE_LIMIT - len(self.early)
         limit = self.limit
         if need > 0:
@@ -140,7 +136,7 @@ class ResidualLimits(State):
         return need + (int(outlier.argmax()) if outlier.any() else len(residuals) - need)
 
     def clip(self, residuals: Array) -> Array:
-        """Residuals (n, d) of rows of which at most the last is an outlier, within the limits, which are updated."""
+        """Clip residuals (n, d), of which at most the last is an outlier, and update the limits."""
         found = residuals.copy()
         need = min(max(ROWS_BEFORE_LIMIT - len(self.early), 0), len(residuals))
         if need:
@@ -154,30 +150,27 @@ class ResidualLimits(State):
 
 
 def _after_first(residuals: Array) -> Array:
-    # The first rows of a learner that knows nothing have large residuals.
+    # The first rows of a new learner have large residuals.
     return first_limit(residuals[len(residuals) // 2 :], LIMIT_FACTOR)
 
 
-#: Sums decay by at most this factor in a block, so that the scaled rows remain of a similar size.
-MIN_WEIGHT_LEFT = 0.5
-
-#: Relative rounding error.
+#: Limit on the decay of the sums in a block, so that the scaled rows have similar sizes.
+MIN_BLOCK_DECAY = 0.5
 EPS = float(np.finfo(float).eps)
 
 
 def block_length(discount: float, most: int = 128) -> int:
     """Rows of a block: at most `most`, and few enough that the sums decay by no more than half."""
-    return most if discount >= 1.0 else max(1, min(most, int(np.log(MIN_WEIGHT_LEFT) / np.log(discount))))
+    return most if discount >= 1.0 else max(1, min(most, int(np.log(MIN_BLOCK_DECAY) / np.log(discount))))
 
 
 class DecayingRidge(CompactState):
-    """Ridge regression on features, which predicts each row before it learns from it and forgets old rows.
+    """Ridge regression on features, which predicts each row before learning from it and forgets old rows.
 
-    A row without any label is predicted and leaves no trace: nothing ages. A label that is nan beside others is
-    treated as if it had been predicted exactly. A discount of 1 never forgets; the number of rows in a block matters
-    for the predictions if it is below 1. A label that is further from its prediction than `limit`, or from the second
-    block or `replay` on about `robust` times the largest residual of late, is clipped to that distance; labels should
-    then be scaled to a deviation of about 1.
+    A row without labels is predicted and has no other effect. If only some labels are nan, they count as predicted
+    exactly. A discount of 1 never forgets; below 1, the predictions depend on the block length. Residuals are clipped
+    to `limit`, and from the second block or `replay` on to about `robust` times the largest recent residual; labels
+    should then have a standard deviation of about 1.
     """
 
     _saved_state = (
@@ -208,7 +201,7 @@ class DecayingRidge(CompactState):
     _weights: Array
 
     def _snapshot(self) -> Self:
-        # Its arrays are replaced, or written to behind the rows that others count.
+        # Arrays are replaced, or written to beyond the rows that other snapshots count.
         return self._replace()
 
     def state(self) -> dict[str, Any]:
@@ -226,24 +219,21 @@ class DecayingRidge(CompactState):
         return built
 
     def predict(self, Phi: Array, before: Times | None = None) -> Array:
-        """(n, d) predictions of (n, m) rows, each as if it came next; the state does not change.
-
-        `before` are the (n,) rows of the present block that each comes after; by default all.
+        """(n, d) predictions of (n, m) rows, each as if it came next, or after the first `before` (n,) rows of the
+        present block.
         """
         w, done = self._solved(), self.count
         Z: Array = Phi @ w
         if done:
             W = dtrsm(1.0, self.factor[:done, :done], self.whitened[:done] @ self._whiten(Phi).T, lower=1)
             if before is not None:
-                # Substitution goes forward: what belongs to the first rows does not depend on later ones.
+                # By forward substitution, the first entries do not depend on later rows.
                 W[np.arange(done)[:, None] >= before] = 0.0
             Z += W.T @ self.errors[:done]
         return Z
 
     def predict_and_update(self, Phi: Array, Y: Array, weights: Array | None = None) -> Array:
-        """(n, d) predictions of (n, m) rows, each made before its own (d,) labels are learned with its weight
-        above 0.
-        """
+        """(n, d) predictions of (n, m) rows with positive weights, each made before its (d,) labels are learned."""
         known: Mask = ~np.asarray(np.isnan(Y).all(axis=1))
         Z, learned, every, start = np.empty(Y.shape), np.flatnonzero(known), known.all(), 0
         #: The rows without a label, and how many of those with one come before each.
@@ -264,7 +254,7 @@ class DecayingRidge(CompactState):
         return Z
 
     def replay(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
-        """Learn rows without predicting them: the sums with each row's discount, if no label is missing."""
+        """Learn rows without predicting them."""
         self.end_block()
         known = ~np.isnan(Y).all(axis=1)
         if not known.all():
@@ -272,7 +262,7 @@ class DecayingRidge(CompactState):
         if not len(Phi):
             return
         if np.isnan(Y).any():
-            # A missing label takes its prediction, which only the rows before it can give.
+            # A missing label is replaced by its prediction from the rows before.
             self.predict_and_update(Phi, Y, weights)
             self.end_block()
             return
@@ -283,17 +273,16 @@ class DecayingRidge(CompactState):
         self.B = self.discount ** len(Phi) * self.B + (weights * Phi).T @ Y
         self._start_block()
         if self.robust < np.inf:
-            # The limit of the next rows is that of residuals of rows that are left out in turn.
-            self.reach = first_limit(self.left_out(Phi, Y, weights), self.robust)
+            self.reach = first_limit(self.loo_residuals(Phi, Y, weights), self.robust)
 
     def end_block(self) -> None:
         n, g = self.count, self.discount
         if n:
             s = g ** (-(np.arange(n) + 1.0) / 2)[:, None]
-            # The labels as they were learned, missing ones replaced, outliers clipped, times the roots of the weights.
+            # The labels as learned (missing ones replaced, outliers clipped), times the roots of the weights.
             Y = (self.rows[:n] @ self._solved()) + (self.factor[:n, :n] @ self.errors[:n]) / s
             if self.robust < np.inf and np.isinf(self.reach).any():
-                # The first rows of a learner that knows nothing have large residuals.
+                # The first rows of a new learner have large residuals.
                 half = slice(n // 2, n)
                 own = s[half] if self.roots is None else s[half] * self.roots[half, None]
                 found = first_limit(np.diag(self.factor)[half, None] * self.errors[half] / own, self.robust)
@@ -304,19 +293,19 @@ class DecayingRidge(CompactState):
         self._start_block()
 
     def leading(self, features: int) -> DecayingRidge:
-        """A learner with the first features only, whose sums are the leading parts of these; ends the block."""
+        """A learner with the first features only; ends the block."""
         self.end_block()
         copy = self._replace(S=self.S[:features, :features].copy(order="F"), B=self.B[:features].copy())
         copy._start_block()
         return copy
 
     def _with_rows(self, R: Array) -> Array:
-        """g^n S + R'R for (n, m) rows, of which only the lower triangle is ever read."""
+        """The lower triangle of g^n S + R'R for (n, m) rows."""
         S: Array = dsyrk(1.0, R.T, self.discount ** len(R), self.S, lower=1)
         return S
 
-    def left_out(self, Phi: Array, Y: Array, weights: Array) -> Array:
-        """(n, d) residuals of replayed rows, each left out in turn; `weights` are (n, 1), as in the sums."""
+    def loo_residuals(self, Phi: Array, Y: Array, weights: Array) -> Array:
+        """(n, d) leave-one-out residuals of replayed rows; `weights` are (n, 1), including discounts."""
         residuals = Y - Phi @ self._solved()
         leverages = weights[:, 0] * np.einsum("ij,ij->i", *2 * (self._whiten(Phi),))
         found: Array = residuals / np.maximum(1.0 - leverages, 1e-6)[:, None]
@@ -332,17 +321,17 @@ class DecayingRidge(CompactState):
         self._root = None
 
     def _solved(self) -> Array:
-        """(m, d) weights at the start of the block, computed once together with the factor of the normal matrix."""
+        """(m, d) weights at the start of the block; the normal matrix is factored once."""
         if self._root is None:
             A = self.S.copy(order="F")
             ridge = self.alpha * self.discount ** (-(self.block + 1) / 2)
-            # Weights of rows can be so large that the ridge would be lost beside them.
+            # Large weights of rows could otherwise make the ridge negligible.
             A.flat[:: len(A) + 1] += max(ridge, 4.0 * len(A) * EPS * float(A.diagonal().max()))
             root, info = dpotrf(A, lower=1, overwrite_a=1)
             if info:
                 raise SingularSystem(f"alpha={self.alpha!r} is too small for these features: raise it")
             self._weights = dtrsm(1.0, root, dtrsm(1.0, root, self.B, lower=1), lower=1, trans_a=1)
-            # The last of the two, for another thread that sees it uses the weights.
+            # Last, as another thread that sees the factor uses the weights.
             self._root = root
         return self._weights
 
@@ -404,7 +393,7 @@ class DecayingRidge(CompactState):
         return _NextRow(phi, u, cross, sqrt(pivot), s, z)
 
     def _append_next(self, row: _NextRow, residual: Array, reach: Array) -> None:
-        """Learn the row by its (d,) residual, which stays within its limit; `reach` is that of the row after it."""
+        """Learn the row, given its (d,) clipped residual; `reach` is the limit of the next row."""
         done = self.count
         if row.cross is not None:
             self.factor[done, :done] = row.cross
@@ -413,7 +402,7 @@ class DecayingRidge(CompactState):
         self.reach, self.count = reach, done + 1
 
     def _solve_forward(self, C: Array, Y: Array, base: Array, s: Array) -> Array:
-        """e = C^-1 (s Y - base), with residuals within the limits and 0 for labels that are missing."""
+        """e = C^-1 (s Y - base) with clipped residuals, 0 for missing labels."""
         right, n = s * Y - base, len(C)
         e: Array = np.zeros(Y.shape)
         if np.isnan(Y).any():
@@ -422,7 +411,7 @@ class DecayingRidge(CompactState):
             return e
         weights, start = np.diag(C)[:, None] / s, 0
         while start < n:
-            # All rows that are left as if none were an outlier; the first that is one takes its limit, and so on.
+            # Solve for the remaining rows without limits; clip the first outlier; continue after it.
             rest = slice(start, n)
             e[rest] = dtrsm(1.0, C[rest, rest], right[rest] - C[rest, :start] @ e[:start], lower=1)
             residuals = weights[rest] * e[rest]
@@ -439,11 +428,11 @@ class DecayingRidge(CompactState):
         return e
 
     def _within(self, reach: Array) -> Array:
-        """Limits of residuals: those that follow them, and before these are known that which was given."""
+        """The adaptive limits, and `limit` before they are known."""
         return np.where(reach < np.inf, reach, self.limit)
 
     def _solve_row(self, e: Array, i: int, residual: Array, factor: Array) -> None:
-        """Row i of e from its (d,) residual, nan for labels that are missing, and the limits of the next row."""
+        """Set row i of e from its (d,) residual, nan for missing labels, and update the limits."""
         limit = self._within(self.reach)
         e[i] = factor * np.nan_to_num(np.clip(residual, -limit, limit))
         if self.robust < np.inf:
@@ -451,7 +440,7 @@ class DecayingRidge(CompactState):
 
 
 class _NextRow(NamedTuple):
-    """A row of one ridge: its features, L^-1 r, its row of C without and with the diagonal, s and the prediction."""
+    """A new row: its features, L^-1 r, its row of C without the diagonal, the diagonal, s and the prediction."""
 
     phi: Array
     u: Array
@@ -462,8 +451,9 @@ class _NextRow(NamedTuple):
 
 
 def append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array, root: float = 1.0) -> Array:
-    """(k, d) predictions of one row (m,) by ridges that have the same limits, which then learn its (d,) labels without
-    gaps.
+    """(k, d) predictions of one row by ridges with the same limits, which then learn its (d,) labels, none missing.
+
+    `rows` are the (m,) features of each ridge.
     """
     Z = _append_row(ridges, rows, y, root)
     for ridge in ridges:

@@ -1,19 +1,18 @@
-"""What `KAWV` and `PKAWV` share: `predict`, and the frame of learning around their blocks.
+"""Functions shared by `KAWV` and `PKAWV`.
 
 Both predict row t from the rows before it with the ridge solution
 
-    f_t = argmin_f  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2,
+    f_t = argmin_f  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2
 
-as it is (``forecaster="ridge"``), or with the row's own input in the penalty, + |f(x_t)|^2 (``"awv"``, the nonlinear
-ridge forecaster of Azoury, Vovk and Warmuth), which shrinks it: (I + H_t)^-1 f_t(x_t), H_t the row's leverage. The
-second has the better guarantee against any sequence; the first is the better guess when labels are what they seem.
+(``forecaster="ridge"``), or with the additional penalty |f(x_t)|^2 (``"awv"``, the nonlinear ridge forecaster of
+Azoury, Vovk and Warmuth), which shrinks the prediction: (I + H_t)^-1 f_t(x_t), where H_t is the leverage of the row.
+The second has the better worst-case guarantee; the first is usually better for well-behaved labels.
 
-With weights, sum_{s<t} w_s |y_s - f(x_s)|^2 is the same problem for rows times r_s = w_s^(1/2). In the identities of a
-block the rows are scaled, and what is found for row t is scaled back: the prediction by 1 / r_t, its leverage, which
-has the weight 1 whatever w_t is, by 1 / w_t.
+With weights, sum_{s<t} w_s |y_s - f(x_s)|^2 is the same problem for rows times r_s = w_s^(1/2). The rows of a block are
+scaled by r_s, and the results for row t are scaled back: the prediction by 1 / r_t and the leverage by 1 / w_t.
 
-A learner provides `_start_state(X, d)`, `_predict_and_update(X, Y, weights)`, `_forecast(X)` with predictions and
-leverages of new inputs, `_covariance(X, forecast)` and `_width()`, the numbers that one row of a prediction takes.
+A learner provides `_start_state(X, d)`, `_predict_and_update(X, Y, weights)`, `_forecast(X)` (predictions and leverages
+of new inputs), `_covariance(X, forecast)` and `_numbers_per_row()` (numbers stored per row of a prediction).
 """
 
 from __future__ import annotations
@@ -45,16 +44,16 @@ def predict(model: Any, X: Any, return_std: bool = False, return_cov: bool = Fal
 
     Parameters
     ----------
-    X : (n, p)
+    X : (n, p) inputs
     return_std : also return the posterior standard deviation, in the shape of the prediction
     return_cov : also return the posterior covariance between outputs, (n, d, d)
 
-        Both are those of the Gaussian process with covariance K and noise variance alpha whose posterior mean is the
-        ridge prediction: the uncertainty of f(x), without the noise of a new observation.
+        Both are those of f(x), without the noise of a new observation, in the Gaussian process with covariance K and
+        noise variance alpha, whose posterior mean is the ridge prediction.
 
     Returns
     -------
-    (n, d), or (n,) if y was one-dimensional; with `return_std` or `return_cov`, a tuple with that behind it
+    (n, d) predictions, or (n,) if y was one-dimensional; with `return_std` or `return_cov`, a pair
     """
     if model._fast_path is not None and not return_std and not return_cov and model._fast_path.accepts(model, X):
         with thread_for_row():
@@ -62,12 +61,12 @@ def predict(model: Any, X: Any, return_std: bool = False, return_cov: bool = Fal
         return z if model.single_output_ else z[None]
     check_is_fitted(model, "kernel_")
     if return_std and return_cov:
-        raise ValueError("return_std and return_cov cannot both be True: the first is the diagonal of the second")
+        raise ValueError("return_std and return_cov cannot both be True; the variances are the diagonals of return_cov")
     asked, X = X, model._inputs(check_inputs(model, X, reset=False, dtype=np.float64))
     n, d = len(X), model.n_outputs_
     mean, cov = np.empty((n, d)), np.empty((n, d, d) if return_cov or return_std else (0, d, d))
-    with thread_for_row() if n == 1 else threads_for(model._width()):
-        for rows in row_slices(n, model._width()):
+    with thread_for_row() if n == 1 else threads_for(model._numbers_per_row()):
+        for rows in row_slices(n, model._numbers_per_row()):
             forecast = model._forecast(X[rows])
             mean[rows] = clipped(model, forecast.predictions(shrink=model.forecaster == "awv"))
             if len(cov):
@@ -87,13 +86,12 @@ def predict(model: Any, X: Any, return_std: bool = False, return_cov: bool = Fal
 def row_forecast(model: Any, ridge: Array, H: Array, vectors: Array) -> Array:
     """The forecast (d,) of a row from its ridge prediction and leverages (d,) in the operator's eigenvectors."""
     z = ridge / (1.0 + np.maximum(H, 0.0)) if model.forecaster == "awv" else ridge
-    # With one output the eigenvector is 1.
     return clipped(model, z if len(z) == 1 else vectors @ z)
 
 
 def check_parameters(model: Any) -> None:
     if positive(model.alpha, "alpha") < 1e-100:
-        raise ValueError(f"alpha must be at least 1e-100, for kernel values are divided by it; got {model.alpha!r}")
+        raise ValueError(f"alpha must be at least 1e-100, got {model.alpha!r}")
     if model.forecaster not in ("awv", "ridge"):
         raise ValueError(f"forecaster must be 'awv' or 'ridge', got {model.forecaster!r}")
     _limits(model.clip)
@@ -107,7 +105,7 @@ def _limits(clip: Any) -> tuple[float, float] | None:
         low, high = (-float(pair), float(pair)) if pair.ndim == 0 else (float(pair[0]), float(pair[1]))
         if low < high:
             return low, high
-    raise ValueError(f"clip must be None, a number > 0 or a pair low < high, got {clip!r}")
+    raise ValueError(f"clip must be None, a positive number or a pair low < high, got {clip!r}")
 
 
 def clipped(model: Any, values: Array) -> Array:
@@ -123,7 +121,7 @@ def start(model: Any, rows: Rows) -> None:
     kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if model.kernel is None else model.kernel))
     X, d = rows.X, rows.Y.shape[1]
     resolved = kernel.resolve(X, d)
-    # A sum of kernels times one operator is the product with their sum, which costs a factorisation of m, not m d.
+    # A sum of kernels times the same operator becomes one product, with a factorisation of size m instead of m d.
     model.kernel_ = resolved.as_separable() or resolved
     refuse_overflow(model, model.kernel_, X)
     model.t_, model.cumulative_loss_ = 0, 0.0
@@ -134,8 +132,8 @@ def learn(model: Any, rows: Rows) -> Array:
     X, Y, weights = rows.X, rows.Y, rows.weights
     model._check_capacity(Y)
     refuse_overflow(model, model.kernel_, X)
-    # Outputs of 1e300 square to infinity in the sum of losses; predictions do not.
-    with np.errstate(over="ignore", invalid="ignore"), threads_for(model._width()):
+    # The squares of outputs of 1e300 overflow in the sum of losses; predictions do not.
+    with np.errstate(over="ignore", invalid="ignore"), threads_for(model._numbers_per_row()):
         found: Array = clipped(model, model._predict_and_update(X, Y, weights))
         refuse_not_finite(model, model.t_, found, X, Y)
         losses = (Y - found) ** 2

@@ -1,17 +1,15 @@
-"""A Cholesky factor that grows with the stream, and the progressive predictions that fall out of it.
+"""A Cholesky factor that grows with the stream, and progressive ridge predictions from it.
 
 For rows with Gram matrix G (in units of the ridge), C C' = I + G. With e = C^-1 (y - base),
 
     ridge_j = base_j + C_{j,<j} e_{<j},      1 + h_j = C_jj^2,
 
-is the ridge prediction of row j from the rows before it, and h_j its leverage: one factorisation holds all progressive
-predictions. The row's own label enters e_j alone, which its prediction does not touch.
+is the ridge prediction of row j from the rows before it, and h_j its leverage. The label of row j enters e_j alone, on
+which its prediction does not depend. If the ridge is so small that rounding would lose the 1 in I + G, a larger number
+f replaces it, and h_j = C_jj^2 / f - 1.
 
-Where the ridge is so small that the 1 is lost beside G to rounding, a larger number f stands in its place: the noise
-of these rows is taken to be f ridges, h_j = C_jj^2 / f - 1.
-
-Rows of one point come together (d of them when outputs share a factor), and rows without a label are predicted but do
-not join the factor: with W = C^-1 G[seen, :], ridge_j = base_j + W_{<j}' e_{<j} and H_j = G_jj - W_{<j}' W_{<j}.
+The rows of one point are predicted together (d rows if outputs share a factor), and rows without a label do not join
+the factor: with W = C^-1 G[seen, :], ridge_j = base_j + W_{<j}' e_{<j} and H_j = G_jj - W_{<j}' W_{<j}.
 """
 
 from __future__ import annotations
@@ -29,8 +27,8 @@ from ovk.solvers import forward_row, solve_lower
 
 
 class RidgeForecast(NamedTuple):
-    """Ridge predictions (n, d) before the labels and leverages H: (n, d) or (n,) of outputs that were taken apart in
-    the eigenvectors (d, d) of the output operator, or (n, d, d); `vectors` None for the outputs themselves.
+    """Ridge predictions (n, d) and leverages H: (n, d) or (n,) in the eigenvectors `vectors` (d, d) of the output
+    operator, None for the outputs themselves, or (n, d, d).
     """
 
     ridge: Array
@@ -48,11 +46,11 @@ class RidgeForecast(NamedTuple):
         )
 
     def predictions(self, *, shrink: bool) -> Array:
-        """The forecast, (n, d): ridge, or with `shrink` that of Azoury, Vovk and Warmuth, (I + H)^-1 ridge."""
+        """(n, d) forecasts: ridge, or with `shrink` those of Azoury, Vovk and Warmuth, (I + H)^-1 ridge."""
         values: Array = self.ridge
         if shrink:
             if self.H.ndim == 2:
-                # Leverages cannot be negative but by rounding.
+                # Negative leverages are rounding errors.
                 values = values / (1.0 + np.maximum(self.H, 0.0))
             else:
                 values = np.asarray(np.linalg.solve(np.eye(values.shape[1]) + self.H, values[:, :, None])[:, :, 0])
@@ -70,11 +68,10 @@ class RidgeForecast(NamedTuple):
 
 @dataclass
 class GrowingCholesky(State):
-    """The factor C of n rows by panels of rows, and e = C^-1 (y - base).
+    """The factor C of n rows in panels of rows, and e = C^-1 (y - base).
 
-    Panel i holds the rows from i panel on, up to its diagonal block: half the memory of a square, and nothing moves
-    when it grows. It is (panel, start + panel), its e (panel, k); the last of each is a view of an array with room for
-    the rest.
+    Panel i has the rows from i * panel on, up to its diagonal block, (panel, start + panel), and its e (panel, k): half
+    the memory of a square, and no copies when it grows. The last panel and its e are views of larger arrays.
     """
 
     k: int
@@ -86,16 +83,16 @@ class GrowingCholesky(State):
 
     def __post_init__(self) -> None:
         if self.panels:
-            # A file may hold rows that were never in use.
+            # A file may contain unused rows.
             start = (len(self.panels) - 1) * self.panel
             self.panels[-1], self.E[-1] = self.panels[-1][: self.n - start, : self.n], self.E[-1][: self.n - start]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and pickles of the views would no longer be views; what is not in use is not worth keeping.
+        # Pickles of the views would not be views, and unused rows need not be stored.
         return GrowingCholesky, (self.k, self.panel, self.n, list(self.panels), list(self.E))
 
     def forward(self, G: Array) -> Array:
-        """C^-1 G for G (n, r), in its place; G must be in C order."""
+        """C^-1 G, overwriting G (n, r), which must be in C order."""
         for i, P in enumerate(self.panels):
             start = i * self.panel
             rows = G[start : start + len(P)]
@@ -105,7 +102,7 @@ class GrowingCholesky(State):
         return G
 
     def backward(self, G: Array) -> Array:
-        """C'^-1 G for G (n, r), in its place."""
+        """C'^-1 G, overwriting G (n, r)."""
         for i in range(len(self.panels) - 1, -1, -1):
             P, start = self.panels[i], i * self.panel
             rows = G[start : start + len(P)]
@@ -115,7 +112,7 @@ class GrowingCholesky(State):
         return G
 
     def explained(self, W: Array) -> Array:
-        """W' e for W (n, r): what the rows so far say about others."""
+        """W' e for W (n, r)."""
         total = np.zeros((W.shape[1], self.k))
         for i, e in enumerate(self.E):
             start = i * self.panel
@@ -127,12 +124,12 @@ class GrowingCholesky(State):
         return self.backward(np.concatenate(self.E)) if self.n else np.zeros((0, self.k))
 
     def predict(self, cross: Array, own: Array, base: Array, per: int = 1) -> RidgeForecast:
-        """Predictions of new rows, each by itself, from all rows so far; nothing is learned.
+        """Predictions of new rows from the rows of the factor.
 
-        `cross` (n, r) is the Gram matrix with the rows so far, overwritten; `own` (r,) its diagonal, or (points, d, d)
-        its diagonal blocks; `base` (r, k) the predictions without the rows of the factor.
+        `cross` (n, r), which is overwritten, is the Gram matrix of both, `own` (r,) the diagonal of that of the new
+        rows, or (points, d, d) its diagonal blocks, and `base` (r, k) the predictions without the factor.
         """
-        f = floor(own if per == 1 else np.einsum("paa->pa", own))
+        f = noise_floor(own if per == 1 else np.einsum("paa->pa", own))
         W = self.forward(cross)
         ridge = base + self.explained(W)
         if per == 1:
@@ -152,19 +149,18 @@ class GrowingCholesky(State):
         *,
         keep: bool = True,
     ) -> RidgeForecast:
-        """Predict new rows, each from all before it, and let those that are `seen` (r,) join the factor.
+        """Predict each new row from all rows before it, and add those in `seen` (r,) to the factor.
 
-        `cross` (n, r) and `own` (r, r) are Gram matrices, overwritten; Y (r, k) is not looked at where it was not seen.
-        `per` rows of a point are predicted together. Where rows were multiplied by the roots of `weights` (points,),
-        leverages are those of the rows before. Without `keep` nothing comes after these rows, and the factor need not
-        grow.
+        The Gram matrices `cross` (n, r) and `own` (r, r) are overwritten; only the labels Y (r, k) in `seen` are used.
+        The `per` rows of a point are predicted together. If rows were multiplied by the roots of `weights` (points,),
+        leverages are those of the original rows. Without `keep` no rows follow, and the factor does not grow.
         """
-        W, f = cross, floor(np.diagonal(own))
+        W, f = cross, noise_floor(np.diagonal(own))
         if self.n:
             W = self.forward(cross)
             base = base + self.explained(W)
             own -= W.T @ W
-        # Leverages of weighted rows do not come from C_jj^2 = f + w h, where a small weight is lost beside f.
+        # For weighted rows C_jj^2 = f + w h, from which h cannot be computed accurately if w is small.
         scale = f if weights is None else f * (weights if per == 1 else weights[:, None, None])
         if per == 1 and seen.all():
             diagonal = None if weights is None else np.diagonal(own).copy()
@@ -173,7 +169,7 @@ class GrowingCholesky(State):
             if keep:
                 self._append(W, C, e)
             H = np.diagonal(C) ** 2 / f - 1.0
-            # Taken out, not subtracted: a row's own label must not touch its prediction even by rounding.
+            # Zeroed, not subtracted: the label of a row must not affect its prediction, not even by rounding.
             np.fill_diagonal(C, 0.0)
             if diagonal is not None:
                 H = (diagonal - np.einsum("ij,ij->i", C, C)) / scale
@@ -181,7 +177,7 @@ class GrowingCholesky(State):
         chosen, others = np.flatnonzero(seen), np.flatnonzero(~seen)
         C = shifted_cholesky(own[np.ix_(chosen, chosen)], f)
         e = solve_lower(C, Y[chosen] - base[chosen])
-        # C^-1 G = C' - C^-1 between seen rows, and C^-1 has nothing where the first row comes before the second.
+        # C^-1 G = C' - C^-1 between seen rows, and C^-1 is 0 where the first row comes before the second.
         inside = np.empty((len(chosen), len(own)))
         inside[:, chosen] = C.T
         if len(others):
@@ -199,9 +195,7 @@ class GrowingCholesky(State):
         return RidgeForecast(ridge, (blocks - np.einsum("spa,spb->pab", inner, inner, optimize=True)) / scale)
 
     def after_row(self, cross: Array, own: float, base: Array, y: Array) -> tuple[Self, Array, float]:
-        """The factor with one more row, whose Gram matrix `cross` (n,) is overwritten; ridge prediction (k,) and
-        leverage.
-        """
+        """The factor with one more row, and its ridge prediction (k,) and leverage; `cross` (n,) is overwritten."""
         w, ridge, h = self.predict_row(cross, own, base)
         f = max(1.0, ROUNDING * own)
         c = sqrt(f * (1.0 + h))
@@ -215,7 +209,7 @@ class GrowingCholesky(State):
         return other, ridge, h
 
     def predict_row(self, cross: Array, own: float, base: Array) -> tuple[Array, Array, float]:
-        """`W` (n,), ridge prediction (k,) and leverage of a single row; `cross` is overwritten."""
+        """W (n,), ridge prediction (k,) and leverage of a single row; `cross` is overwritten."""
         f = max(1.0, ROUNDING * own)
         if not self.n:
             return cross, base, own / f
@@ -223,7 +217,7 @@ class GrowingCholesky(State):
         for i, e in enumerate(self.E):
             base = base + w[i * self.panel : i * self.panel + len(e)].dot(e)
         rest = own - float(w.dot(w))
-        # As in `shifted_cholesky`: no pivot is below f but by rounding.
+        # As in `shifted_cholesky`, pivots below f are rounding errors.
         return w, base, rest / f if rest > -0.5 * f else 0.0
 
     def _append(self, W: Array, C: Array, e: Array) -> None:
@@ -242,7 +236,7 @@ class GrowingCholesky(State):
             done = some.stop
 
     def _last(self, start: int, row: int) -> tuple[Array, Array]:
-        """The last panel and its e, with room for all of their rows."""
+        """The arrays of the last panel and its e, including unused rows."""
         if row and self._room is not None:
             return self._room
         self._room = np.zeros((self.panel, start + self.panel)), np.zeros((self.panel, self.k))
@@ -254,16 +248,15 @@ class GrowingCholesky(State):
         return self._room
 
 
-def floor(diagonal: Array) -> float:
-    """What stands for the 1 in I + G, for G of this diagonal: 1, unless rounding would swallow it."""
+def noise_floor(diagonal: Array) -> float:
+    """The number f that replaces the 1 in I + G: 1, unless rounding would lose it next to this diagonal of G."""
     return max(1.0, ROUNDING * float(diagonal.max(initial=0.0)))
 
 
 def shifted_cholesky(G: Array, f: float) -> Array:
-    """Lower C with C C' = f I + G for G that is positive semi-definite but for rounding, and whose diagonal is changed.
+    """Lower C with C C' = f I + G for G that is positive semi-definite up to rounding; its diagonal is overwritten.
 
-    Every C_jj^2 is at least f. Where rounding has made the matrix indefinite all the same, each pivot is put back to
-    what it cannot be below.
+    Every C_jj^2 should be at least f. If rounding makes the matrix indefinite, pivots are raised to f.
     """
     n = len(G)
     A = np.ascontiguousarray(G)

@@ -1,4 +1,4 @@
-"""The kernel forecaster of Azoury, Vovk and Warmuth, exactly."""
+"""The exact kernel forecaster of Azoury, Vovk and Warmuth."""
 
 from __future__ import annotations
 
@@ -15,46 +15,51 @@ from ovk.online.shared.learner import StreamRegressor, learns_width
 from ovk.online.shared.rows import LearnedRows
 from ovk.ovkernels import Expansion, Gram, Separable
 
-#: Rows of the factor that are stored, and multiplied, together.
-PANEL = 256
+#: Rows of a panel of the factor.
+PANEL_ROWS = 256
 
 
 @dataclass(eq=False, repr=False)
 class KAWV(StreamRegressor):
-    """The nonlinear ridge forecaster of Azoury, Vovk and Warmuth with an operator-valued kernel.
+    """Online kernel ridge regression on all rows, by the forecaster of Azoury, Vovk and Warmuth.
 
-    Row t is predicted by the function that minimises  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2 + |f(x_t)|^2, whose
-    regret against every f is at most  alpha |f|^2 + B^2 sum_k log(1 + lambda_k / alpha)  if no |y| exceeds B, the
-    lambda being the eigenvalues of the kernel matrix: whatever the sequence.
+    Row t is predicted by the function that minimises  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2 + |f(x_t)|^2. For every
+    sequence with |y| <= B, its regret against every f is at most  alpha |f|^2 + B^2 sum_k log(1 + lambda_k / alpha),
+    where lambda_k are the eigenvalues of the kernel matrix.
 
-    All predictions of n rows fall out of one Cholesky factor that grows with the stream, so they cost what one batch
-    fit does, O(n^3), and rows one at a time, in chunks or at once give the same to rounding. Memory grows like
-    n^2 / 2; `PKAWV` has bounded memory.
+    The predictions follow from a Cholesky factor that grows with the stream. All n rows together take the time of one
+    batch fit, O(n^3), and the result does not depend, to rounding, on the chunks in which rows arrive. Memory grows
+    like n^2 / 2; `PKAWV` has bounded memory.
 
     Parameters
     ----------
-    kernel : operator-valued kernel, or scalar kernel for outputs treated apart; default ``Gaussian() * Identity()``
-        A length scale of "median" is learned in the warm-up.
+    kernel : operator-valued or scalar kernel, default ``Gaussian() * Identity()``
+        A scalar kernel treats outputs independently. The warm-up learns a length scale of "median".
     alpha : float > 0
         Weight of the penalty.
     forecaster : "awv" or "ridge"
-        "ridge" leaves |f(x_t)|^2 out: progressive kernel ridge regression. It has no such bound, but predicts better
-        where rows are few for the kernel and leverages are large.
+        "ridge" omits |f(x_t)|^2: progressive kernel ridge regression. It has no such bound, but predicts better if rows
+        are few and leverages are large.
     clip : None, number or (low, high)
         Predictions are clipped to [-clip, clip] or [low, high].
-    warm_up, on_invalid : as in `OLOK`
+    warm_up, on_invalid : see `OLOK`
+        Number of rows that determine the units, and treatment of invalid rows.
     max_rows : int
-        Most rows to learn from: more is an error, as memory is 4 n^2 bytes for each distinct eigenvalue of the output
-        operator (n d rows instead of n where outputs cannot be taken apart).
+        Maximum number of rows; exceeding it is an error. Memory is 4 n^2 bytes for each distinct eigenvalue of the
+        output operator (with n d in place of n if outputs cannot be decoupled).
 
     Attributes
     ----------
-    t_ : rows learned from
-    support_ : (t, p) their inputs, in the units in which the learner works
-    cumulative_loss_ : sum of the squared errors of all predictions, each made before its own label was seen, in the
-        same units
-    input_units_, output_units_ : centre and scale that the warm-up has chosen, None without one
+    t_ : rows learned
+    support_ : (t, p) their inputs, in the units of the learner
+    cumulative_loss_ : sum of the squared errors of all predictions, each made before its label was learned, in the same
+        units
+    input_units_, output_units_ : centre and scale chosen by the warm-up, None without one
     n_skipped_ : rows skipped by ``on_invalid="skip"``
+
+    See Also
+    --------
+    PKAWV, OLOK, OVKRidge
 
     Examples
     --------
@@ -80,8 +85,8 @@ class KAWV(StreamRegressor):
     forecaster: str = "awv"
     clip: Any = None
     warm_up: int | None = None
-    max_rows: int = 10_000
     on_invalid: str = "raise"
+    max_rows: int = 10_000
 
     _start = common.start
     _learn = common.learn
@@ -89,13 +94,13 @@ class KAWV(StreamRegressor):
 
     @property
     def support_(self) -> Array:
-        """The inputs of all rows so far, (t, p)."""
+        """(t, p) inputs of all rows so far."""
         return self.rows_.X
 
     @property
     @reads_snapshot
     def expansion_(self) -> Expansion:
-        """The ridge solution of all rows so far, f(x) = sum_i K(x, x_i) c_i."""
+        """The ridge solution for all rows so far, f(x) = sum_i K(x, x_i) c_i."""
         d = self.n_outputs_
         if self.entries_ is None:
             parts = self.kernel_.gram(self.support_[:1]).rotation()
@@ -105,20 +110,18 @@ class KAWV(StreamRegressor):
                 zero.repeat(group.stop - group.start, axis=1) if triangle is None else triangle.coefficients()
                 for group, triangle in zip(parts.groups, self.triangles_, strict=True)
             ]
-            return Expansion(self.kernel_, self.support_, self._times_roots(parts.join(C) / self.alpha))
+            return Expansion(self.kernel_, self.support_, self._scale_by_roots(parts.join(C) / self.alpha))
         (triangle,) = self.triangles_
         full = np.zeros(len(self.support_) * d)
         assert triangle is not None
         full[self.entries_] = triangle.coefficients()[:, 0] / self.alpha
-        return Expansion(self.kernel_, self.support_, self._times_roots(full.reshape(-1, d)))
+        return Expansion(self.kernel_, self.support_, self._scale_by_roots(full.reshape(-1, d)))
 
     @reads_snapshot
     def memory_needed(self, n_rows: int) -> int:
-        """Bytes that the factor takes after `n_rows` rows."""
+        """Memory of the factor after `n_rows` rows, in bytes."""
         rows = n_rows if self.entries_ is None else n_rows * self.n_outputs_
         return 4 * rows**2 * sum(triangle is not None for triangle in self.triangles_)
-
-    # ------------------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         common.check_parameters(self)
@@ -129,52 +132,52 @@ class KAWV(StreamRegressor):
         return super()._default_warm_up() if learns_width(self.kernel) else 0
 
     def _start_state(self, X: Array, d: int) -> None:
-        #: All rows learned from, with the roots of their weights.
+        #: All rows, with the roots of their weights.
         self.rows_ = LearnedRows.empty(X.shape[1], d)
-        #: Entries (i d + q) that stand in the factor when outputs are not taken apart; None when they are.
+        #: Entries (i d + q) in the factor if outputs are not decoupled, else None.
         self.entries_: Indices | None = None
-        #: A factor for each group of outputs with the same scalar kernel, None where that is zero.
+        #: A factor for each group of outputs with the same scalar kernel, None where the kernel is zero.
         self.triangles_: list[GrowingCholesky | None] = []
         parts = self.kernel_.gram(X[:1]).rotation()
         if parts is not None:
             self.triangles_ = [
-                None if parts.vanishes(q) else GrowingCholesky(group.stop - group.start, PANEL)
+                None if parts.vanishes(q) else GrowingCholesky(group.stop - group.start, PANEL_ROWS)
                 for q, group in enumerate(parts.groups)
             ]
         else:
-            self._stack()
+            self._merge_factors()
 
     def _add_inputs(self, count: int) -> None:
         self._widen(count)
         self.rows_.add_columns(count)
 
-    def _stack(self) -> None:
-        """Let all outputs share one factor from here on, and put the rows so far into it."""
+    def _merge_factors(self) -> None:
+        """Replace the factors of the groups of outputs by one factor for all."""
         X, Y, roots = self.rows_.with_weights()
         weights = None if roots is None else roots**2
         self.rows_ = LearnedRows.empty(X.shape[1], Y.shape[1])
-        self.entries_, self.triangles_ = np.empty(0, dtype=np.intp), [GrowingCholesky(1, PANEL)]
+        self.entries_, self.triangles_ = np.empty(0, dtype=np.intp), [GrowingCholesky(1, PANEL_ROWS)]
         self._predict_and_update(X, Y, weights)
 
     def _check_capacity(self, Y: Array) -> None:
         rows = len(self.support_) + int((~np.isnan(Y)).any(axis=1).sum())
         if rows > self.max_rows:
             raise ValueError(
-                f"these rows make {rows}, more than max_rows={self.max_rows}; their factor takes "
+                f"max_rows is {self.max_rows}, but there would be {rows} rows, which need "
                 f"{self.memory_needed(rows) / 1e6:.0f} MB: use PKAWV, whose memory is bounded, or raise max_rows"
             )
 
-    def _width(self) -> int:
+    def _numbers_per_row(self) -> int:
         d: int = self.n_outputs_
         return (len(self.support_) + 1) * (1 if self.entries_ is None else d) + d**2
 
     def _predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
         observed = ~np.isnan(Y)
         if self.entries_ is None and (observed.any(axis=1) != observed.all(axis=1)).any():
-            # A row that is only partly seen couples outputs that were apart.
-            self._stack()
+            # A partly observed row couples the outputs.
+            self._merge_factors()
         Z = np.empty(Y.shape)
-        step = PANEL if self.entries_ is None else max(1, PANEL // self.n_outputs_)
+        step = PANEL_ROWS if self.entries_ is None else max(1, PANEL_ROWS // self.n_outputs_)
         shrink = self.forecaster == "awv"
         start = 0
         while start < len(X):
@@ -217,7 +220,7 @@ class KAWV(StreamRegressor):
             base, targets = np.zeros((len(own), 1)), (roots[:, None] * Y).reshape(-1, 1)
             stacked, H, _ = triangle.predict_and_update(cross, own, base, targets, seen, d, weights)
             forecast = RidgeForecast(stacked.reshape(-1, d) / roots[:, None], H.reshape(-1, d, d))
-            # Rows without any output leave the support: the others are numbered without them.
+            # Rows without labels are not in the support.
             number = len(self.support_) + np.cumsum(learned) - 1
             kept = (number[:, None] * d + np.arange(d))[observed]
             self.entries_ = np.concatenate([self.entries_, kept])
@@ -226,14 +229,14 @@ class KAWV(StreamRegressor):
 
     @staticmethod
     def _scale(cross: Array, own: Array, before: Array | None, roots: Array | None) -> None:
-        """Multiply rows of Gram matrices by the roots of their weights, in place: those so far, and new ones."""
+        """Multiply Gram matrices in place by the roots of the weights of earlier and of new rows."""
         if before is not None:
             cross *= before[:, None]
         if roots is not None:
             cross *= roots
             own *= roots[:, None] * roots
 
-    def _times_roots(self, C: Array) -> Array:
+    def _scale_by_roots(self, C: Array) -> Array:
         roots = self.rows_.weights
         return C if roots is None else roots[:, None] * C
 
@@ -295,7 +298,7 @@ class KAWV(StreamRegressor):
         return ridge, H, V
 
     def _row_gram(self, X: Array) -> tuple[Array, float]:
-        """Scalar kernel of a row (1, p) with the rows so far, times the roots of their weights, and with itself."""
+        """Scalar kernel of a row (1, p) with the rows so far, times the roots of their weights, and with the row."""
         assert isinstance(self.kernel_, Separable)
         cross, roots = self.kernel_.scalar(X, self.support_)[0], self.rows_.weights
         return cross if roots is None else roots * cross, float(self.kernel_.scalar.diag(X)[0])
@@ -320,7 +323,7 @@ class KAWV(StreamRegressor):
                 v = parts.vectors[:, group.start]
                 own = np.einsum("nab,a,b->n", diagonal, v, v)
                 base = np.zeros((len(X), triangle.k))
-                ridge[:, group], H, _ = triangle.predict(self._times_roots(cross.matrix(q) / self.alpha), own, base)
+                ridge[:, group], H, _ = triangle.predict(self._scale_by_roots(cross.matrix(q) / self.alpha), own, base)
                 h[:, group] = H[:, None]
         return RidgeForecast(ridge, h, parts.vectors)
 

@@ -1,1 +1,1 @@
-"""What learners of a stream have in common."""
+"""Base classes and rows of the online learners."""

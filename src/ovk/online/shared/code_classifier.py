@@ -97,7 +97,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             self.__dict__ = learned[0].__dict__
             return found
         with self._transaction() as work:
-            return work._decoded(work._predict_then_learn(X, y, classes, sample_weight)[0])
+            return work._decode(work._predict_then_learn(X, y, classes, sample_weight)[0])
 
     def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Array:
         """(n, K) probabilities of `classes_`, each made before its row is learned; nan in skipped rows."""
@@ -108,7 +108,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         first = not hasattr(self, "learner_")
         X = check_inputs(self, X, reset=first, dtype=np.float64, ensure_all_finite=False)
         labels, known = checked_labels(y, len(X))
-        found = self._known(classes, first=first)
+        found = self._checked_classes(classes, first=first)
         if first:
             self._start(found)
         return self._learn(X, labels, known, sample_weight)
@@ -165,9 +165,9 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         scores = self._scores(self.learner_.predict_then_learn(X, codes, sample_weight))
         if sample_weight is not None:
             known = known & (np.asarray(sample_weight, dtype=np.float64) > 0.0)
-        return scores, self._calibrated(two_sided(scores) if scores.ndim == 1 else scores, numbers, known)
+        return scores, self._calibrate(two_sided(scores) if scores.ndim == 1 else scores, numbers, known)
 
-    def _calibrated(self, scores: Array, numbers: Indices, known: Mask) -> Array:
+    def _calibrate(self, scores: Array, numbers: Indices, known: Mask) -> Array:
         """(n, K) probabilities by the calibration before each row, which is updated when the number of labels is a
         power of two, so that chunk sizes make no difference.
         """
@@ -206,7 +206,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             work.counts_ = work.counts_ + other.counts_
         return self
 
-    def _known(self, classes: Any, *, first: bool) -> Labels:
+    def _checked_classes(self, classes: Any, *, first: bool) -> Labels:
         if first:
             if classes is None:
                 raise ValueError("classes must name all labels in the first call of partial_fit")
@@ -237,7 +237,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
     @reads_snapshot
     def predict(self, X: Any) -> Labels:
         """The label of each row."""
-        return self._decoded(self.decision_function(X))
+        return self._decode(self.decision_function(X))
 
     def _scores(self, Z: Array) -> Array:
         classes = len(self.classes_)
@@ -247,7 +247,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         # One-vs-rest outputs are scores; otherwise outputs are compared with the corners of the simplex.
         return Z if code.shape[1] == classes else Z @ code.T
 
-    def _decoded(self, scores: Array) -> Labels:
+    def _decode(self, scores: Array) -> Labels:
         winner = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         labels: Labels = self.classes_[winner]
         skipped = np.isnan(scores.reshape(len(scores), -1)).any(axis=1)

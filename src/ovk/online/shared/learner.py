@@ -154,7 +154,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             rows = work._checked(X, y, first=True, whole=True)
             work._learn_names(y, rows.Y.shape[1])
             work.n_skipped_ = 0
-            work._begin(rows, int(rows.valid.sum()))
+            work._start_or_warm_up(rows, int(rows.valid.sum()))
             work._learn_in_units(rows)
         return self
 
@@ -211,7 +211,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             else:
                 with thread_for_row() if len(rows.X) == 1 else nullcontext():
                     if first:
-                        work._begin(rows)
+                        work._start_or_warm_up(rows)
                     Z, single = work._learn_in_units(rows), work.single_output_
             # Inside the transaction: an interruption here undoes the update.
             shown: Array = Z[:, 0] if single else work._named(Z, X)
@@ -258,7 +258,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     def _warm_up_rows(self) -> int:
         return self._default_warm_up() if self.warm_up is None else check_int(self.warm_up, "warm_up", least=0)
 
-    def _begin(self, rows: Rows, most: int | None = None) -> None:
+    def _start_or_warm_up(self, rows: Rows, most: int | None = None) -> None:
         """Start with the first rows, or with a warm-up of at most `most` rows."""
         size = self._warm_up_rows() if most is None else min(self._warm_up_rows(), most)
         self.input_units_ = self.output_units_ = self.held_ = None
@@ -268,7 +268,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             self.held_ = HeldRows(size, LearnedRows.empty(rows.X.shape[1], rows.Y.shape[1]))
         else:
             labelled = np.flatnonzero(rows.valid & np.isfinite(rows.Y).any(axis=1))
-            self._start(rows.chosen(labelled if len(labelled) else np.flatnonzero(rows.valid)))
+            self._start(rows.take(labelled if len(labelled) else np.flatnonzero(rows.valid)))
 
     def _learn_in_units(self, rows: Rows) -> Array:
         """Predict each row, in the units of the user, before learning from it."""
@@ -283,27 +283,27 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             left = next(restart for restart in held.restarts() if restart > len(held.rows)) - len(held.rows)
             count = int(np.searchsorted(np.cumsum(labelled), left)) + 1
             some, labelled = valid[start : start + count], labelled[:count]
-            lot = rows.chosen(some)
+            chunk = rows.take(some)
             if held.started():
-                Z[some] = self._outputs_of_user(self._learn(self._rows_in_units(lot)))
+                Z[some] = self._outputs_of_user(self._learn(self._rows_in_units(chunk)))
             else:
-                Z[some] = held.running_means(lot.Y)
-            weights = None if lot.weights is None else lot.weights[labelled]
-            held.rows.append_weighted(weights, lot.X[labelled], lot.Y[labelled])
+                Z[some] = held.running_means(chunk.Y)
+            weights = None if chunk.weights is None else chunk.weights[labelled]
+            held.rows.append_weighted(weights, chunk.X[labelled], chunk.Y[labelled])
             start += len(some)
             now = labelled.any() and len(held.rows) in held.restarts()
             if now or (start == len(valid) and not held.started()):
-                self._start_anew(lot)
+                self._restart(chunk)
         if start < len(valid):
-            Z[valid[start:]] = self._outputs_of_user(self._learn(self._rows_in_units(rows.chosen(valid[start:]))))
+            Z[valid[start:]] = self._outputs_of_user(self._learn(self._rows_in_units(rows.take(valid[start:]))))
         self.n_skipped_ += len(rows.X) - len(valid)
         return Z
 
-    def _start_anew(self, lot: Rows) -> None:
+    def _restart(self, chunk: Rows) -> None:
         """Choose the units and learn the held rows; without any, the last rows determine the units."""
         held = self.held_
         assert held is not None
-        X, Y, weights = held.rows.with_weights() if len(held.rows) else (lot.X, lot.Y, None)
+        X, Y, weights = held.rows.with_weights() if len(held.rows) else (chunk.X, chunk.Y, None)
         self._choose_units(X, Y)
         rows = self._rows_in_units(Rows(X, Y, np.full(len(X), True), self.single_output_, weights))
         self._start(rows)

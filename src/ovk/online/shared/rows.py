@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     weights: Array | None = None
     last: Array | None = None
 
-    def chosen(self, some: Indices) -> Rows:
+    def take(self, some: Indices) -> Rows:
         weights, last = (None if part is None else part[some] for part in (self.weights, self.last))
         return self._replace(X=self.X[some], Y=self.Y[some], valid=self.valid[some], weights=weights, last=last)
 
@@ -82,9 +82,9 @@ def checked_rows(
             valid &= finite
             y = np.where(valid.reshape(-1, *[1] * (y.ndim - 1)), y, np.nan)
         elif not finite.all():
-            raise ValueError(_refusal("y", finite, "infinity"))
+            raise ValueError(_invalid_row_message("y", finite, "infinity"))
     if not skip and not valid.all():
-        raise ValueError(_refusal("X", valid, "NaN or infinity"))
+        raise ValueError(_invalid_row_message("X", valid, "NaN or infinity"))
     if whole and not valid.any():
         raise ValueError("every row holds NaN or infinity: there is nothing to learn from")
     targets = check_targets(y, X.shape[0], None, None, X, part=not whole)
@@ -93,7 +93,7 @@ def checked_rows(
     return Rows(X, targets.Y, valid, targets.single)
 
 
-def _refusal(name: str, fine: Mask, what: str) -> str:
+def _invalid_row_message(name: str, fine: Mask, what: str) -> str:
     row = int(fine.argmin())
     return f"{name} must hold finite numbers, but row {row} holds {what}: remove it, or use on_invalid='skip'"
 

@@ -1,4 +1,4 @@
-"""What truncation costs is never more than the learner says."""
+"""The truncation error never exceeds `truncation_error_`."""
 
 import numpy as np
 import pytest
@@ -18,10 +18,10 @@ ROUNDING = 1e-13
 
 
 def distance(model, full):
-    """|f - g| of the last iterates, through the kernel."""
+    """|f - g| of the last iterates in the kernel's norm."""
     kernel, X = full.kernel_, np.concatenate([model.support_.X, full.support_.X])
     C = np.concatenate([model.support_.A[:, 0], -full.support_.A[:, 0]])
-    # The square root of a difference of squares would lose half of the digits: points that both have come together.
+    # A difference of squares would lose half of the digits, so points of both are merged.
     points, where = np.unique(X, axis=0, return_inverse=True)
     together = np.zeros((len(points), C.shape[1]))
     np.add.at(together, where.reshape(-1), C)
@@ -29,12 +29,12 @@ def distance(model, full):
 
 
 def free(s):
-    """A window without held steps: the learner that drops nothing takes the same ones."""
+    """A window without held steps, so that the learner without truncation takes the same steps."""
     return Window(s, hold_steps=False)
 
 
 def check(kernel, loss, schedule, alpha, truncation, n=420, discount=1.0, step=70, seed=0):
-    """Run with and without truncation, compare along the way; the learner at the end."""
+    """Compare learners with and without truncation after each chunk; return the truncated one."""
     X, Y = stream(n, loss, seed, missing=0.1)
     params = {"alpha": alpha, "schedule": schedule, "loss": loss, "discount": discount}
     model, full = OLOK(kernel, truncation=truncation, **params), OLOK(kernel, **params)
@@ -45,7 +45,7 @@ def check(kernel, loss, schedule, alpha, truncation, n=420, discount=1.0, step=7
         found = distance(model, full)
         assert np.isfinite(found)
         assert found <= model.truncation_error_ * (1 + 1e-9) + ROUNDING
-        # At a kink of the loss the bound may jump; then nothing is dropped until it has come down.
+        # The bound may jump at a kink of the loss; nothing is dropped until it has decreased.
         smooth = loss.smoothness is not None
         if isinstance(truncation, Tolerance) and smooth and model._rows % model.block_size_ == 0:
             assert model.truncation_error_ <= truncation.tol * (1 + 1e-9)
@@ -63,7 +63,7 @@ def test_tolerance(loss, tol, size):
     with blocks_of(size):
         model, full = check(KERNELS["separable"], LOSSES[loss], InverseSqrt(0.9), 1.0, Tolerance(tol))
     if tol > 1e-12:
-        # Points are dropped; after a kink that the two learners see differently, no more of them for a while.
+        # Points are dropped, except for a while after a kink that separates the two learners.
         share = 0.9 if size is None or LOSSES[loss].smoothness is not None else 1.0
         assert len(model.support_) < share * len(full.support_)
 
@@ -87,7 +87,7 @@ def test_heavy_decay(loss, tol):
 def test_heavy_decay_over_long_blocks():
     X, Y = stream(1000)
     one = OLOK(KERNELS["sum"], 0.999, Constant(1.0), "huber", Tolerance(1e-12), discount=0.5)
-    # Steps this large can drive two learners apart: no tolerance can be kept.
+    # With steps this large two learners can diverge, so no tolerance can be guaranteed.
     with pytest.warns(TruncationWarning, match="steps are too large for the kernel"):
         Z = one.predict_then_learn(X, Y)
     assert np.isfinite(Z).all()
@@ -115,7 +115,7 @@ def test_any_window(loss, schedule, alpha, discount, size, seed):
     check(KERNELS["hadamard"], LOSSES[loss], schedule, alpha, free(size), 200, discount, 33, seed)
 
 
-def test_steps_too_large_for_the_kernel_let_the_certificate_grow():
+def test_steps_too_large_for_the_kernel_let_the_bound_grow():
     # eta kappa^2 = 3.2: a difference between two learners can grow at every step.
     K = 4.0 * Gaussian(0.3) * Identity(3)
     model, _ = check(K, LOSSES["squared"], Constant(0.8), 0.05, free(30), n=210, step=30)
@@ -153,7 +153,7 @@ def test_hard_limit_counts_too():
 
 
 def test_points_of_a_start_count_too():
-    # The start reaches further out than the data: its points weigh more than the kernel's bound on the data says.
+    # The points of the initial function have larger kernel values than the data.
     K = Linear() * Identity(3)
     X, Y = stream(60)
     start = Expansion(K, 10.0 * X[:40], 0.01 * Y[:40])
@@ -168,11 +168,11 @@ def test_points_of_a_start_count_too():
 def test_tolerance_keeps_far_fewer_points_than_all():
     X, Y = stream(4000)
     model = OLOK(KERNELS["separable"], 3.0, InverseSqrt(1.0, start=10), truncation=Tolerance(1e-12)).fit(X, Y)
-    # 9.2 sqrt(t) points matter at eta alpha = 3, and up to a block more are kept.
+    # At eta alpha = 3, 9.2 sqrt(t) points are needed, and up to one block more are kept.
     assert len(model.support_) < 9.2 * 4000**0.5 + 200
     assert model.truncation_error_ <= 1e-12
 
 
 def test_means_cannot_be_truncated_by_weight():
-    with pytest.raises(ValueError, match=r"Tolerance\(\) cannot go with average=True"):
+    with pytest.raises(ValueError, match=r"Tolerance\(\) and average=True cannot be combined"):
         OLOK(truncation=Tolerance(), average=True).partial_fit([[1.0]], [1.0])

@@ -1,4 +1,4 @@
-"""Files that would overwrite each other, and names that a picture must not take for formulas."""
+"""Output files never overwrite inputs, and `$` in names is not a formula in plots."""
 
 import json
 
@@ -26,7 +26,7 @@ def test_a_report_does_not_replace_the_model(ovk, table, command):
 
 
 @pytest.mark.parametrize("command", ["fit", "stream"])
-def test_dollars_in_names_are_no_formulas(ovk, table, command):
+def test_dollars_in_names_are_not_formulas(ovk, table, command):
     report = table.with_name("report.html")
     options = ["--warm-up", 20] if command == "stream" else []
     code, _, err = ovk(
@@ -47,7 +47,7 @@ def test_a_file_that_ends_in_the_warm_up_is_continued(ovk, table):
     assert json.loads(out)["rows"] == 82
 
 
-def test_what_is_read_is_not_replaced(ovk, table):
+def test_input_files_are_not_replaced(ovk, table):
     before = table.read_bytes()
     code, _, err = ovk("fit", table, "--targets", "$q_$", "--save", table)
     assert code == 2
@@ -68,14 +68,14 @@ def test_what_is_read_is_not_replaced(ovk, table):
     assert "is the model file" in ovk("merge", model, model.with_name("n.ovk"), "--save", beside)[2]
     assert table.read_bytes() == before
     assert model.read_bytes() == learned
-    # A model, or a file without content, is replaced.
+    # A model or an empty file is replaced.
     model.write_bytes(b"")
     for _ in range(2):
         assert ovk("fit", table, "--targets", "$q_$", "--save", model)[0] == 0
 
 
 @pytest.mark.parametrize("command", ["fit", "stream"])
-def test_places_are_checked_before_anything_is_learned(ovk, table, command):
+def test_output_paths_are_checked_before_learning(ovk, table, command):
     ask = (command, table, "--targets", "$q_$")
     code, out, err = ovk(*ask, "--save", table.with_name("none") / "m.ovk")
     assert (code, out) == (2, "")
@@ -87,7 +87,7 @@ def test_places_are_checked_before_anything_is_learned(ovk, table, command):
     assert not model.exists()
 
 
-def test_pictures_may_be_pages(ovk, table):
+def test_plot_names_valid_suffixes(ovk, table):
     model = table.with_name("m.ovk")
     assert ovk("fit", table, "--targets", "$q_$", "--save", model)[0] == 0
     code, _, err = ovk("plot", model, "--out", table.with_name("m.xyz"))
