@@ -1,6 +1,7 @@
 """Interrupting a learner at any of its inner calls."""
 
 import sys
+from inspect import CO_GENERATOR
 from pathlib import Path
 
 import ovk
@@ -11,11 +12,12 @@ HOME = str(Path(ovk.__file__).parent)
 def counts(frame, event):
     """Whether a function of the library is entered, other than one whose errors Python ignores.
 
-    Python enters a generator once more to close it before its end (`SeparablePath.solutions`, generator expressions).
+    Python enters a generator once more to close it before its end, so only those of context managers count.
     """
     code = frame.f_code
-    ignored = ("__del__", "<genexpr>", "solutions")
-    return event == "call" and code.co_filename.startswith(HOME) and code.co_name not in ignored
+    if event != "call" or not code.co_filename.startswith(HOME) or code.co_name == "__del__":
+        return False
+    return not code.co_flags & CO_GENERATOR or frame.f_back.f_code.co_filename.endswith("contextlib.py")
 
 
 class Interruption(KeyboardInterrupt):

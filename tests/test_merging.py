@@ -53,7 +53,7 @@ def test_the_tree_is_the_one_of_pairs_of_neighbours(n):
         tree.add(str(i))
         assert len(tree._held) <= np.log2(i + 1) + 1
     assert tree.result() == levels(map(str, range(n)))
-    with pytest.raises(ValueError, match="at least one item"):
+    with pytest.raises(ValueError, match="at least one item, got none"):
         tree.result()
 
 
@@ -114,7 +114,7 @@ def test_ridges_that_cannot_be_merged():
         (OVKRidge(Gaussian(2.0), landmarks=POINTS).fit(X, Y), "same kernel"),
         (OVKRidge(Gaussian(1.0), landmarks=POINTS[1:]).fit(X, Y), "same landmarks"),
         (OVKRidge(Gaussian(1.0) * MixedEffect(0.5), landmarks=POINTS).fit(X, Y), "same kernel"),
-        (OVKRidge(Gaussian(1.0), landmarks=POINTS).fit(X, Y[:, :2]), "same outputs, got 3 and 2"),
+        (OVKRidge(Gaussian(1.0), landmarks=POINTS).fit(X, Y[:, :2]), "same number of outputs, got 3 and 2"),
     ]:
         with pytest.raises(ValueError, match=message):
             one.merge(other)

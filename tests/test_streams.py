@@ -251,9 +251,9 @@ def test_what_is_no_number_is_named_with_its_column_and_place(source, place, fou
 def test_the_same_in_parquet_and_in_arrays(tmp_path):
     parquet.write_table(pa.table({"a": ["1", "2", "x"], "y": [1, 2, 3]}), tmp_path / "t.parquet")
     message = refusal(lambda: chunks(tmp_path / "t.parquet", targets="y", chunk_size=2))
-    assert "column 'a' of t.parquet holds 'x' in row 2" in message
+    assert "column 'a' of t.parquet has 'x' in row 2" in message
     message = refusal(lambda: chunks(np.array([["1", "2"], ["3", "b"]]), [1.0, 2.0]))
-    assert "column 'x1' of X holds 'b' in row 1" in message
+    assert "column 'x1' of X has 'b' in row 1" in message
 
 
 def _text(path, text):
@@ -271,8 +271,8 @@ def _text(path, text):
         ("t.jsonl", "", "t.jsonl is empty"),
         ("t.jsonl", '{"a": 1, "y": 2}\n[1, 2]\n', "line 2 of t.jsonl cannot be read ('[1, 2]' is not a JSON object)"),
         ("t.jsonl", '{"a": 1, "y": 2}\n{"a": 1\n', "line 2 of t.jsonl cannot be read ("),
-        ("t.csv", 'a,y\n"1\n",2\n\n"x\n",4\n', "holds 'x\\n' in line 5"),
-        ("t.jsonl", '\n\n{"a": 1, "y": 2}\n{"a": "x"}\n', "holds 'x' in line 4"),
+        ("t.csv", 'a,y\n"1\n",2\n\n"x\n",4\n', "has 'x\\n' in line 5"),
+        ("t.jsonl", '\n\n{"a": 1, "y": 2}\n{"a": "x"}\n', "has 'x' in line 4"),
         ("t.xlsx", "PK\0", "t.xlsx is not a text file"),
         ("t.parquet.gz", "", "Parquet cannot be read from a pipe"),
     ],

@@ -1,6 +1,6 @@
-"""ovk: learning functions with vector, curve, graph and other structured outputs, with operator-valued kernels.
+"""ovk: kernel regression and classification for related outputs: vectors, curves, graphs and other structures.
 
-Importing this package loads none of its parts: a name below loads the package that it lives in when it is first used.
+Subpackages are imported when one of their names is first used.
 """
 
 from importlib import import_module
@@ -90,7 +90,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(f"ovk.{_HOMES[name]}"), name)
-    # Found without this function from now on.
+    # Later accesses do not call this function.
     globals()[name] = found
     return found
 

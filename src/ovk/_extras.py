@@ -1,11 +1,11 @@
-"""Optional packages: which extra of ovk brings them, and the error when they are missing."""
+"""Optional dependencies, and the error if they are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: What `pip install` needs for each extra. (Messages name the packages, which can be installed from any index.)
+#: The packages of each extra. Messages name the packages, which can be installed from any index.
 PACKAGES = {
     "cli": "typer rich",
     "dask": "dask distributed",
@@ -21,7 +21,7 @@ PACKAGES = {
 
 
 def missing(what: str, extra: str) -> str:
-    """The message for a feature whose packages are not installed.
+    """The message for a missing optional dependency.
 
     >>> missing("Parquet files", "files")
     "Parquet files need the extra 'files' of ovk: pip install pyarrow"
@@ -32,7 +32,7 @@ def missing(what: str, extra: str) -> str:
 
 @contextmanager
 def required(what: str, extra: str) -> Iterator[None]:
-    """Imports made inside belong to an extra: if one fails, the error says what to install."""
+    """Import packages of an extra inside; if an import fails, the error states what to install."""
     try:
         yield
     except ImportError as error:

@@ -1,8 +1,7 @@
-"""Ctrl-C while the command line is still importing: one line instead of a traceback.
+"""Ctrl-C while the command ``ovk`` is importing: one line instead of a traceback.
 
-Importing takes a second, most of it in packages that turn an interruption into errors of their own. So for that time,
-and only where this process is the command ``ovk``, the signal ends it at once: nothing has begun. SIGTERM, which ends
-``ovk serve`` in good order, does so from the beginning.
+Imports take a second, most of it in packages that turn an interruption into other errors. Until they are complete, the
+signal ends the process immediately. SIGTERM likewise ends ``ovk serve`` with exit code 0.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from types import FrameType
 
 
 def is_command(arguments: Sequence[str]) -> bool:
-    """Whether a process that was started by these words is the command line.
+    """Whether these are the arguments of the command ``ovk``.
 
     >>> is_command(["python", "-m", "ovk.app.cli", "demo"]), is_command(["python", "/usr/bin/ovk"])
     (True, True)
@@ -26,13 +25,13 @@ def is_command(arguments: Sequence[str]) -> bool:
     return any(os.path.basename(word) in ("ovk", "ovk.exe") for word in arguments[:2])
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _exit_on_interrupt(number: int, frame: FrameType | None) -> None:
     os.write(2, b"ovk: interrupted\n")
     os._exit(130)
 
 
 def is_service(arguments: Sequence[str]) -> bool:
-    """Whether a process that was started by these words is ``ovk serve``.
+    """Whether these are the arguments of ``ovk serve``.
 
     >>> is_service(["python", "-m", "ovk.app.cli", "serve", "m.ovk"]), is_service(["python", "/usr/bin/ovk", "demo"])
     (True, False)
@@ -40,21 +39,21 @@ def is_service(arguments: Sequence[str]) -> bool:
     return is_command(arguments) and "serve" in arguments[:5]
 
 
-def _leave_in_order(number: int, frame: FrameType | None) -> None:
-    os.write(2, b"ovk: terminated before the service had begun\n")
+def _exit_on_terminate(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"ovk: terminated before the service started\n")
     os._exit(0)
 
 
 def imported() -> None:
-    """From here on Ctrl-C raises `KeyboardInterrupt` again."""
-    if signal.getsignal(signal.SIGINT) is _leave:
+    """Imports are complete: Ctrl-C raises `KeyboardInterrupt` again."""
+    if signal.getsignal(signal.SIGINT) is _exit_on_interrupt:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 if is_command(sys.orig_argv) and threading.current_thread() is threading.main_thread():
     # A signal that is ignored (``nohup``), or that another handler has, is left as it is.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, _exit_on_interrupt)
     # `ovk serve` installs its own handler later.
     if is_service(sys.orig_argv) and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _leave_in_order)
+        signal.signal(signal.SIGTERM, _exit_on_terminate)

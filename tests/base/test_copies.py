@@ -27,7 +27,7 @@ LINKS = np.linalg.norm(X[:, None] - X[None], axis=2) < 0.7
 PARAMS = {
     "OVKRidgeCV": {"kernel": Gaussian(1.0)},
     "IOKR": {"output_kernel": Jaccard(), "alpha": [0.1, 1.0]},
-    # Comparisons of many settings have tests of their own.
+    # Comparisons of many settings are tested separately.
     "VectorField": {"kernel": "helmholtz", "profile": Gaussian(), "restarts": 1},
     "OperatorRidge": {"kernel": Gaussian(1.0), "alpha": 0.1},
 }
@@ -53,7 +53,7 @@ def fitted(name):
 
 
 def predictions(model, rows):
-    """All that a model says of new rows, as one thing that can be compared."""
+    """All predictions of a model for new rows, in one comparable object."""
     if isinstance(model, ovk.LinkPredictor):
         graph = model.predict_graph(rows, with_known=True)
         return nx.to_numpy_array(graph), model.score_known(rows), model.threshold_
@@ -101,7 +101,7 @@ def test_copies_predict_the_same(name, tmp_path):
     assert_same(predictions(model, NEW), expected)
     if not hasattr(model, "partial_fit"):
         return
-    # Learners of a stream go on alike, each by itself.
+    # Online learners continue identically and independently.
     y = targets(model)[:9]
     after = predictions(model.partial_fit(NEW, y), X)
     for how, other in others.items():

@@ -1,4 +1,4 @@
-"""Masks are never lost: in outputs they are gaps, in inputs and labels they are refused."""
+"""Masked outputs are missing values; masked inputs and labels are rejected."""
 
 import numpy as np
 import pytest

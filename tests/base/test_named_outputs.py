@@ -1,4 +1,4 @@
-"""Outputs that come as a data frame are predicted as one, of the same kind and with the same names."""
+"""If Y is a data frame, predictions are a frame of the same library with the same column names."""
 
 import sys
 

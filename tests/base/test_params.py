@@ -1,4 +1,4 @@
-"""Parameter objects: comparison, copies and memory."""
+"""Parameter objects: comparison, copies and caching."""
 
 from copy import copy as copy_of
 

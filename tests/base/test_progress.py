@@ -1,4 +1,4 @@
-"""The progress bar appears only when somebody looks and the work takes long."""
+"""The progress bar appears only on a terminal and for long computations."""
 
 import io
 

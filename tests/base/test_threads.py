@@ -1,4 +1,4 @@
-"""The number of threads of BLAS is what it was when the last caller has left, however calls overlap."""
+"""BLAS has its threads back after the last caller exits, however calls overlap."""
 
 import os
 import threading

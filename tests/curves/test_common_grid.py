@@ -1,4 +1,4 @@
-"""Curves that were each seen at points of their own."""
+"""Irregularly sampled curves on a common grid."""
 
 import time
 
@@ -117,7 +117,7 @@ def test_bins_of_an_irregular_grid():
 
 @pytest.mark.long
 def test_curves_that_are_mostly_full_are_quick():
-    """40 curves among 120 with points of their own once made a grid of 1,169 points, and a fit of a minute."""
+    """40 irregular curves among 120 once led to a grid of 1,169 points and a fit of a minute."""
     rng = np.random.default_rng(2)
     times, values = irregular(120, 15, 41, rng, full=80)
     assert len(common_grid(times, values, points="all")[0]) > 1000

@@ -1,4 +1,4 @@
-"""Grids: quadrature, its order, interpolation, derivatives, and what is refused."""
+"""Grids: quadrature, its order, interpolation, derivatives and errors."""
 
 import numpy as np
 import pytest

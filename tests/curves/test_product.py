@@ -1,4 +1,4 @@
-"""Products of grids: the same as everything flattened, and nothing of the size of the whole square ever formed."""
+"""Product grids agree with flattened grids, without forming d x d matrices."""
 
 from __future__ import annotations
 

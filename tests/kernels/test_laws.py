@@ -1,4 +1,4 @@
-"""What holds for every scalar kernel, whatever the inputs."""
+"""Properties of every scalar kernel, for any inputs."""
 
 import numpy as np
 from hypothesis import given, settings

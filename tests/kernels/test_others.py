@@ -1,4 +1,4 @@
-"""Kernels of inner products, given matrices, functions and scikit-learn's; names and errors."""
+"""Kernels of inner products, precomputed matrices, functions and scikit-learn's kernels; names and errors."""
 
 import numpy as np
 import pytest
@@ -114,7 +114,7 @@ def test_function_on_sparse_inputs():
     assert_allclose(kernel.diag(S), (X**2).sum(axis=1))
 
 
-def test_white_kernel_knows_new_points_from_old():
+def test_white_kernel_distinguishes_new_points():
     kernel = SklearnKernel(RBF(1.0) + WhiteKernel(0.5))
     assert_allclose(kernel(X).diagonal(), 1.5)
     assert_allclose(kernel(X, X).diagonal(), 1.0)

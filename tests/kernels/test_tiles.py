@@ -1,4 +1,4 @@
-"""The fused evaluation in tiles: threads, forks, edges of tiles, small and far-away inputs."""
+"""Evaluation in tiles: threads, forks, edges of tiles, very small and very large inputs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Losses: their gradients, their convexity, and what they say about themselves."""
+"""Losses: gradients, convexity, bounds and errors."""
 
 import numpy as np
 import pytest

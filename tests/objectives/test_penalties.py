@@ -1,4 +1,4 @@
-"""A proximal step minimises what it says it minimises, and is a projection where the penalty is a constraint."""
+"""Proximal steps minimise their objective, and are projections for constraints."""
 
 import numpy as np
 import pytest

@@ -100,7 +100,7 @@ def test_auto_needs_no_tuning(kernel, scale, units):
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("loss", ["epsilon-insensitive", "pinball", "huber"])
 def test_auto_with_other_losses(loss, scale):
-    # Losses with a width of their own need it to suit the outputs.
+    # Losses with a width require one that suits the outputs.
     loss = {"epsilon-insensitive": EpsilonInsensitive(0.01 * scale), "pinball": Pinball(0.5)}.get(loss, loss)
     if loss == "huber" and scale != 1:
         return

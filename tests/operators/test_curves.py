@@ -61,7 +61,7 @@ def test_on_its_own_grid_the_evaluation_is_the_operator(T):
 
 
 @pytest.mark.parametrize("T", [Identity(5), MixedEffect(0.3, 5)])
-def test_operators_that_know_no_grid_are_interpolated(T):
+def test_operators_without_a_grid_are_interpolated(T):
     grid = Grid.regular(5)
     y = np.random.default_rng(0).standard_normal((1, 5))
     points = np.array([0.1, 0.25, 0.6])

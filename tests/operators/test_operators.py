@@ -1,4 +1,4 @@
-"""Every operator equals its definition; spectra, derivatives, memory and errors."""
+"""Every operator equals its definition; spectra, derivatives, caching and errors."""
 
 import pickle
 

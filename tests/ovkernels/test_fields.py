@@ -1,4 +1,4 @@
-"""Fields without rotation have none, fields without sources have none."""
+"""Curl-free fields have zero curl, divergence-free fields zero divergence."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every gram does what the dense matrix does."""
+"""Every gram agrees with its dense matrix."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What holds for every operator-valued kernel, whatever the inputs."""
+"""Properties of every operator-valued kernel, for any inputs."""
 
 import numpy as np
 from hypothesis import given, settings

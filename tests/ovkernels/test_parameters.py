@@ -1,4 +1,4 @@
-"""Resolving, cloning, saving; and what is refused."""
+"""Resolving, cloning and saving kernels; errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Where a test saves. The helpers are not collected: a second import would register their classes anew."""
+"""The file that a test saves to. Helpers are not collected: a second import would register their classes again."""
 
 import pytest
 

@@ -64,8 +64,8 @@ ON_CURVES = [Gaussian(0.7) * Identity(), Linear() * Integral()]
 
 
 def is_estimator(cls: type) -> bool:
-    """Whether a class has a golden file of its own."""
-    return any(hasattr(cls, method) for method in ("fit", "predict", "regions_then_learn"))
+    """Whether a class has its own golden file."""
+    return any(hasattr(cls, method) for method in ("fit", "predict", "predictor", "regions_then_learn"))
 
 
 # What is saved -----------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def parts() -> list[Any]:
 
 
 def values() -> dict[str, Any]:
-    """One of every kind of value that format 1 knows."""
+    """One value of every type in format 1."""
     from persistence import toys
 
     generator = np.random.Generator(np.random.PCG64(7))
@@ -254,7 +254,7 @@ def regions(model: Any) -> list[Any]:
 
 def of_rows(model: Any) -> list[Any]:
     model.preparation.bind(["day", "word", "x", "y"])
-    found = model.predict(ROWS)
+    found = model.predictor().predict(ROWS)
     return [found.F] if found.widths is None else [found.F, found.widths]
 
 

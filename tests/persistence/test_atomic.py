@@ -1,4 +1,4 @@
-"""The file under its name is whole at every moment."""
+"""A saved file is complete at every moment."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_symbolic_links_are_written_through(tmp_path):
 def test_places_where_no_file_can_be(tmp_path):
     with pytest.raises(IsADirectoryError):
         save(1, tmp_path)
-    with pytest.raises(FileNotFoundError, match="create it first"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         save(1, tmp_path / "absent" / "model.ovk")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="regular file"):
@@ -198,7 +198,7 @@ KILL = """
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_killed_process_leaves_a_whole_file(path):
-    # In a process of its own with one thread: forking a test runner that has threads is not safe.
+    # In a separate process with one thread: forking a test runner that has threads is not safe.
     source = str(Path(ovk.persistence.__file__).parents[2])
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": source}
     result = subprocess.run(

@@ -14,7 +14,7 @@ import random
 import numpy as np
 import pytest
 
-from ovk.base.state import APPLICATION, State, lookup, public_name, registered
+from ovk.base.state import APPLICATION_PACKAGES, State, lookup, public_name, registered
 from ovk.online.second_order.decaying_ridge import CompactState
 from ovk.persistence import ChangedClass, CorruptFile, UnknownClass, load, save
 from persistence.regenerate import CASES, FOLDER, golden_file, is_estimator
@@ -100,7 +100,7 @@ def test_golden_files_name_every_class_and_public_classes_only(tmp_path):
     assert ours - named == {"kernels.Function"}  # which cannot be saved
     for name in named & ours:
         package, _, own = name.rpartition(".")
-        home = f"ovk.app.{package}" if package in APPLICATION else f"ovk.{package}"
+        home = f"ovk.app.{package}" if package in APPLICATION_PACKAGES else f"ovk.{package}"
         assert getattr(importlib.import_module(home), own) is lookup(name)
     assert all(name.startswith(("persistence.toys.", "sklearn.gaussian_process.kernels.")) for name in named - ours)
 
@@ -122,7 +122,7 @@ def test_golden_files_hold_every_private_state(tmp_path, monkeypatch):
 @every_case
 @pytest.mark.parametrize("tries", [5, pytest.param(30, marks=pytest.mark.long)])
 def test_golden_files_with_a_strange_state(name, golden, tries, tmp_path):
-    """Whatever stands in a file, loading it says so or gives an object: the digests fit, the content need not."""
+    """Files with matching digests but arbitrary content either raise an error or load as an object."""
     header, manifest, data = parts_of(golden)
     changed = tmp_path / "changed.ovk"
     failed = 0

@@ -1,4 +1,4 @@
-"""Looking into a file without loading it."""
+"""Inspecting a file without loading it."""
 
 from __future__ import annotations
 

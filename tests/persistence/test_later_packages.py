@@ -1,4 +1,4 @@
-"""Classes of packages that ``import ovk`` leaves out are found by themselves; what a file names is not imported."""
+"""Packages of ovk are imported when a file names one of their classes; other names in files are not imported."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Objects of registered classes: what is kept, what is refused."""
+"""Objects of registered classes: saved attributes and errors."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_unknown_class_is_named(path):
 def test_a_class_from_a_script_is_named_with_its_cure(path):
     save(Kernel(), path)
     forge(path, lambda manifest, header: manifest["value"]["object"].update({"class": "__main__.Kernel"}))
-    with pytest.raises(UnknownClass, match="run the script or notebook that defined it"):
+    with pytest.raises(UnknownClass, match="run the script or notebook that defines it"):
         load(path)
 
 
@@ -170,11 +170,11 @@ def test_an_object_of_a_class_that_was_redefined(path):
     assert isinstance(load(path), type(new))
 
 
-def test_a_registered_class_that_does_not_tell_its_parameters(path):
+def test_a_registered_class_without_known_parameters(path):
     class Silent(Registered):
         pass
 
-    with pytest.raises(NotSavable, match="does not tell its parameters"):
+    with pytest.raises(NotSavable, match="has no known parameters"):
         save(Silent(), path)
 
 
@@ -184,5 +184,5 @@ def test_a_constructor_that_needs_more_than_is_kept(path):
         size: int
         seed: InitVar[int]
 
-    with pytest.raises(NotSavable, match=r"also needs \['seed'\]"):
+    with pytest.raises(NotSavable, match=r"also requires \['seed'\]"):
         save(Seeded(1, 2), path)

@@ -1,4 +1,4 @@
-"""Files name classes that a package exports: others can be renamed without a change of the format."""
+"""Files name exported classes only, so other classes can be renamed without changing the format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be saved says where it is and what to do, and no file is touched."""
+"""Errors for objects that cannot be saved state where they are and what to do; no file is changed."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ REFUSED = {
     "ufunc": (np.exp, "is a function, and loading"),
     "method": ([].append, "is a function, and loading"),
     "partial": (functools.partial(max, 1), "is a function, and loading"),
-    "class": (Kernel, "pass an object of it"),
-    "numpy scalar type": (np.float32, "keep its name"),
+    "class": (Kernel, "pass an instance"),
+    "numpy scalar type": (np.float32, "store its name"),
     "object": (object(), "Parameters subclass"),
     "path": (pathlib.Path("x"), "plain value"),
     "estimator": (LinearRegression(), r"register\(LinearRegression\)"),
@@ -51,7 +51,7 @@ REFUSED = {
     "long double": (np.zeros(2, np.longdouble), "float64"),
     "long double scalar": (np.longdouble(1), "float64"),
     "record array": (np.zeros(2, [("a", "f8")]), "float64"),
-    "dtype": (np.dtype("f8"), "keep its name"),
+    "dtype": (np.dtype("f8"), "store its name"),
     "complex": (1j, "plain value"),
     "complex array": (np.ones(2, complex), "float64"),
     "complex scalar": (np.complex64(1), "float64"),
@@ -139,8 +139,8 @@ def test_depth_of_the_call_stack(tmp_path):
 
 
 def test_parameters_beyond_the_header_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr("ovk.persistence.container.HEADER_LIMIT", 10_000)
-    with pytest.raises(NotSavable, match="numpy arrays"):
+    monkeypatch.setattr("ovk.persistence.container.MAX_HEADER_BYTES", 10_000)
+    with pytest.raises(NotSavable, match="NumPy arrays"):
         save(list(range(10_000)), tmp_path / "model.ovk")
     assert list(tmp_path.iterdir()) == []
 

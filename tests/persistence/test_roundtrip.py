@@ -1,4 +1,4 @@
-"""Save, then load: the identity, for every kind of value."""
+"""Loading a saved value returns an equal value, for every type."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_sparse_as_it_lies_in_memory(path):
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_generators_go_on_where_they_were(bits, path):
+def test_generators_resume(bits, path):
     generator = np.random.Generator(bits(5))
     generator.integers(0, 9, 3, dtype=np.uint32)  # leaves half a word in the buffer
     loaded = trip(generator, path)
@@ -161,7 +161,7 @@ def test_generators_keep_their_seed(seed, path):
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_random_states_go_on_where_they_were(bits, path):
+def test_random_states_resume(bits, path):
     random = np.random.RandomState(bits(5))
     random.standard_normal(3)  # keeps the second number of a pair
     loaded = trip(random, path)

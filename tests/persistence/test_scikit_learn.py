@@ -1,4 +1,4 @@
-"""Pipelines of scikit-learn: what is on the list comes back as it was, and a file can ask for nothing else."""
+"""scikit-learn objects on the list are restored unchanged; files can name no other classes of scikit-learn."""
 
 import json
 import random
@@ -222,7 +222,7 @@ def test_parameters_of_a_hostile_file(model, change, path):
 def test_releases_that_differ_are_told(path):
     save(StandardScaler().fit(X), path)
     forge(path, lambda manifest, header: first(manifest)["state"].update({"_sklearn_version": "1.2.0"}))
-    with pytest.warns(UserWarning, match=r"scikit-learn 1\.2\.0, here it is"):
+    with pytest.warns(UserWarning, match=r"scikit-learn 1\.2\.0, but scikit-learn"):
         load(path)
     forge(path, lambda manifest, header: first(manifest)["parameters"].update({"speed": 1}))
     with pytest.raises(ChangedClass, match=r"no parameter 'speed'.*load it with scikit-learn 1\.2\.0"):

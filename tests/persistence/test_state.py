@@ -1,4 +1,4 @@
-"""Private objects are written as plain state by the public object that holds them."""
+"""Public objects write their private objects as plain state."""
 
 from __future__ import annotations
 

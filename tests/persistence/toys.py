@@ -53,7 +53,7 @@ class Ridge(Parameters):
 
 
 class Budgeted(Ridge):
-    """A subclass that lists private state of its own, besides its base's."""
+    """A subclass with private state in addition to that of its base."""
 
     _saved_state = ("_count",)
 
@@ -112,7 +112,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def parts_of(path: Path) -> tuple[dict[str, Any], dict[str, Any], bytes]:
-    """Header, manifest and array bytes of a file, taken apart independently of the library."""
+    """Header, manifest and array bytes of a file, parsed independently of the library."""
     raw = path.read_bytes()
     (length,) = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8 : 8 + length])

@@ -18,7 +18,7 @@ from ovk.base.columns import (
     read_numbers,
     require_numbers,
 )
-from ovk.base.dates import INSTANTS_FOR_STEP, as_dates, as_instants, calendar, following
+from ovk.base.dates import INSTANTS_FOR_STEP, as_dates, as_instants, calendar_features, following_instants
 from ovk.base.execution import (
     ProgressBar,
     one_blas_thread,
@@ -41,8 +41,8 @@ from ovk.base.parameters import (
     Registered,
     cached,
     equal,
+    operand,
     parameter_names,
-    part,
     rule,
 )
 from ovk.base.state import (

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base.dates import CALENDAR_NAMES, MAX_CACHED_CELLS, calendar, day_comes_first, instant_seconds
+from ovk.base.dates import CALENDAR_NAMES, MAX_CACHED_CELLS, calendar_features, day_comes_first, instant_seconds
 from ovk.base.state import State
 from ovk.base.types import Array, Mask
 
 #: Spellings of a missing cell, in lower case.
-MISSING = {"", "nan", "na", "n/a", "<na>", "?", "null", "none"}
+MISSING_CELLS = {"", "nan", "na", "n/a", "<na>", "?", "null", "none"}
 
 
 class ParsedColumn(NamedTuple):
@@ -25,7 +25,7 @@ class ParsedColumn(NamedTuple):
 
 
 def is_missing_cell(cell: Any) -> bool:
-    return str(cell).strip().lower() in MISSING
+    return str(cell).strip().lower() in MISSING_CELLS
 
 
 #: Separators between groups of three digits, whatever the decimal mark.
@@ -246,7 +246,7 @@ class Instant(Column, kind="instant"):
 
     def encode(self, cells: Sequence[Sequence[Any]]) -> ParsedColumn:
         seconds, bad = self._parser.read(cells)
-        return ParsedColumn(calendar(seconds[:, 0]), bad)
+        return ParsedColumn(calendar_features(seconds[:, 0]), bad)
 
     def instants(self, cells: Sequence[Sequence[Any]]) -> Array:
         """(n,) seconds since 1970, nan where not known."""

@@ -25,7 +25,7 @@ _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}(?:[.,]\d+)?))?\s*([AaPp][M
 #: Cycles in seconds, and their number of harmonics. The shape of a day is sharper than that of a year.
 CYCLES: dict[str, tuple[float, int]] = {"day": (_DAY, 3), "week": (7 * _DAY, 2), "year": (365.2425 * _DAY, 2)}
 
-#: Names of the columns of `calendar`.
+#: Names of the columns of `calendar_features`.
 CALENDAR_NAMES = tuple(
     f"{part} {k} of {cycle}"
     for cycle, (_, most) in CYCLES.items()
@@ -108,7 +108,7 @@ def instant_seconds(cell: Any, day_first: bool) -> float:
     return seconds + _time_of_day(tail.strip()) if separator else seconds
 
 
-def calendar(seconds: Array) -> Array:
+def calendar_features(seconds: Array) -> Array:
     """Sines and cosines of the time of day, week and year, (n, 14); 0 where seconds are nan."""
     columns = []
     for period, most in CYCLES.values():
@@ -128,7 +128,7 @@ INSTANTS_FOR_STEP = 64
 MIN_MONTH = 27 * 86400
 
 
-def following(instants: Array, steps: int) -> Array:
+def following_instants(instants: Array, steps: int) -> Array:
     """(steps,) times after the last of `instants`, (m,), which are in order, with nan where not known.
 
     The step is the median of the last steps; a number of months if all times fall on the same day of the month, or all

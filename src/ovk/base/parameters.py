@@ -26,11 +26,11 @@ from ovk.base.state import (
     StateMismatch,
     is_fitted_name,
     listed_names,
-    merged,
-    named,
+    merged_mapping,
     plain_state,
     register,
     restored,
+    singular_system_error,
 )
 from ovk.base.validation import check_finite_model
 
@@ -72,7 +72,7 @@ class Parameters(BaseEstimator):
         for name in dict.fromkeys(name.partition("__")[0] for name in params if "__" in name):
             if name in params or getattr(self, name, self) is not None:
                 continue
-            made = merged(type(self), "_default_factories").get(name)
+            made = merged_mapping(type(self), "_default_factories").get(name)
             if made is None:
                 raise ValueError(
                     f"{name} of {type(self).__name__} is None and has no parameters to set: set {name} first"
@@ -102,7 +102,7 @@ class Parameters(BaseEstimator):
         except BaseException as error:
             self.__dict__ = before
             if isinstance(error, np.linalg.LinAlgError):
-                raise named(error, self) from error
+                raise singular_system_error(error, self) from error
             raise
 
     def _remembered(self, key: Any, make: Callable[[], R]) -> R:
@@ -327,7 +327,7 @@ def _nearest(symbol: str, one: type, other: type) -> Callable[[Any, Any], Any] |
 AND, SUM, PRODUCT, ATOM = range(4)
 
 
-def part(thing: Any, least: int) -> str:
+def operand(thing: Any, least: int) -> str:
     """An operand of an expression, in parentheses if its precedence is below `least`."""
     text, precedence = thing._expression() if isinstance(thing, Algebra) else (repr(thing), ATOM)
     return text if precedence >= least else f"({text})"

@@ -119,13 +119,13 @@ class State(CopyOnWrite):
 
 def plain_state(owner: Any, names: list[str]) -> dict[str, Any]:
     """Some attributes of an object, with private objects replaced by their states."""
-    private = merged(type(owner), "_state_classes")
+    private = merged_mapping(type(owner), "_state_classes")
     return {name: _plain(getattr(owner, name)) if name in private else getattr(owner, name) for name in names}
 
 
 def restored(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """The inverse of `plain_state`."""
-    private = merged(cls, "_state_classes")
+    private = merged_mapping(cls, "_state_classes")
     return {name: _restored(private[name], value) if name in private else value for name, value in values.items()}
 
 
@@ -137,7 +137,7 @@ def listed_names(cls: type) -> list[str]:
     return [name for base in cls.__mro__ for name in vars(base).get("_saved_state", ())]
 
 
-def merged(cls: type, table: str) -> dict[str, Any]:
+def merged_mapping(cls: type, table: str) -> dict[str, Any]:
     """A class-level mapping merged with those of the base classes, which it overrides."""
     return {name: value for base in reversed(cls.__mro__) for name, value in vars(base).get(table, {}).items()}
 
@@ -182,7 +182,7 @@ class SingularSystem(ValueError):
     """A linear system that cannot be solved."""
 
 
-def named(error: np.linalg.LinAlgError, learner: object) -> SingularSystem:
+def singular_system_error(error: np.linalg.LinAlgError, learner: object) -> SingularSystem:
     """The error to raise instead of LAPACK's."""
     return SingularSystem(
         f"{type(learner).__name__} found a linear system that cannot be solved ({error}): increase alpha, remove "
@@ -218,7 +218,7 @@ class Transactional:
         try:
             yield work
         except np.linalg.LinAlgError as error:
-            raise named(error, self) from error
+            raise singular_system_error(error, self) from error
         # Read at the end: a nested update may have replaced the dictionary.
         self.__dict__ = work.__dict__
 
@@ -240,10 +240,10 @@ PACKAGES = (
     *("base", "objectives", "curves", "kernels", "operators", "ovkernels", "solvers", "features", "batch", "online"),
     *("structured", "evaluation"),
 )
-APPLICATION = ("tables", "sessions", "serve")
+APPLICATION_PACKAGES = ("tables", "sessions", "serve")
 
 #: The package that registers the classes of another library.
-FOREIGN = {"sklearn": "kernels"}
+FOREIGN_PACKAGES = {"sklearn": "kernels"}
 
 _CLASSES: dict[str, type] = {}
 
@@ -307,18 +307,18 @@ def lookup(name: str) -> type | None:
     """The class registered as `name`, or None. Its package is imported first if it is one of ours."""
     if name not in _CLASSES:
         top = name.split(".")[0]
-        _import(FOREIGN.get(top, top))
+        _import(FOREIGN_PACKAGES.get(top, top))
     return _CLASSES.get(name)
 
 
 def _import(package: str) -> None:
     # Classes of a package with missing requirements are not available.
-    if package in (*PACKAGES, *APPLICATION):
+    if package in (*PACKAGES, *APPLICATION_PACKAGES):
         with suppress(ImportError):
             importlib.import_module(f"ovk.{package}" if package in PACKAGES else f"ovk.app.{package}")
 
 
 def registered() -> list[type]:
-    for package in (*PACKAGES, *APPLICATION):
+    for package in (*PACKAGES, *APPLICATION_PACKAGES):
         _import(package)
     return list(_CLASSES.values())

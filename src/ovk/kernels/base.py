@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base import ATOM, PRODUCT, SUM, Algebra, Array, Indices, Parameters, check_int, part, positive, rule
+from ovk.base import ATOM, PRODUCT, SUM, Algebra, Array, Indices, Parameters, check_int, operand, positive, rule
 from ovk.kernels.tiles import products, square_norms
 
 
@@ -169,7 +169,7 @@ class Sum(BinaryKernel):
     """k1(x, z) + k2(x, z), written ``k1 + k2``."""
 
     def _expression(self) -> tuple[str, int]:
-        return f"{part(self.left, SUM)} + {part(self.right, PRODUCT)}", SUM
+        return f"{operand(self.left, SUM)} + {operand(self.right, PRODUCT)}", SUM
 
     def summands(self) -> list[tuple[float, ScalarKernel]]:
         return self.left.summands() + self.right.summands()
@@ -202,7 +202,7 @@ class Product(BinaryKernel):
     """k1(x, z) k2(x, z), written ``k1 * k2``."""
 
     def _expression(self) -> tuple[str, int]:
-        return f"{part(self.left, PRODUCT)} * {part(self.right, ATOM)}", PRODUCT
+        return f"{operand(self.left, PRODUCT)} * {operand(self.right, ATOM)}", PRODUCT
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return self.left(X, Z) * self.right(X, Z)
@@ -242,7 +242,7 @@ class Scaled(ScalarKernel):
     kernel: ScalarKernel
 
     def _expression(self) -> tuple[str, int]:
-        return f"{self.factor!r} * {part(self.kernel, ATOM)}", PRODUCT
+        return f"{self.factor!r} * {operand(self.kernel, ATOM)}", PRODUCT
 
     def _factor(self) -> float:
         return positive(self.factor, "factor", zero=True)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import AND, PRODUCT, Array, Indices, PartsMixin, dense_inputs, part, rule
+from ovk.base import AND, PRODUCT, Array, Indices, PartsMixin, dense_inputs, operand, rule
 from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel, contract
 from ovk.operators import Dense
 from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term, by_entry
@@ -136,8 +136,8 @@ class Hadamard(OperatorKernel):
 
     def _expression(self) -> tuple[str, int]:
         # Python needs no parentheses around a sum here, but readers do.
-        left = part(self.left, AND) if isinstance(self.left, Hadamard) else part(self.left, PRODUCT)
-        return f"{left} & {part(self.right, PRODUCT)}", AND
+        left = operand(self.left, AND) if isinstance(self.left, Hadamard) else operand(self.left, PRODUCT)
+        return f"{left} & {operand(self.right, PRODUCT)}", AND
 
     @property
     def output_dim(self) -> int | None:

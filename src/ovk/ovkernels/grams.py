@@ -423,7 +423,7 @@ class Rotated(Decoupled):
     def rotation(self) -> Rotated:
         return self
 
-    def like(self, grams: list[Array]) -> Rotated:
+    def with_grams(self, grams: list[Array]) -> Rotated:
         """The same decoupling of other scalar grams, such as those between new and training points."""
         return Rotated(grams, self.weights, self.vectors, self.groups)
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base import ATOM, PRODUCT, Array, Indices, part, rule
+from ovk.base import ATOM, PRODUCT, Array, Indices, operand, rule
 from ovk.kernels import ScalarKernel, as_kernel, as_ours, contract
 from ovk.operators import Dense, Identity, OutputOperator
 from ovk.ovkernels.base import OperatorKernel, Term, by_entry
@@ -46,7 +46,7 @@ class Separable(OperatorKernel):
     def _expression(self) -> tuple[str, int]:
         if not isinstance(self.kernel, ScalarKernel):
             return super()._expression()
-        return f"{part(self.kernel, PRODUCT)} * {part(self.operator, ATOM)}", PRODUCT
+        return f"{operand(self.kernel, PRODUCT)} * {operand(self.operator, ATOM)}", PRODUCT
 
     def terms(self) -> list[Term]:
         return [Term(1.0, self.scalar, self.operator, "kernel", "operator")]

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import ATOM, PRODUCT, SUM, Array, Indices, PartsMixin, part, rule
+from ovk.base import ATOM, PRODUCT, SUM, Array, Indices, PartsMixin, operand, rule
 from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term
 from ovk.ovkernels.grams import DenseBlocks, Gram
 from ovk.ovkernels.separable import Separable
@@ -74,7 +74,7 @@ class WeightedSum(PartsMixin, OperatorKernel):
         # If all weights are one, write one of them, so that the repr shows that there are weights.
         written = {k for k in free if weights[k] != 1.0} or (set() if self.weights is None else {free[0]})
         parts = [
-            f"{weight!r} * {part(kernel, ATOM)}" if k in written else part(kernel, PRODUCT)
+            f"{weight!r} * {operand(kernel, ATOM)}" if k in written else operand(kernel, PRODUCT)
             for k, (weight, kernel) in enumerate(zip(weights, self.kernels, strict=True))
         ]
         return " + ".join(parts), SUM if len(parts) > 1 else PRODUCT

@@ -1,23 +1,21 @@
-"""Save a model to one file, load it back, look inside without loading.
+"""Save models to files, load them, and inspect files without loading.
 
-A file is a safetensors container (any safetensors reader opens its arrays) whose metadata hold a JSON
-manifest:
+A file is a safetensors container, whose arrays any safetensors reader can open, with a JSON manifest:
 
-    format    the number of this format, now 1
-    ovk       the release that wrote the file
+    format    version of this format, now 1
+    ovk       release that wrote the file
     value     the model as a tree: names of public classes, constructor arguments, state, plain values
-    arrays    dtype, shape, memory order and digest of every array that the tree mentions
+    arrays    dtype, shape, memory order and digest of every array in the tree
 
-`load` builds classes that are registered in the process (all of ovk's, all subclasses of its `Parameters`, a fixed list
-of scikit-learn's transformers, and those passed to `register`) and nothing else: it never unpickles or evaluates, and
-never imports what a file names. A file with one changed bit, or cut short, or of another kind, raises `CorruptFile`;
-digests find accidents, they do not prove who wrote a file. `save` replaces the file as a whole, or leaves the old one.
+`load` builds only registered classes: those of ovk, subclasses of its `Parameters`, a fixed list of scikit-learn
+transformers, and classes passed to `register`. It never unpickles, evaluates, or imports what a file names. A file that
+was truncated or changed in a single bit raises `CorruptFile`; digests detect accidents, not forgery. `save` replaces
+the whole file, or leaves the old one.
 
-How the format evolves. It is frozen at 0.1.0: from then on every release reads the files of all earlier ones (golden
-files in ``tests/persistence``). What an old reader would not understand, such as a new tag in the tree, raises the
-number by one. The two metadata entries ``ovk.manifest`` and ``ovk.blake2b`` and the manifest's ``format`` and ``ovk``
-stay as they are for good: by them an old release recognises a newer file. A file stores every
-parameter, so a default may change. Private classes have no names in files.
+The format is frozen at 0.1.0: later releases read all earlier files. A change that older releases cannot read, such as
+a new tag in the tree, increments ``format``. The metadata entries ``ovk.manifest`` and ``ovk.blake2b`` and the
+manifest's ``format`` and ``ovk`` never change, so that old releases recognise newer files. Files store every parameter,
+so defaults may change.
 """
 
 from __future__ import annotations
@@ -51,19 +49,25 @@ __all__ = [
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model, fitted or not, to one file.
+    """Save a model, fitted or not, to a file.
 
-    The old file stays whole until the new one is complete on the disk, whatever happens in between.
+    The old file remains complete until the new one is on disk.
 
     Parameters
     ----------
-    model : an estimator, kernel, operator, ..., or a plain value or container of such
-    path : where to; no extension is added
+    model : object
+        An estimator, kernel, operator, ..., or a plain value or container of such objects.
+    path : str or path-like
+        The file; no extension is added.
 
     Raises
     ------
     NotSavable
-        for what cannot be written as data, such as a function; the message says where in the model it is.
+        If the model contains an object that is not data, such as a function; the message states where.
+
+    See Also
+    --------
+    load, inspect, register
 
     Examples
     --------
@@ -84,28 +88,40 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     try:
         value = writer(model, type(model).__name__)
     except RecursionError as error:
-        raise NotSavable("model is nested too deeply to be saved; flatten it") from error
+        raise NotSavable("model is nested too deeply; flatten it") from error
     with replacing(name) as file:
         container.write(file, value, writer.arrays, writer.specs)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read what `save` wrote.
+    """Load a model that `save` wrote.
+
+    Loading never executes code from the file.
 
     Parameters
     ----------
-    path : a file written by `save`, by this release or an earlier one
+    path : str or path-like
+        A file that this release or an earlier one wrote.
+
+    Returns
+    -------
+    object
+        The model; it makes the same predictions as the saved one.
 
     Raises
     ------
     CorruptFile
-        if the file is damaged or of another kind.
+        If the file is damaged, or not a file of ovk.
     UnknownClass
-        if it holds a class that nothing imported so far has defined.
+        If it contains an object of a class that is not registered in this process.
     ChangedClass
-        if a class does not take the parameters that the file has for it.
+        If a class does not have the parameters in the file.
     NewerFormat
-        if it was written by a later release that changed the format.
+        If a later release with another format wrote it.
+
+    See Also
+    --------
+    save, inspect, register
 
     Examples
     --------
@@ -122,18 +138,23 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def inspect(path: str | os.PathLike[str]) -> Contents:
-    """What is in a file: class, parameters, arrays. Nothing is built, and the arrays are not read.
+    """Describe the contents of a file without building objects or reading arrays.
 
     Parameters
     ----------
-    path : a file written by `save`; its classes need not be imported
+    path : str or path-like
+        A file that `save` wrote; its classes need not be registered.
 
     Returns
     -------
-    contents : prints as a short table
-        Its attributes are `class_name`, `parameters` and `state` of the model, `value`, which is what `load` would
-        return with descriptions in the place of objects and arrays, `arrays`, and the `version` of ovk and the `format`
-        of the file.
+    Contents
+        Prints as a short table. Its attributes are `class_name`, `parameters` and `state` of the model; `value`, the
+        result of `load` with descriptions instead of objects and arrays; `arrays`; and the `version` of ovk and the
+        `format` of the file.
+
+    See Also
+    --------
+    load, save
 
     Examples
     --------
@@ -163,8 +184,6 @@ def inspect(path: str | os.PathLike[str]) -> Contents:
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array in a file: its name there, shape, dtype and bytes."""
-
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -176,11 +195,9 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class StoredObject:
-    """An object in a file: its class's registered name, its parameters and its fitted attributes."""
-
-    class_name: str
+    class_name: str  # as registered
     parameters: Mapping[str, Any]
-    state: Mapping[str, Any]
+    state: Mapping[str, Any]  # fitted attributes
 
     def __repr__(self) -> str:
         return f"{self.class_name}({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
@@ -188,16 +205,14 @@ class StoredObject:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a file holds. Printed, it is a short table."""
-
-    version: str  # the release of ovk that wrote the file
+    version: str  # release of ovk that wrote the file
     format: int
-    value: Any  # with `StoredObject` and `StoredArray` for objects and arrays
+    value: Any  # the model, with `StoredObject` and `StoredArray` instead of objects and arrays
     arrays: tuple[StoredArray, ...]  # in the order of the file
 
     @property
     def class_name(self) -> str:
-        """Registered name of the model's class; of a plain value its type's name."""
+        """Registered name of the model's class; the type's name for a plain value."""
         return self.value.class_name if isinstance(self.value, StoredObject) else type(self.value).__name__
 
     @property
@@ -222,9 +237,9 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Container]:
     name = os.fspath(path)
     mode = os.stat(name).st_mode
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"path: {name!r} is a folder; give the file that was saved")
+        raise IsADirectoryError(f"path must be a saved file, got the directory {name!r}")
     if not stat.S_ISREG(mode):  # opening a pipe would block
-        raise CorruptFile(f"path: {name!r} is a device or a pipe; give the file that was saved")
+        raise CorruptFile(f"path must be a saved file, got the device or pipe {name!r}")
     with open(name, "rb") as file:
         yield Container(file, os.fstat(file.fileno()).st_size, name)
 
@@ -233,15 +248,14 @@ def _read(file: Container, reader: Reader) -> Any:
     try:
         value = reader(file.value, "value")
         if unused := file.specs.keys() - reader.used:
-            raise ValueError(f"arrays that nothing refers to: {sorted(unused)}")
+            raise ValueError(f"unused arrays {sorted(unused)}")
     except CorruptFile:
         raise
     except (UnknownClass, ChangedClass) as error:
         error.add_note(f"while reading {reader.where} of {file.path!r}, written by ovk {file.version}")
         raise
     except Exception as error:
-        # Whatever a tree that we did not write runs into, here or in a constructor, says the same about the
-        # file.
+        # Any error from a tree that we did not write, here or in a constructor, means that the file is corrupt.
         place = f"at {reader.where}, written by ovk {file.version}" if reader.where else f"ovk {file.version}"
         raise file.corrupt(f"{type(error).__name__}: {error} ({place})") from error
     return value

@@ -1,14 +1,11 @@
-"""Objects of registered classes: their constructor's arguments, and what fitting added to them.
+"""Objects of registered classes: constructor arguments and fitted attributes.
 
-Building is `cls(**parameters)`, then `load_state` of what fitting added; a class without parameters of its own has
-`from_state` instead. No class is found other than through the registry, or on the list of scikit-learn's transformers:
-the file's names are never imported or evaluated. Packages of ovk that are not imported with it, a fixed list, are
-imported when a class is asked for that is not known yet.
+An object is built by `cls(**parameters)` and `load_state`, or by `from_state`. Classes are found only in the registry
+or on a fixed list of scikit-learn transformers and pipelines; names in files are never imported or evaluated.
 
-Transformers and pipelines of scikit-learn are a fixed list of classes, by their public names, written like objects of
-ovk, with scikit-learn's release. Functions are none but the score functions of scikit-learn by name, attributes must
-look like those that fitting sets, and what they hold must be data or objects that a file may hold in that place. A
-pipeline with a cache is refused, since a cache is a folder of pickles.
+scikit-learn objects are stored with the release of scikit-learn. The only functions they may have are named score
+functions, their attributes must look like fitted ones, and their values must be data or other supported objects. A
+pipeline with a cache is rejected, because a cache is a directory of pickles.
 """
 
 from __future__ import annotations
@@ -30,11 +27,11 @@ from scipy.interpolate import BSpline
 from ovk.base import Parameters, State, StateMismatch, is_fitted_name, lookup, public_name
 from ovk.persistence.errors import ChangedClass, UnknownClass
 
-#: Raises the error for the value at hand, from what is wrong with it and what to do.
+#: Raises the error for the current value, given what is wrong and what to do.
 Refuse: TypeAlias = Callable[[str, str], NoReturn]
 
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, np.ufunc)
-#: Relatives of plain values, and what they can be converted to.
+#: Types similar to plain ones, and the plain type to convert them to.
 CONVERSIONS: dict[type, type] = {kind: kind for kind in (dict, list, tuple, set, frozenset, str, bytes, int, float)} | {
     range: list,
     Mapping: dict,
@@ -45,13 +42,11 @@ CONVERSIONS: dict[type, type] = {kind: kind for kind in (dict, list, tuple, set,
 
 @runtime_checkable
 class HasParameters(Protocol):
-    """scikit-learn's way to ask an object for its constructor's arguments."""
-
     def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
 
 
 def _parameters(value: Any) -> dict[str, Any] | None:
-    """The constructor's arguments, or None if the object cannot tell them; all of a `State` is in its state."""
+    """The constructor's arguments, or None if they are unknown; a `State` has none."""
     if isinstance(value, State):
         return {}
     if isinstance(value, HasParameters):
@@ -62,27 +57,27 @@ def _parameters(value: Any) -> dict[str, Any] | None:
 
 
 def _state(value: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What fitting added, as plain values."""
+    """The fitted attributes as plain values."""
     if isinstance(value, State):
         return value.state()
     if isinstance(value, Parameters):
-        return type(value).state(value)  # of the class: the object may have a parameter of that name
+        return type(value).state(value)  # the object may have a parameter called state
     attributes: dict[str, Any] = getattr(value, "__dict__", {})
     return {name: part for name, part in attributes.items() if name not in parameters and is_fitted_name(name)}
 
 
 @functools.cache
 def constructor_arguments(cls: type) -> dict[str, bool]:
-    """Names of the constructor's arguments, and whether they must be given."""
+    """Names of the constructor's arguments, and whether they are required."""
     _, *arguments = signature(cls.__init__).parameters.values()  # type: ignore[misc]
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     return {one.name: one.default is Parameter.empty for one in arguments if one.kind in named}
 
 
 def describe(value: Any, refuse: Refuse) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Name of an object's class, its constructor's arguments, and what fitting added."""
+    """Name of an object's class, its constructor's arguments and its fitted attributes."""
     cls: type = type(value)
-    # Before the registered classes: whether somebody registered one of the list must not change what is written.
+    # Listed classes first, so that registering one of them does not change the file.
     listed = listed_name(cls)
     if listed is not None:
         return listed, *_describe_estimator(value, listed, refuse)
@@ -92,31 +87,30 @@ def describe(value: Any, refuse: Refuse) -> tuple[str, dict[str, Any], dict[str,
     parameters = _parameters(value)
     if parameters is None:
         refuse(
-            f"is an object of class {name}, which is registered but does not tell its parameters",
+            f"is an object of class {name}, which is registered but has no known parameters",
             "make the class a dataclass or a subclass of Parameters",
         )
     needed = {argument for argument, required in constructor_arguments(cls).items() if required}
     if not isinstance(value, State) and (missing := needed - parameters.keys()):
         refuse(
-            f"is an object of class {name}, whose constructor also needs {sorted(missing)}",
-            "keep every argument of the constructor as an attribute",
+            f"is an object of class {name}, whose constructor also requires {sorted(missing)}",
+            "store every constructor argument as an attribute",
         )
     return name, parameters, _state(value, parameters)
 
 
 def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
-    """An object from what a file gives."""
     if name in ESTIMATORS:
         return _build_estimator(name, parameters, state)
     cls = lookup(name)
     if cls is None:
         module, _, _ = name.rpartition(".")
-        home = "run the script or notebook that defined it, or " if module == "__main__" else ""
+        home = "run the script or notebook that defines it, or " if module == "__main__" else ""
         raise UnknownClass(
-            f"the file holds an object of class {name!r}, which is not registered here; {home}import the "
-            "module that defines it first (a class from elsewhere also needs ovk.persistence.register)"
+            f"the file contains an object of class {name!r}, which is not registered; {home}import the module that "
+            "defines it first, and register classes of other libraries with ovk.persistence.register"
         )
-    cure = "load the file with the release that wrote it, or with the class as it was"
+    cure = "load the file with the release that wrote it, or with the old class"
     try:
         if issubclass(cls, State):
             for unknown in parameters:
@@ -136,7 +130,6 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
 
 
 def _checked(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments for the constructor."""
     arguments = constructor_arguments(cls)
     for unknown in parameters.keys() - arguments.keys():
         raise StateMismatch(f"no parameter {unknown!r}, which the file has")
@@ -146,18 +139,18 @@ def _checked(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_class(value: Any, refuse: Refuse) -> None:
-    """Raise the error for an object whose class is not the one registered under its name."""
+    """Raise the error for an object whose class is not registered."""
     cls = type(value)
     if isinstance(value, type):
         if issubclass(value, np.generic):
-            refuse(f"is the class {value.__name__}", "keep its name, a string")
-        refuse(f"is the class {value.__qualname__}", "pass an object of it instead")
+            refuse(f"is the class {value.__name__}", "store its name, a string")
+        refuse(f"is the class {value.__qualname__}", "pass an instance instead")
     if isinstance(value, np.dtype):
-        refuse(f"is the dtype {value}", "keep its name, a string")
+        refuse(f"is the dtype {value}", "store its name, a string")
     if isinstance(value, FUNCTIONS):
         refuse(
-            "is a function, and loading one would run code from the file",
-            "write it as the method of a Parameters subclass and pass an object of that",
+            "is a function, and loading one would execute code from the file",
+            "define it as a method of a Parameters subclass and pass an instance",
         )
     if sparse.issparse(value):
         refuse(f"is a sparse matrix in the format {value.format!r}", "convert it with .tocsr()")
@@ -166,7 +159,7 @@ def _refuse_class(value: Any, refuse: Refuse) -> None:
     if lookup(public_name(cls)) is not None:
         refuse(
             f"is an object of an earlier definition of {public_name(cls)}",
-            "make it anew with the present class",
+            "create it again with the current class",
         )
     for kind, plain in CONVERSIONS.items():
         if isinstance(value, kind):
@@ -175,8 +168,8 @@ def _refuse_class(value: Any, refuse: Refuse) -> None:
     if cls.__module__.startswith(("river.", "ovk.online.river")):
         refuse(
             what,
-            "river's models are pickled: pickle.dump(model, file). What learns inside an adapter can be saved for use "
-            "on arrays: ovk.save(adapter.learner, path)",
+            "save models of river with pickle.dump(model, file), or the learner of an adapter with "
+            "ovk.save(adapter.learner, path)",
         )
     if isinstance(value, HasParameters) or dataclasses.is_dataclass(value):
         refuse(what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded")
@@ -188,10 +181,10 @@ def _refuse_class(value: Any, refuse: Refuse) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """A class that files may hold: private attributes that it needs, and parameters that must be None."""
+    """A supported scikit-learn class."""
 
-    private: tuple[str, ...] = ()
-    none: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()  # required private attributes
+    none: tuple[str, ...] = ()  # parameters that must be None
 
 
 _ENCODER = Listed(
@@ -223,13 +216,13 @@ ESTIMATORS: dict[str, Listed] = {
     "sklearn.pipeline.FeatureUnion": Listed(),
     "sklearn.pipeline.Pipeline": Listed((), ("memory",)),
 }
-SCORES = ("f_classif", "f_regression", "r_regression", "chi2", "mutual_info_classif", "mutual_info_regression")
-#: Of `set_output`, which every transformer may have.
-OUTPUT = "_sklearn_output_config"
-#: Entry of the state with the release that wrote it.
-VERSION = "_sklearn_version"
-#: Longest name of a dtype, and highest degree of a spline.
-LONGEST, DEGREE = 20, 20
+SCORE_FUNCTIONS = ("f_classif", "f_regression", "r_regression", "chi2", "mutual_info_classif", "mutual_info_regression")
+#: The attribute that `set_output` sets.
+OUTPUT_ATTRIBUTE = "_sklearn_output_config"
+#: Entry of the state with the release of scikit-learn.
+VERSION_KEY = "_sklearn_version"
+#: Maximum length of a dtype's name or a version, and maximum degree of a spline.
+MAX_NAME_LENGTH, MAX_DEGREE = 20, 20
 
 
 def listed_name(cls: type) -> str | None:
@@ -241,7 +234,7 @@ def listed_name(cls: type) -> str | None:
 
 @functools.cache
 def _classes() -> dict[str, type]:
-    """The classes on the list, imported when a model or a file first has one of scikit-learn."""
+    """The listed classes, imported when a model or a file first has one of scikit-learn."""
     from sklearn import compose, decomposition, feature_selection, impute, pipeline, preprocessing
 
     packages = (compose, decomposition, feature_selection, impute, pipeline, preprocessing)
@@ -258,19 +251,19 @@ def _describe_estimator(value: Any, name: str, refuse: Refuse) -> tuple[dict[str
             refuse(f"is a {type(value).__name__} with {parameter}={parameters[parameter]!r}", _CURE)
     for key in state:
         if not _is_attribute(type(value), name, key):
-            refuse(f"is a {type(value).__name__} with the attribute {key!r}, which is not a fitted one", _CURE)
-    plain = {key: _plain(part) for key, part in state.items()} | {VERSION: sklearn.__version__}
+            refuse(f"is a {type(value).__name__} with the attribute {key!r}, which fitting does not set", _CURE)
+    plain = {key: _plain(part) for key, part in state.items()} | {VERSION_KEY: sklearn.__version__}
     return {key: _plain(part) for key, part in parameters.items()}, plain
 
 
-_CURE = "leave it out: a file holds neither functions nor folders of pickles"
+_CURE = "remove it: files contain neither functions nor directories of pickles"
 
 
 def _build_estimator(name: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
     cls, listed = _classes()[name], ESTIMATORS[name]
     attributes = dict(state)
-    version = attributes.pop(VERSION, None)
-    if type(version) is not str or len(version) > LONGEST:
+    version = attributes.pop(VERSION_KEY, None)
+    if type(version) is not str or len(version) > MAX_NAME_LENGTH:
         raise ValueError(f"{name} without the release of scikit-learn that wrote it")
     here, cure = sklearn.__version__, f"load it with scikit-learn {version}, or fit it again"
     for unknown in parameters.keys() - set(cast(Any, cls)._get_param_names()):
@@ -283,13 +276,13 @@ def _build_estimator(name: str, parameters: Mapping[str, Any], state: Mapping[st
             raise ValueError(f"{name} with an attribute {key!r}, which fitting does not set")
     value = cls(**{key: _restored(part) for key, part in parameters.items()})
     restored = {key: _restored(part) for key, part in attributes.items()}
-    if restored.get(OUTPUT, {"transform": None}) not in _OUTPUTS:
+    if restored.get(OUTPUT_ATTRIBUTE, {"transform": None}) not in _OUTPUTS:
         raise ValueError(f"{name} with an output of another kind")
     vars(value).update(restored)
     if version.split(".")[:2] != here.split(".")[:2]:
         warnings.warn(
-            f"the file holds transformers of scikit-learn {version}, here it is {here}: their attributes may mean "
-            "something else; compare predictions, or fit again",
+            f"the file contains transformers of scikit-learn {version}, but scikit-learn {here} is installed; compare "
+            "predictions, or fit again",
             UserWarning,
             stacklevel=2,
         )
@@ -300,14 +293,14 @@ _OUTPUTS = [{"transform": kind} for kind in (None, "default", "pandas", "polars"
 
 
 def _is_attribute(cls: type, name: str, key: str) -> bool:
-    """Whether fitting sets such an attribute: it hides nothing that the class has."""
-    if key in ESTIMATORS[name].private or key == OUTPUT:
+    """Whether fitting may set this attribute; it must not hide an attribute of the class."""
+    if key in ESTIMATORS[name].private or key == OUTPUT_ATTRIBUTE:
         return True
     return is_fitted_name(key) and not hasattr(cls, key)
 
 
 def _plain(value: Any) -> Any:
-    """What a file has no word for, as a dictionary of one entry with a key in brackets."""
+    """Values without a tag in files, as a dictionary with one key in brackets."""
     if isinstance(value, np.dtype):
         return {"<dtype>": value.str}
     if isinstance(value, type) and issubclass(value, np.generic):
@@ -316,10 +309,10 @@ def _plain(value: Any) -> Any:
         return {"<slice>": [value.start, value.stop, value.step]}
     if type(value) is BSpline:
         return {"<spline>": [value.t, value.c, value.k, value.extrapolate]}
-    if callable(value) and getattr(value, "__name__", None) in SCORES and value is _score(value.__name__):
+    if callable(value) and getattr(value, "__name__", None) in SCORE_FUNCTIONS and value is _score(value.__name__):
         return {"<score>": value.__name__}
     if isinstance(value, UserList):
-        # The columns of a remainder in scikit-learn 1.6, which warns whoever looks at one of them.
+        # The columns of a remainder in scikit-learn 1.6, which warns on access.
         value = value.data
     if type(value) in (list, tuple):
         return type(value)(map(_plain, value))
@@ -327,7 +320,7 @@ def _plain(value: Any) -> Any:
 
 
 def _restored(value: Any) -> Any:
-    """The other way, for data and for estimators that may stand within others."""
+    """The inverse of `_plain`; an error for unsupported objects."""
     if type(value) in (list, tuple):
         return type(value)(map(_restored, value))
     if type(value) is dict:
@@ -345,7 +338,7 @@ def _restored(value: Any) -> Any:
 
 
 def _score(name: Any) -> Any:
-    if name not in SCORES:
+    if name not in SCORE_FUNCTIONS:
         raise ValueError(f"a score function {name!r}")
     from sklearn import feature_selection
 
@@ -353,22 +346,22 @@ def _score(name: Any) -> Any:
 
 
 def _dtype(text: Any) -> np.dtype[Any]:
-    if type(text) is not str or len(text) > LONGEST or np.dtype(text).kind not in "biufSUO":
+    if type(text) is not str or len(text) > MAX_NAME_LENGTH or np.dtype(text).kind not in "biufSUO":
         raise ValueError(f"a dtype {text!r}")
     return np.dtype(text)
 
 
 def _slice(parts: Any) -> slice:
     if not (type(parts) is list and len(parts) == 3 and all(one is None or type(one) is int for one in parts)):
-        raise ValueError("a slice of other things than numbers")
+        raise ValueError("a slice that does not consist of integers")
     return slice(*parts)
 
 
 def _spline(parts: Any) -> BSpline:
     t, c, k, extrapolate = parts
     arrays = all(isinstance(one, np.ndarray) and one.dtype == np.float64 for one in (t, c))
-    if not (arrays and type(k) is int and 0 <= k <= DEGREE and extrapolate in (True, False, "periodic")):
-        raise ValueError("a spline of other things than numbers")
+    if not (arrays and type(k) is int and 0 <= k <= MAX_DEGREE and extrapolate in (True, False, "periodic")):
+        raise ValueError("a spline that does not consist of numbers")
     return BSpline(t, c, k, extrapolate)
 
 

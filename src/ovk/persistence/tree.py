@@ -1,8 +1,7 @@
-"""Walk a value and its tree: `Writer` turns the first into the second, `Reader` the second into the first.
+"""Conversion between values and JSON trees, by `Writer` and `Reader`.
 
-The tree is JSON. None, booleans, strings, lists, finite floats and integers of up to 64 bits stand for
-themselves; everything else is an object of one entry, ``{tag: payload}``, and a `Codec` knows what its tag
-means.
+None, booleans, strings, lists, finite floats and 64-bit integers are stored as they are; any other value is an object
+with one entry, ``{tag: payload}``, which the `Codec` of the tag encodes and decodes.
 """
 
 from __future__ import annotations
@@ -27,25 +26,23 @@ from ovk.persistence.errors import NotSavable
 from ovk.persistence.objects import build_object, describe
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-#: Makes an object of a class, by its name, from its parameters or parts and its fitted state.
+#: Builds an object from its class name, its parameters or parts, and its fitted state.
 Builder: TypeAlias = Callable[[str, Mapping[str, Any], Mapping[str, Any]], Any]
 
-THEMSELVES = {NoneType, bool, int, float, str}  # types of what stands for itself, once it has been parsed
-MAX_DEPTH = 100  # of nesting. What is written can be read again within Python's recursion limit.
+JSON_SCALARS = {NoneType, bool, int, float, str}
+MAX_DEPTH = 100  # of nesting, so that files can be read within Python's recursion limit
 
 
 @dataclass(frozen=True)
 class Codec:
-    """One tag: the types written under it (exactly these, not their subclasses), and the two directions."""
-
     tag: str
-    types: tuple[type, ...]
+    types: tuple[type, ...]  # exactly these, not their subclasses
     encode: Callable[[Any, Writer], Json]
     decode: Callable[[Any, Reader], Any]
 
 
 class Writer:
-    """Turns values into trees, and collects the arrays that the trees refer to."""
+    """Converts values to trees, and collects their arrays."""
 
     def __init__(self) -> None:
         self._steps: list[str] = []
@@ -56,7 +53,7 @@ class Writer:
         self.specs: dict[str, Spec] = {}
 
     def __call__(self, value: Any, step: str) -> Json:
-        """The tree of `value`; `step` leads to it from the value around it: ``.name`` or ``[3]``."""
+        """The tree of `value`, which is the part `step` of the value around it: ``.name`` or ``[3]``."""
         kind = type(value)
         if value is None or kind is bool or kind is str:
             return value  # type: ignore[no-any-return]
@@ -66,7 +63,7 @@ class Writer:
         if id(value) in self._open:
             self.refuse("contains itself", "break the cycle")
         if len(self._steps) > MAX_DEPTH:
-            self.refuse(f"lies more than {MAX_DEPTH} levels deep", "flatten what surrounds it")
+            self.refuse(f"is nested more than {MAX_DEPTH} levels deep", "flatten the model")
         self._open.add(id(value))
         node: Json
         if kind is list:
@@ -79,15 +76,13 @@ class Writer:
         return node
 
     def items(self, values: Iterable[Any]) -> list[Json]:
-        """The trees of several values, in their order."""
         return [self(value, f"[{i}]") for i, value in enumerate(values)]
 
     def entries(self, values: Mapping[str, Any]) -> dict[str, Json]:
-        """The trees of named values."""
         return {name: self(value, f".{name}") for name, value in values.items()}
 
     def array(self, array: npt.NDArray[Any]) -> str:
-        """The name under which `array` will stand in the file; an array that occurs twice has one name."""
+        """The name of `array` in the file; an array that occurs twice has one name."""
         if id(array) in self._names:
             return self._names[id(array)]
         spec = Spec.from_array(array)
@@ -97,19 +92,19 @@ class Writer:
         while name in self.arrays:
             repeats += 1
             name = f"{self._where()}#{repeats}"
-        # Holding the array also keeps its id from being given to another one.
+        # The reference to the array keeps its id from being reused.
         self._names[id(array)], self.arrays[name], self.specs[name] = name, array, spec
         return name
 
     def number_of_shared(self, value: Any) -> int | None:
-        """The number of a value that several objects share, if it has been written before; None the first time."""
+        """The number of a shared value that was written before; None the first time."""
         if id(value) in self._shared:
             return self._shared[id(value)][0]
         self._shared[id(value)] = len(self._shared), value
         return None
 
     def refuse(self, what: str, cure: str) -> NoReturn:
-        """Raise the error for the value at hand."""
+        """Raise the error for the current value."""
         raise NotSavable(f"{self._where()} cannot be saved: it {what}; {cure}")
 
     def _where(self) -> str:
@@ -117,11 +112,11 @@ class Writer:
 
 
 class Reader:
-    """Turns trees into values.
+    """Converts trees to values.
 
-    A tree that makes no sense raises an error of any kind: the caller reports it as a damaged file, at `where`.
-    `read_array` gives what stands for the array of a name, `build` what stands for an object: it may call the builder,
-    its first argument, with the others.
+    An invalid tree raises any exception, which the caller reports as a corrupt file, at `where`. `read_array` returns
+    the array of a name or its description; `build` returns an object, by calling its first argument with the others, or
+    a description.
     """
 
     def __init__(
@@ -137,7 +132,7 @@ class Reader:
 
     def __call__(self, node: Any, step: str | int) -> Any:
         """The value of the tree `node`; `step` leads to it: ``.name``, or a number in a list."""
-        if type(node) in THEMSELVES:
+        if type(node) in JSON_SCALARS:
             return node
         self._steps.append(step)
         if len(self._steps) > MAX_DEPTH:
@@ -155,62 +150,60 @@ class Reader:
         return value
 
     def items(self, nodes: Any) -> list[Any]:
-        """The values of several trees."""
         if not isinstance(nodes, list):
             raise TypeError("a list is missing")
-        return [node if type(node) in THEMSELVES else self(node, i) for i, node in enumerate(nodes)]
+        return [node if type(node) in JSON_SCALARS else self(node, i) for i, node in enumerate(nodes)]
 
     def entries(self, nodes: Any) -> dict[str, Any]:
-        """The values of named trees."""
         if not isinstance(nodes, dict):
             raise TypeError("named entries are missing")
         return {name: self(node, f".{name}") for name, node in nodes.items()}
 
     def array(self, name: str) -> Any:
-        """The array of that name: one object, however often it is asked for, so a small file stays small."""
+        """The array of that name, read once."""
         if name not in self._arrays:
             self._arrays[name] = self._read_array(name)
         return self._arrays[name]
 
     @property
     def used(self) -> Set[str]:
-        """Names of the arrays that were asked for."""
+        """Names of the arrays that were read."""
         return self._arrays.keys()
 
     @property
     def where(self) -> str:
-        """The way to the value that is being read."""
+        """The path to the current value."""
         return "".join(f"[{step}]" if isinstance(step, int) else step for step in self._steps)
 
 
 # Python's own values.
 
-SIMPLE = (NoneType, bool, int, float, str, bytes, np.generic)
-MAX_DIGITS = 1000  # of an integer: Python cannot even print one of 5,000
-#: Keys of a dict or elements of a set that may share a hash. Python compares each of them with all others, so that a
-#: file with n such keys would take time n^2; numbers and tuples that do are easily made.
+SIMPLE_TYPES = (NoneType, bool, int, float, str, bytes, np.generic)
+MAX_DIGITS = 1000  # of an integer; Python does not print integers of 5,000
+#: Maximum number of dict keys or set elements with the same hash: a malicious file with n such keys would need n^2
+#: comparisons.
 MAX_COLLISIONS = 100
 
 
 def _text(payload: Any) -> str:
     if type(payload) is not str:
-        raise TypeError(f"{short(payload)} where a string belongs")
+        raise TypeError(f"{short(payload)} instead of a string")
     return payload
 
 
 def _encode_int(value: int, writer: Writer) -> Json:
     if abs(value) >= 10**MAX_DIGITS:
-        writer.refuse(f"is an integer of more than {MAX_DIGITS:,} digits", "keep it as text or an array of digits")
+        writer.refuse(f"is an integer of more than {MAX_DIGITS:,} digits", "store it as a string or an array of digits")
     return hex(value)
 
 
 def _decode_int(payload: Any, reader: Reader) -> int:
-    # Base 16 takes linear time; Python refuses long decimals because they do not.
+    # Base 16 takes linear time, unlike long decimals.
     value = int(_text(payload), 16)
     if abs(value) >= 10**MAX_DIGITS:
         raise ValueError(f"an integer of more than {MAX_DIGITS:,} digits")
     if hex(value) != payload:
-        raise ValueError("an integer in an unusual spelling")
+        raise ValueError("an integer in a non-standard notation")
     return value
 
 
@@ -239,8 +232,7 @@ def _encode_set(value: set[Any] | frozenset[Any], writer: Writer) -> Json:
     for item in value:
         _require_simple(item, "an element", writer)
     _require_apart(list(value), writer)
-    # A set of strings is iterated in another order by each process: sorted, the same model gives the same
-    # file.
+    # The order of a set of strings depends on the process: sort it, so that equal models give equal files.
     return sorted(writer.items(value), key=json.dumps)
 
 
@@ -257,39 +249,35 @@ def _require_simple(value: Any, what: str, writer: Writer) -> None:
     if isinstance(value, (tuple, frozenset)):
         for item in value:
             _require_simple(item, what, writer)
-    elif not isinstance(value, SIMPLE):
-        writer.refuse(
-            f"has {what} of type {type(value).__name__}",
-            "use numbers, strings, bytes or tuples of them there",
-        )
+    elif not isinstance(value, SIMPLE_TYPES):
+        writer.refuse(f"has {what} of type {type(value).__name__}", "use numbers, strings, bytes or tuples of them")
 
 
 def _require_apart(keys: Sequence[Hashable], writer: Writer) -> None:
     if _collide(keys):
         writer.refuse(
-            f"has more than {MAX_COLLISIONS} keys or elements of the same hash",
-            "use strings, or other numbers",
+            f"has more than {MAX_COLLISIONS} keys or elements with the same hash", "use strings, or other numbers"
         )
 
 
 def _check_distinct(keys: Sequence[Hashable]) -> None:
     if _collide(keys):
-        raise ValueError(f"more than {MAX_COLLISIONS} keys of the same hash")
+        raise ValueError(f"more than {MAX_COLLISIONS} keys with the same hash")
     if len(set(keys)) != len(keys):
-        raise ValueError("a key or an element stands twice")
+        raise ValueError("a duplicate key or element")
 
 
 def _collide(keys: Sequence[Hashable]) -> bool:
-    """Whether a table of these keys would be slow. The hashes themselves are small numbers, which do not collide."""
+    """Whether a dict of these keys would be slow."""
     return len(keys) > MAX_COLLISIONS and max(Counter(map(hash, keys)).values()) > MAX_COLLISIONS
 
 
 def _step(node: Any) -> str:
-    """The way to the entry of a dict, from the tree of its key; a large tree is not printed at every level of it."""
+    """The path to the entry of a dict, from the tree of its key."""
     return "[...]" if isinstance(node, (list, dict)) else f"[{short(node)}]"
 
 
-# numpy's and scipy's values: arrays, scalars, sparse matrices.
+# Values of NumPy and SciPy: arrays, scalars, sparse matrices.
 
 SCALARS = {np.dtype(code).type for code in np.typecodes["All"]} - {np.object_, np.void}
 SPARSE = {
@@ -302,7 +290,7 @@ SPARSE = {
 def _encode_array(value: npt.NDArray[Any], writer: Writer) -> Json:
     if value.dtype.kind != "O":
         return writer.array(value)
-    # Labels and column names are object arrays of strings. Each element goes its own way.
+    # Labels and column names are object arrays of strings.
     return {"shape": list(value.shape), "items": writer.items(value.flat)}
 
 
@@ -320,7 +308,7 @@ def _decode_array(payload: Any, reader: Reader) -> Any:
 
 
 def _encode_scalar(value: np.generic, writer: Writer) -> Json:
-    if isinstance(value, np.str_):  # numpy would drop trailing NULs of these two
+    if isinstance(value, np.str_):  # NumPy would drop trailing NULs of these two
         return {"str_": str.__str__(value)}
     if isinstance(value, np.bytes_):
         return {"bytes_": value.hex()}
@@ -370,19 +358,19 @@ def _build_sparse(name: str, parts: Mapping[str, Any], state: Mapping[str, Any])
         shape, indptr, index, data = _fields(parts, "shape", "indptr", "indices", "data")
         indices = [index, indptr]
     if data.dtype.kind not in "biuf" or any(part.dtype.kind != "i" for part in indices):
-        raise TypeError("a sparse matrix of something other than numbers")
+        raise TypeError("a sparse matrix that does not contain numbers")
     if issubclass(kind, (sparse.coo_array, sparse.coo_matrix)):
         return kind((data, tuple(indices)), shape=shape)  # compares the coordinates with the shape
     matrix = kind((data, *indices), shape=shape)
-    # scipy's compiled loops trust the indices: one out of range would read foreign memory.
+    # SciPy's compiled loops do not check indices: one out of range would read arbitrary memory.
     matrix.check_format(full_check=True)
     return matrix
 
 
 def _fields(payload: Any, *names: str) -> list[Any]:
-    """The values of a payload that has exactly these names."""
+    """The values of a payload with exactly these names."""
     if set(payload) != set(names):
-        raise ValueError(f"the entries {sorted(payload)} where {list(names)} belong")
+        raise ValueError(f"the entries {sorted(payload)} instead of {list(names)}")
     return [payload[name] for name in names]
 
 
@@ -392,26 +380,24 @@ def _shape(sizes: Any) -> list[int]:
     return sizes
 
 
-# Random generators, by the state of their bits: what they would have drawn next, they draw after loading.
-#
-# A generator that two objects draw from is one generator after loading, too.
+# Random generators continue after loading where they stopped. A generator that two objects share remains shared.
 
-BITS: dict[str, type[BitGenerator]] = {
+BIT_GENERATORS: dict[str, type[BitGenerator]] = {
     name: getattr(np.random, name) for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 }
-POOL_LIMIT = 1024  # numpy's default is 4; the pool is allocated from a number in the file
+MAX_POOL_SIZE = 1024  # NumPy's default is 4; the size in the file determines how much memory is allocated
 
 
 def _encode_random(value: Generator | RandomState, writer: Writer) -> Json:
     if (number := writer.number_of_shared(value)) is not None:
         return number
     bits = value.bit_generator if isinstance(value, Generator) else value._bit_generator
-    if type(bits) not in BITS.values():
-        writer.refuse(f"draws from {type(bits).__name__}", f"use one of {', '.join(BITS)}")
+    if type(bits) not in BIT_GENERATORS.values():
+        writer.refuse(f"draws from {type(bits).__name__}", f"use one of {', '.join(BIT_GENERATORS)}")
     if isinstance(value, RandomState):
         return writer.entries({"state": value.get_state(legacy=False)})
     seed = bits.seed_seq
-    # Without it the generator would draw the same numbers, but `spawn` other children.
+    # The seed determines the children that `spawn` creates.
     return writer.entries({"state": bits.state, "seed": seed.state if type(seed) is SeedSequence else None})
 
 
@@ -429,9 +415,9 @@ def _decode_random(kind: type) -> Callable[[Any, Reader], Any]:
 def _build_random(name: str, parts: Mapping[str, Any], _: Mapping[str, Any]) -> Generator | RandomState:
     legacy, state = name == "numpy.random.RandomState", parts["state"]
     seed = None if legacy else parts["seed"]
-    if seed is not None and not (type(seed["pool_size"]) is int and 4 <= seed["pool_size"] <= POOL_LIMIT):
+    if seed is not None and not (type(seed["pool_size"]) is int and 4 <= seed["pool_size"] <= MAX_POOL_SIZE):
         raise ValueError(f"a seed with a pool of {seed['pool_size']!r}")
-    bits = BITS[state["bit_generator"]](0 if seed is None else SeedSequence(**seed))
+    bits = BIT_GENERATORS[state["bit_generator"]](0 if seed is None else SeedSequence(**seed))
     _check_positions(state)
     if legacy:
         random = RandomState(bits)
@@ -444,7 +430,7 @@ def _build_random(name: str, parts: Mapping[str, Any], _: Mapping[str, Any]) -> 
 
 
 def _check_positions(state: Mapping[str, Any]) -> None:
-    """numpy does not check these, and reads whatever memory lies at them."""
+    """Check positions in buffers, at which NumPy reads memory without a check."""
     position, end = 0, 0
     if state["bit_generator"] == "MT19937":
         position, end = state["state"]["pos"], 624
@@ -455,15 +441,15 @@ def _check_positions(state: Mapping[str, Any]) -> None:
 
 
 def _check_same(found: Any, wanted: Any) -> None:
-    """numpy takes what it is given with few questions: accept only what it reports back unchanged."""
+    """Accept only states that NumPy returns unchanged, as it checks little itself."""
     if isinstance(found, dict) and isinstance(wanted, dict) and found.keys() == wanted.keys():
         for name in found:
             _check_same(found[name], wanted[name])
     elif isinstance(found, np.ndarray) and isinstance(wanted, np.ndarray):
         if found.dtype != wanted.dtype or not np.array_equal(found, wanted):
-            raise ValueError("a random state that numpy does not accept")
+            raise ValueError("an invalid random state")
     elif type(found) is not type(wanted) or found != wanted:
-        raise ValueError("a random state that numpy does not accept")
+        raise ValueError("an invalid random state")
 
 
 # Objects of registered classes, and of scikit-learn's on the list.
@@ -489,7 +475,7 @@ CODECS = (
     Codec("set", (set,), _encode_set, _decode_set(set)),
     Codec("frozenset", (frozenset,), _encode_set, _decode_set(frozenset)),
     Codec("array", (np.ndarray, np.memmap), _encode_array, _decode_array),
-    # All of numpy's scalars: those that cannot be stored get their own message.
+    # All NumPy scalars, so that those that cannot be stored have a specific message.
     Codec("scalar", tuple(SCALARS), _encode_scalar, _decode_scalar),
     Codec("sparse", tuple(SPARSE.values()), _encode_sparse, _decode_sparse),
     Codec("generator", (Generator,), _encode_random, _decode_random(Generator)),

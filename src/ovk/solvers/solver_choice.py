@@ -141,7 +141,7 @@ def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) 
         return _by_solving(solver, state, chain.from_iterable(rows), m, d, alpha)
     rotated, terms = state.decoupled.rotation(), cross.terms()
     if rotated is not None and terms is not None:
-        return _rotated(state, rotated.like([G for G, _ in terms]), alpha)
+        return _rotated(state, rotated.with_grams([G for G, _ in terms]), alpha)
     (factor,) = state.triangles(alpha)
     return inner_blocks(factor.whiten(cross.dense().T), m, d)
 

@@ -175,7 +175,7 @@ def test_sigterm_ends_a_start_in_good_order_while_packages_are_imported():
     for command, ends in {"serve": 0, "stream": -signal.SIGTERM}.items():
         found = subprocess.run([sys.executable, "-c", code.format(command)], capture_output=True, timeout=PATIENCE)
         assert found.returncode == ends
-        assert found.stderr == (b"" if ends else b"ovk: terminated before the service had begun\n")
+        assert found.stderr == (b"" if ends else b"ovk: terminated before the service started\n")
 
 
 def test_a_checkpoint_that_cannot_be_written_at_the_end_is_told_by_the_exit_code(models, tmp_path):

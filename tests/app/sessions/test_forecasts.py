@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ovk.app.sessions import Settings, fit_table, learn
 from ovk.app.sessions.forecasts import conformal_widths, horizon_errors, recursive_forecast
 from ovk.app.tables import open_records
-from ovk.base import as_dates, following
+from ovk.base import as_dates, following_instants
 from ovk.persistence import load, save
 from reference import forecast_row_by_row
 
@@ -158,14 +158,14 @@ def test_long_streams_test_some_rows_only(tmp_path):
 def test_next_dates(instants, expected):
     dates = np.array(instants, dtype="datetime64[s]")
     seconds = np.where(np.isnat(dates), np.nan, dates.astype(np.int64).astype(float))
-    np.testing.assert_array_equal(as_dates(following(seconds, 2)), np.array(expected, dtype="datetime64[s]"))
+    np.testing.assert_array_equal(as_dates(following_instants(seconds, 2)), np.array(expected, dtype="datetime64[s]"))
 
 
 def test_dates_without_a_next_one():
     with pytest.raises(ValueError, match="fewer than two of the last rows"):
-        following(np.array([1.0, np.nan]), 3)
+        following_instants(np.array([1.0, np.nan]), 3)
     with pytest.raises(ValueError, match="do not increase"):
-        following(np.array([3.0, 3.0, 3.0]), 3)
+        following_instants(np.array([3.0, 3.0, 3.0]), 3)
 
 
 def test_unix_times_and_their_units(tmp_path):

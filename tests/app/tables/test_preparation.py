@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ovk import load, save
 from ovk.app.tables import Batch, Lags, Preparation, find_columns
-from ovk.base import Category, Instant, Number, calendar, guess_column, read_numbers
+from ovk.base import Category, Instant, Number, calendar_features, guess_column, read_numbers
 from ovk.base.columns import TimestampParser
 from ovk.base.dates import CALENDAR_NAMES
 
@@ -97,11 +97,11 @@ def test_what_is_no_instant(text):
 
 def test_the_calendar_repeats():
     day = 86400.0
-    A = calendar(np.array([0.0, day, 7 * day]))
+    A = calendar_features(np.array([0.0, day, 7 * day]))
     assert A.shape == (3, len(CALENDAR_NAMES))
     np.testing.assert_allclose(A[0, :6], A[1, :6], atol=1e-12)
     np.testing.assert_allclose(A[0, 6:10], A[2, 6:10], atol=1e-12)
-    assert not calendar(np.array([np.nan])).any()
+    assert not calendar_features(np.array([np.nan])).any()
 
 
 @given(st.integers(0, 5), st.lists(st.integers(1, 9), min_size=1, max_size=6))

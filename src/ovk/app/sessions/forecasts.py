@@ -10,7 +10,18 @@ import numpy as np
 
 from ovk.app.sessions.predictions import Predictions, RowPredictor
 from ovk.app.tables import Batch, Preparation, Records, fill_forward
-from ovk.base import Array, Indices, State, as_dates, calendar, check_int, following, in_interval, quoted, snapshot_of
+from ovk.base import (
+    Array,
+    Indices,
+    State,
+    as_dates,
+    calendar_features,
+    check_int,
+    following_instants,
+    in_interval,
+    quoted,
+    snapshot_of,
+)
 from ovk.intervals import masses, upper_quantile
 
 # Forecasts several rows ahead are recursive: each forecast becomes a lag of the following ones. With f the learned
@@ -226,9 +237,11 @@ def future_inputs(preparation: Preparation, steps: int, future: Records | None) 
         known = all(source in names for source in column.sources())
         cells = [batch.columns[names.index(source)] for source in column.sources()] if known else []
         if column is clock:
-            instants = clock.instants(cells) if known else following(preparation.instants_, steps)
+            instants = clock.instants(cells) if known else following_instants(preparation.instants_, steps)
         start, end = end, end + len(column.names())
-        X[:, start:end] = column.encode(cells).values if instants is None or column is not clock else calendar(instants)
+        X[:, start:end] = (
+            column.encode(cells).values if instants is None or column is not clock else calendar_features(instants)
+        )
     return X, instants
 
 

@@ -196,7 +196,7 @@ class KAWV(StreamRegressor):
         if self.entries_ is None:
             parts = self.kernel_.gram(X).rotation()
             assert parts is not None
-            crosses = parts.like(_terms(self.kernel_.gram(self.support_, X)))
+            crosses = parts.with_grams(_terms(self.kernel_.gram(self.support_, X)))
             targets = roots[:, None] * (Y @ parts.vectors)
             ridge, h = np.zeros(Y.shape), np.zeros(Y.shape)
             for q, (group, triangle) in enumerate(zip(parts.groups, self.triangles_, strict=True)):
@@ -316,7 +316,7 @@ class KAWV(StreamRegressor):
             return RidgeForecast(stacked.reshape(-1, d), H)
         parts = self.kernel_.gram(X[:1]).rotation()
         assert parts is not None
-        cross = parts.like(_terms(self.kernel_.gram(self.support_, X)))
+        cross = parts.with_grams(_terms(self.kernel_.gram(self.support_, X)))
         ridge, h = np.zeros((len(X), d)), np.zeros((len(X), d))
         for q, (group, triangle) in enumerate(zip(parts.groups, self.triangles_, strict=True)):
             if triangle is not None:
