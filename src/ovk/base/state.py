@@ -184,7 +184,12 @@ def _with_subclasses(cls: type[S]) -> Iterator[type[S]]:
 
 
 class SingularSystem(ValueError):
-    """A linear system that cannot be solved."""
+    """A linear system that cannot be solved.
+
+    See Also
+    --------
+    ovk.solvers.Cholesky, ovk.solvers.Eigen
+    """
 
 
 def singular_system_error(error: np.linalg.LinAlgError, learner: object) -> SingularSystem:
