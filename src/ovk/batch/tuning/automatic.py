@@ -191,6 +191,8 @@ THRESHOLD_MEDIANS = 4.0
 class AutomaticChoice(Registered):
     """The automatic choice of `OVKRidgeCV`, for standardised inputs and outputs."""
 
+    _stored = {"operator": "d d", "errors": "* inf"}
+
     kernel: ScalarKernel
     alphas: Array  # (d,)
     operator: Array  # (d, d) the identity unless outputs are missing and coupling helps

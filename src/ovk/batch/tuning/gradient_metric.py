@@ -71,6 +71,8 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
     (300, 5)
     """
 
+    _stored = {"components_": "k n_features_in_", "outer_product_": "n_features_in_ n_features_in_"}
+
     kernel: Any = None
     alpha: float = 0.1
     _: KW_ONLY

@@ -122,6 +122,7 @@ class PKAWV(StreamRegressor):
         "past_": LearnedRows,
         "limits_": ResidualLimits,
     }
+    _stored = {"ridges_": list[ProgressiveRidge], "features_": StreamFeatures, "vectors_": "d d | None", "_left": int}
 
     kernel: Any = None
     alpha: float = 1.0

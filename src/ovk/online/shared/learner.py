@@ -118,6 +118,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     output_units_: Scale | None = None
     held_: HeldRows | None = None
     _state_classes: ClassVar[Any] = {"input_units_": Scale, "output_units_": Scale, "held_": HeldRows}
+    _stored = {"cumulative_loss_": "* inf"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
