@@ -9,6 +9,7 @@ from ovk.base.columns import (
     Instant,
     Label,
     Number,
+    TextCells,
     as_word,
     few_whole_numbers,
     guess_column,
