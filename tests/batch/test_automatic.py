@@ -108,7 +108,7 @@ def test_a_wave_is_predicted_better_than_by_any_linear_function():
 
 
 def candidate(name, kernel, error, alpha):
-    return Candidate(name, (kernel,), {name: 1.0}, np.ones((17, 1)), np.array([alpha]), error, np.ones(1))
+    return Candidate(name, (kernel,), {name: 1.0}, np.ones((len(ALPHAS), 1)), np.array([alpha]), error, np.ones(1))
 
 
 def test_sums_have_akaike_weights_over_the_alphas():
@@ -262,7 +262,7 @@ def test_a_choice_prints_its_candidates():
     X = rng.standard_normal((60, 2))
     choice = automatic_choice(X, (X @ [1.0, 2.0] + 0.1 * rng.standard_normal(60))[:, None], rng)
     head, first, *_ = repr(choice).splitlines()
-    assert head.startswith("linear, alpha 1e-05; leave-one-out errors")
+    assert head.startswith(f"linear, alpha {choice.alphas[0]:.2g}; leave-one-out errors")
     assert first.split()[0] == "linear"
 
 

@@ -1,7 +1,7 @@
 """Automatic choice of kernel, widths and alphas.
 
 Candidates are the linear kernel, Gaussian, Matern (smoothness 3/2) and Laplacian kernels of several widths around the
-median distance, each with 17 alphas. An alpha is selected for each output by the residuals of left-out rows (or groups,
+median distance, each with 22 alphas. An alpha is selected for each output by the residuals of left-out rows (or groups,
 or later rows). The score of a candidate is
 
     mean over outputs of min over alphas of mean_i rho(r_ij) / variance of output j,
@@ -171,8 +171,8 @@ def correlation(Y: Array) -> Array:
 #: Kernels by name: one, or two in metrics learned from the two halves of the rows.
 Kernels = dict[str, tuple[ScalarKernel, ...]]
 
-#: From interpolation with a narrow kernel to a constant function.
-ALPHAS = np.logspace(-5.0, 3.0, 17)
+#: From interpolation of outputs without noise to a constant function; below 1e-10 rounding decides.
+ALPHAS = np.concatenate([np.logspace(-10.0, -6.0, 5), np.logspace(-5.0, 3.0, 17)])
 #: Maximum numbers of rows that select widths and alphas.
 MAX_WIDTH_ROWS, MAX_ALPHA_ROWS = 400, 1000
 #: Maximum number of candidates in a sum.
@@ -198,6 +198,21 @@ class AutomaticChoice(Registered):
     #: Candidates, families with widths in units of the median distance: the chosen one, then the others, best first.
     names: list[str]
     errors: Array  # (candidates, alphas, d) robust leave-one-out errors, about 1 for predicting the mean
+
+    def edges(self) -> list[str]:
+        """Chosen alphas and width that lie at the edge of their grid where the error still falls."""
+        # Below the smallest alpha, rounding decides.
+        own_errors = zip(self.alphas, self.errors[0].T, strict=True)
+        found = [edge_of_grid("alpha", ALPHAS, e, a) for a, e in own_errors if a > ALPHAS[0]]
+        # A sum has several widths, the linear kernel has none, and wide kernels approach a limit.
+        family, _, width = self.names[0].rpartition(" ")
+        if family and not family.startswith("sum"):
+            best = self.errors.min(axis=1).mean(axis=1)
+            own = [k for k, name in enumerate(self.names) if name.rpartition(" ")[0] == family]
+            widths = np.array([float(self.names[k].rpartition(" ")[2]) for k in own])
+            if float(width) == widths.min():
+                found.append(edge_of_grid(f"{family} width", widths, best[own], float(width)))
+        return sorted({text for text in found if text is not None})
 
     def __repr__(self) -> str:
         low, high = self.alphas.min(), self.alphas.max()
@@ -418,6 +433,23 @@ class ComparisonData:
         return np.where(np.isnan(errors), np.inf, errors)
 
 
+#: A choice at the edge of its grid is reported if its error is below this share of its neighbour's.
+EDGE_ERROR = 0.99
+#: Errors below this share of the variance, or within this share of the smallest, count as equal: the errors of a smooth
+#: function hardly depend on small alphas, and a larger one is better conditioned.
+NEGLIGIBLE_ERROR, EQUAL_ERRORS = 1e-12, 1e-4
+
+
+def edge_of_grid(name: str, grid: Array, errors: Array, chosen: float) -> str | None:
+    """A description if `chosen` is the smallest or largest of `grid` (m,) and the errors (m,) still fall there."""
+    order = np.argsort(grid)
+    for word, end in (("smallest", order[:2]), ("largest", order[::-1][:2])):
+        error, neighbour = errors[end[0]], errors[end[-1]]
+        if chosen == grid[end[0]] and NEGLIGIBLE_ERROR < error < EDGE_ERROR * neighbour:
+            return f"{name} {chosen:.3g}, the {word} candidate"
+    return None
+
+
 def pooled(errors: Array, n: int) -> Array:
     """Errors (alphas, d) of outputs with n rows, shrunk to their mean as if by `SHARED_ROWS` more rows."""
     known = np.isfinite(errors).all(axis=0)
@@ -427,7 +459,8 @@ def pooled(errors: Array, n: int) -> Array:
 
 def best_alphas(errors: Array) -> Indices:
     """(d,) indices of the best alphas from errors (alphas, d); the largest alpha wins a tie."""
-    return np.asarray(len(errors) - 1 - errors[::-1].argmin(axis=0))
+    equal = errors <= np.maximum(errors.min(axis=0) * (1.0 + EQUAL_ERRORS), NEGLIGIBLE_ERROR)
+    return np.asarray(len(errors) - 1 - equal[::-1].argmax(axis=0))
 
 
 def few_alphas(errors: Array, most: int) -> Array:
