@@ -211,7 +211,7 @@ class AutomaticChoice(Registered):
             own = [k for k, name in enumerate(self.names) if name.rpartition(" ")[0] == family]
             widths = np.array([float(self.names[k].rpartition(" ")[2]) for k in own])
             if float(width) == widths.min():
-                found.append(edge_of_grid(f"{family} width", widths, best[own], float(width)))
+                found.append(edge_of_grid(f"{family} width", widths, best[own], float(width), EDGE_WIDTH_ERROR))
         return sorted({text for text in found if text is not None})
 
     def __repr__(self) -> str:
@@ -433,19 +433,20 @@ class ComparisonData:
         return np.where(np.isnan(errors), np.inf, errors)
 
 
-#: A choice at the edge of its grid is reported if its error is below this share of its neighbour's.
-EDGE_ERROR = 0.99
+#: A choice at the edge of its grid is reported if its error is below this share of its neighbour's: of the next alpha, or
+#: of twice the width.
+EDGE_ALPHA_ERROR, EDGE_WIDTH_ERROR = 0.95, 0.8
 #: Errors below this share of the variance, or within this share of the smallest, count as equal: the errors of a smooth
 #: function hardly depend on small alphas, and a larger one is better conditioned.
 NEGLIGIBLE_ERROR, EQUAL_ERRORS = 1e-12, 1e-4
 
 
-def edge_of_grid(name: str, grid: Array, errors: Array, chosen: float) -> str | None:
+def edge_of_grid(name: str, grid: Array, errors: Array, chosen: float, share: float = EDGE_ALPHA_ERROR) -> str | None:
     """A description if `chosen` is the smallest or largest of `grid` (m,) and the errors (m,) still fall there."""
     order = np.argsort(grid)
     for word, end in (("smallest", order[:2]), ("largest", order[::-1][:2])):
         error, neighbour = errors[end[0]], errors[end[-1]]
-        if chosen == grid[end[0]] and NEGLIGIBLE_ERROR < error < EDGE_ERROR * neighbour:
+        if chosen == grid[end[0]] and NEGLIGIBLE_ERROR < error < share * neighbour:
             return f"{name} {chosen:.3g}, the {word} candidate"
     return None
 
