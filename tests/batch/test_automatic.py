@@ -173,6 +173,38 @@ def test_a_metric_is_judged_by_rows_that_it_has_not_seen():
     assert honest > 0.97
 
 
+@pytest.mark.parametrize(("p", "tried"), [(1, False), (2, True), (30, True), (31, False)])
+def test_metrics_are_tried_by_default_where_they_can_pay_off(p, tried):
+    rng = np.random.default_rng(33)
+    X, y = rng.standard_normal((60, p)), rng.standard_normal(60)
+    names = OVKRidgeCV().fit(X, y).choice_.names
+    assert any("metric" in name for name in names) == tried
+    if p > 30:
+        assert any("metric" in name for name in OVKRidgeCV(metric=True).fit(X, y).choice_.names)
+
+
+def test_only_promising_metrics_get_further_widths():
+    X, Y = few_inputs(120, np.random.default_rng(34))
+    choice = automatic_choice(X, Y, np.random.default_rng(0), metric=True)
+    error = dict(zip(choice.names, choice.errors.min(axis=1).mean(axis=1), strict=True))
+    of_metrics = {name: e for name, e in error.items() if name.startswith("metric")}
+    first = {name.removesuffix(" 1"): e for name, e in of_metrics.items() if name.endswith(" 1")}
+    assert len(first) == 3
+    enough = 1.05 * min(min(first.values()), min(e for n, e in error.items() if not n.startswith(("metric", "sum"))))
+    for family, e in first.items():
+        assert sum(name.startswith(family + " ") for name in of_metrics) == (4 if e < enough else 1)
+
+
+def test_only_metrics_of_named_kernels_are_learned():
+    X, Y = few_inputs(60, np.random.default_rng(35))
+    some = metric_kernels(X, Y, 0.1, ["metric of axes, Laplacian 2", "Gaussian 1"])
+    assert list(some) == [f"metric of axes, Laplacian {f}" for f in ("0.5", "1", "2", "4")]
+    every = metric_kernels(X, Y, 0.1)
+    assert len(every) == 12
+    for name, kernel in some.items():
+        assert_allclose(kernel(X[:5]), every[name](X[:5]))
+
+
 def test_fewer_than_fifty_rows_have_no_metric():
     X, Y = few_inputs(49, np.random.default_rng(32))
     assert not any("metric" in name for name in automatic_choice(X, Y, np.random.default_rng(0), metric=True).names)

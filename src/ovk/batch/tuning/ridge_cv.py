@@ -87,10 +87,11 @@ class OVKRidgeCV(OVKRegressor):
         frame always become indicator columns.
     missing_inputs : "impute" or "error"
         Without a kernel: replace nan in X by the column mean and add an indicator column, or reject it.
-    metric : bool
+    metric : "auto" or bool
         Without a kernel: also try kernels in metrics of the inputs learned by `GradientMetric`, each evaluated on rows
-        that it was not learned from. Useful if few inputs or directions matter; needs 50 rows (or groups), and takes
-        three to five times as long.
+        that it was not learned from. Useful if few inputs or directions matter; needs 50 rows (or groups), and takes up
+        to three times as long. "auto" tries them with at least 2 dense inputs, and at most half
+        as many as rows (200 above 400 rows).
     time_order : bool
         Without a kernel: rows are in time order, and candidates are compared by predicting later rows from earlier
         ones.
@@ -159,7 +160,7 @@ class OVKRidgeCV(OVKRegressor):
     loss: str = "squared"
     standardize: bool = True
     missing_inputs: str = "impute"
-    metric: bool = False
+    metric: bool | str = "auto"
     time_order: bool = False
     landmarks: Any = "auto"
     tol: float = 1e-8
@@ -258,8 +259,10 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[AutomaticChoice, Separable, float | Array]:
         """The automatic choice, with its kernel and alphas in the units of the outputs."""
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
-        if self.metric and sparse.issparse(X):
-            raise ValueError("metric=True does not support sparse inputs: set metric=False")
+        if self.metric not in (True, False, "auto"):
+            raise ValueError(f"metric must be True, False or 'auto', got {self.metric!r}")
+        if self.metric is True and sparse.issparse(X):
+            raise ValueError("metric=True does not support sparse inputs: set metric='auto' or False")
         choice, kernel, alpha = self._in_standard_units(X, targets, same, groups)
         if self.loss == "squared":
             return choice, kernel, alpha
