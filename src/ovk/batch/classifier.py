@@ -350,6 +350,8 @@ class OVKClassifierCV(RidgeClassifierBase):
         As in `OVKRidgeCV`; if no kernel is given, all settings are selected automatically.
     class_weight : None, "balanced", dictionary or list
         As in `OVKClassifier`.
+    metric : bool or "auto"
+        As in `OVKRidgeCV`. Off by default: a learned metric has seen the labels that calibrate the probabilities.
     fit_intercept, dtype, n_jobs, verbose, random_state : optional
         As in `OVKRidgeCV`.
 
@@ -382,6 +384,7 @@ class OVKClassifierCV(RidgeClassifierBase):
     omegas: Any = None
     operators: Any = None
     class_weight: Any = None
+    metric: bool | str = False
     fit_intercept: bool = True
     dtype: Any = "float64"
     n_jobs: int | None = None
