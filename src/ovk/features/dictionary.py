@@ -385,11 +385,8 @@ class DictionaryBlock:
         self.Phi = dictionary._features(gram)
         if not dictionary.settled and dictionary.selection is not None:
             N, b, per = len(dictionary.points), len(X), dictionary.per
-            if per == 1:
-                cross, self.diagonal = gram.T, dictionary.kernel.diag(X)
-            else:
-                cross = np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
-                self.diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
+            cross = gram.T if per == 1 else np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
+            self.diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
             if self.state.residual is not None:
                 # V = L^-1 S k_D(X), so that c(x, y) = k(x, y) - v_x' v_y.
                 self._V = solve_lower(self.state.residual.L, self.state.residual.weights[:, None] * cross)
