@@ -247,6 +247,10 @@ class PKAWV(StreamRegressor):
         given = isinstance(plan, Nystrom) and isinstance(plan.selection, Given)
         return super()._default_warm_up() if learns_width(self.kernel) and not given else 0
 
+    def _waits_for_other_labels(self) -> bool:
+        # A dictionary and units from a time when nothing happened, such as the nights of a room, do not fit the rest.
+        return True
+
     def _check_parameters(self) -> None:
         common.check_parameters(self)
         super()._check_parameters()
