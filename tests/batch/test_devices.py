@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 
-from ovk import OVKRidge, VectorField
+from ovk import OVKRidge, OVKRidgeCV, VectorField
 from ovk.kernels import Function, Gaussian, Intercept, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 from ovk.operators import Identity, MixedEffect
 
@@ -191,3 +191,36 @@ def test_many_missing_outputs_are_solved_iteratively(library, dispatch, monkeypa
     X, Y, _, new = data(gaps=True)
     model, _ = agree(library, OVKRidge(Gaussian(1.0) * MixedEffect(0.5), 0.1), X, Y, new, atol=1e-9)
     assert model.solver_info_.route == "MissingOutputs"
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("leave_out", ["row", "entry"])
+@pytest.mark.parametrize("operators", [None, [MixedEffect(0.2), MixedEffect(0.8)]])
+@pytest.mark.parametrize("alpha_per_target", [False, True])
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leave_one_out_agrees_with_numpy(
+    library, dispatch, gaps, leave_out, operators, alpha_per_target, repeated, weighted
+):
+    X, Y, w, new = data(30, gaps=gaps)
+    if repeated:
+        X[:5] = X[5:10]
+    model = OVKRidgeCV(
+        [Gaussian(1.0) * Identity(), Matern(1.5, 2.0) * Identity()],
+        np.logspace(-3, 1, 5),
+        operators=operators,
+        leave_out=leave_out,
+        alpha_per_target=alpha_per_target,
+        tol=0.0,
+    )
+    model, expected = agree(library, model, X, Y, new, **({"sample_weight": w} if weighted else {}))
+    np.testing.assert_allclose(model.errors_, expected.errors_, rtol=1e-10)
+    assert model.kernel_ == expected.kernel_ or repr(model.kernel_) == repr(expected.kernel_)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_automatic_choice_agrees_with_numpy(library, dispatch, gaps):
+    X, Y, _, new = data(30, d=2, gaps=gaps)
+    model, expected = agree(library, OVKRidgeCV(), X, Y, new)
+    assert model.choice_.names == expected.choice_.names
