@@ -224,3 +224,22 @@ def test_the_automatic_choice_agrees_with_numpy(library, dispatch, gaps):
     X, Y, _, new = data(30, d=2, gaps=gaps)
     model, expected = agree(library, OVKRidgeCV(), X, Y, new)
     assert model.choice_.names == expected.choice_.names
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("landmarks", [10, "rpcholesky", data()[0][::4]])
+@pytest.mark.parametrize("operator", [Identity(), MixedEffect(0.5)], ids=repr)
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_landmarks_agree_with_numpy(library, dispatch, landmarks, operator, gaps, weighted):
+    X, Y, w, new = data(gaps=gaps)
+    model = OVKRidge(Gaussian(1.0) * operator, 0.1, landmarks=landmarks, chunk_size=15, random_state=0)
+    agree(library, model, X, Y, new, **({"sample_weight": w} if weighted else {}))
+
+
+def test_chunks_on_a_device_agree_with_numpy(library, dispatch):
+    X, Y, _, new = data()
+    model = OVKRidge(Gaussian(1.0), 0.1, landmarks=X[::4])
+    expected = sklearn.clone(model).fit(X, Y).predict(new)
+    model.fit((library.array(X[rows]), library.array(Y[rows])) for rows in (slice(0, 20), slice(20, 40)))
+    np.testing.assert_allclose(library.numpy(model.predict(library.array(new))), expected, atol=1e-10)
