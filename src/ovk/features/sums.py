@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
 from scipy.linalg.blas import dsyrk
 
-from ovk.base import Array, Indices, Mask, State
+from ovk.base import Array, DeviceMatrix, Indices, Mask, State
 from ovk.solvers import forward_row, solve_lower, whitened_rows
 
 #: Rounding error of a Gram matrix and its factor, relative to its largest entry.
@@ -35,13 +35,16 @@ class FeatureSums(State):
     def zeros(cls, m: int, k: int) -> Self:
         return cls(np.zeros((m, m)), np.zeros((m, k)))
 
-    def add(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
-        """Add the rows of features Phi, (n, m), and labels Y, (n, k), with weights (n,)."""
+    def add(self, Phi: Any, Y: Array, weights: Array | None = None) -> None:
+        """Add the rows of features Phi, (n, m), which may be on a device, and labels Y, (n, k), with weights (n,)."""
         if len(Phi) == 0 or Phi.shape[1] == 0:
             return
         left = Phi if weights is None else Phi * np.sqrt(weights)[:, None]
-        # Half the work of a product; the lower triangle in C order is the upper one in BLAS's order.
-        self.S = dsyrk(1.0, left.T, beta=1.0, c=self.S.T, lower=0, overwrite_c=1).T
+        if isinstance(left, DeviceMatrix):
+            self.S += (left.T @ left).host()
+        else:
+            # Half the work of a product; the lower triangle in C order is the upper one in BLAS's order.
+            self.S = dsyrk(1.0, left.T, beta=1.0, c=self.S.T, lower=0, overwrite_c=1).T
         self.B += Phi.T @ (Y if weights is None else Y * weights[:, None])
 
     def with_rows(self, Phi: Array, Y: Array) -> Self:

@@ -13,20 +13,29 @@ from sklearn.utils.validation import validate_data
 
 from ovk.base import (
     Array,
+    DeviceMatrix,
     Indices,
     Targets,
     check_alpha,
     check_alphas,
     check_groups,
     check_inputs,
+    is_dispatched,
     one_blas_thread,
     positive,
     progress_shown,
     refuse_odd_frames,
+    to_device_of,
 )
 from ovk.batch.ridge.landmarks import choose_landmarks
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.batch.ridge.ridge_system import merge_same_inputs, new_generator, robust_targets, rows_left_out_together
+from ovk.batch.ridge.ridge_system import (
+    check_on_device,
+    merge_same_inputs,
+    new_generator,
+    robust_targets,
+    rows_left_out_together,
+)
 from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, reject_missing
 from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice, edge_of_grid
 from ovk.batch.tuning.error_surface import (
@@ -147,6 +156,7 @@ class OVKRidgeCV(OVKRegressor):
     """
 
     _state_classes = {"columns_": FrameColumns}
+    _runs_on_devices = True
 
     kernel: Any = None
     alphas: Any = None
@@ -184,8 +194,11 @@ class OVKRidgeCV(OVKRegressor):
             Without a kernel: leave out whole groups (patients, sites), because new rows belong to new groups.
         """
         with self._fitting(X, y), progress_shown(self.verbose):
+            asked = X
             X, inputs, targets, groups = self._read(X, y, sample_weight, task, groups)
             kernel, alpha, solver = self._choose(X, targets, groups)
+            if is_dispatched(asked) and not isinstance(X, DeviceMatrix):
+                X = DeviceMatrix(to_device_of(asked, X))
             self._solve(kernel, alpha, X, targets, solver, self._landmark_points(X, kernel))
             self.inputs_ = inputs
         return self
@@ -223,7 +236,9 @@ class OVKRidgeCV(OVKRegressor):
             X = check_array(self.columns_(X), ensure_all_finite="allow-nan", input_name="X")
             return X if impute else reject_missing(X)
         finite = "allow-nan" if impute and not sparse.issparse(X) else True
-        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
+        X = check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
+        # The choice compares few rows, on the host.
+        return X.host() if isinstance(X, DeviceMatrix) else X
 
     def _scaling(self, X: Any, weight: Array | None) -> InputScaling | None:
         """Standardisation and imputation of the inputs, None if neither is needed."""
@@ -311,6 +326,9 @@ class OVKRidgeCV(OVKRegressor):
         if self.landmarks is not None and X.shape[0] > MAX_EXACT_ROWS:
             some = np.sort(new_generator(self.random_state).permutation(X.shape[0])[:MAX_COMPARED_ROWS])
             X, targets = X[some], targets.rows(some)
+        if isinstance(X, DeviceMatrix):
+            for kernel in kernels:
+                check_on_device(kernel)
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         tol, entry = positive(self.tol, "tol", zero=True), self.leave_out == "entry"
         errors = CandidateErrors(X, targets, same, alphas, self.fit_intercept, entry, tol)
