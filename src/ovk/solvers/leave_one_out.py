@@ -41,7 +41,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 
-from ovk.base import Array, Indices, ObservedPairs, members_of_groups
+from ovk.base import Array, Indices, ObservedPairs, members_of_groups, to_host
 from ovk.operators import Spectrum, spectrum
 from ovk.ovkernels import Rotated
 from ovk.solvers.cholesky import cholesky_factor
@@ -149,14 +149,14 @@ class InverseBlocks:
             if size > min(MAX_PRODUCT_ROWS, 8 * columns):
                 for number, own in enumerate(rows):
                     for a, one in enumerate(filters.T):
-                        result[number, :, :, a] = (Q[own] * one) @ Q[own].T
+                        result[number, :, :, a] = to_host((Q[own] * one) @ Q[own].T)
             else:
                 # One product with all filters instead of small ones for each block and filter.
                 first, second = np.tril_indices(size)
                 step = max(1, MAX_BATCH_SIZE // max(len(first) * Q.shape[1], 1))
                 for start in range(0, count, step):
                     part = slice(start, start + step)
-                    products = (Q[rows[part][:, first]] * Q[rows[part][:, second]]).reshape(-1, Q.shape[1])
+                    products = Q[rows[part][:, first].ravel()] * Q[rows[part][:, second].ravel()]
                     values = (products @ filters).reshape(-1, len(first), columns)
                     result[part, first, second] = values
                     result[part, second, first] = values
