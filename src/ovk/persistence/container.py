@@ -6,9 +6,9 @@
                      <array>: {"dtype": "F64", "shape": [...], "data_offsets": [begin, end]}, ...}
     arrays      in descending order of item size, so that every array is aligned without gaps
 
-We do not use the safetensors library, for three reasons: arrays are read and written one at a time, without a second
-copy in memory; every length is compared with the file's size before memory is allocated; and every bit is checked:
-lengths by the file's size, the header by the manifest, which determines it, manifest and arrays by their digests.
+We do not use the safetensors library, because every bit is checked here: lengths by the file's size, before memory is
+allocated; the header by the manifest, which determines it; manifest and arrays by their digests. Arrays are read and
+written one at a time, without a second copy in memory.
 
 Reading takes time and memory proportional to the file. A pair of brackets takes two bytes in the file but a hundred in
 memory, so a file may have at most 100,000 lists and objects, plus one for every 6 bytes of its size.
