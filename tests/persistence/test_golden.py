@@ -39,7 +39,9 @@ def test_every_estimator_has_a_golden_file():
     estimators = {cls.__name__ for cls in own_classes() if is_estimator(cls)}
     assert CASES.keys() == estimators | {
         "Checkpoint",
+        "Session",
         "Session of classes",
+        "TableModel",
         "TableModel of classes",
         "parts",
         "states",

@@ -25,6 +25,8 @@ from ovk.solvers import solve_lower, whitened_rows
 class KernelResidual(State):
     """c(x, y) = k(x, y) - b_x' (S K S + mu I)^-1 b_y, b_x = S k_D(x), by a Cholesky factor L L' = S K S + mu I."""
 
+    _stored = {"weights": "m", "L": "m m"}
+
     mu: float
     weights: Array = field(default_factory=lambda: np.empty(0))  # (N,) the diagonal of S
     L: Array = field(default_factory=lambda: np.empty((0, 0)))
@@ -272,6 +274,7 @@ class Dictionary(StreamFeatures, kind="dictionary"):
     """
 
     _state_classes = {"memory": SelectionState}
+    _stored = {"points": "k p", "keep": "m int", "L": "m m"}
 
     kernel: Any
     per: int

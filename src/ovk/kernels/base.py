@@ -8,7 +8,21 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base import ATOM, PRODUCT, SUM, Algebra, Array, Indices, Parameters, check_int, operand, positive, rule
+from ovk.base import (
+    ATOM,
+    PRODUCT,
+    SUM,
+    Algebra,
+    Array,
+    DeviceMatrix,
+    Indices,
+    Parameters,
+    check_int,
+    operand,
+    paired,
+    positive,
+    rule,
+)
 from ovk.kernels.tiles import products, square_norms
 
 
@@ -120,6 +134,11 @@ class ScalarKernel(Algebra, Parameters, ABC):
         """sup over x of k(x, x), or None if it is unbounded or unknown."""
         return None
 
+    def runs_on_devices(self) -> bool:
+        """Whether the kernel can be evaluated at inputs on a device."""
+        inner = [part for part in self.get_params(deep=False).values() if isinstance(part, ScalarKernel)]
+        return bool(inner) and all(part.runs_on_devices() for part in inner)
+
 
 def prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
     """Derivatives in the parameters of a nested kernel, by their nested names."""
@@ -129,6 +148,7 @@ def prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
 def product_window(G: Array, W: Array, since: Indices | None) -> Array:
     """G W, where row i of G, (n, m), is zero before column since_i."""
     if since is None or not len(since):
+        # Also for a matrix on a device.
         return np.asarray(G @ W)
     k = int(since[-1])
     return np.asarray((G[:, :k] * (np.arange(k) >= since[:, None])) @ W[:k] + G[:, k:] @ W[k:])
@@ -335,6 +355,9 @@ class Polynomial(ScalarKernel):
         outer = degree * (gamma * inner + coef0) ** (degree - 1)
         return {"gamma": outer * inner, "coef0": outer}
 
+    def runs_on_devices(self) -> bool:
+        return True
+
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         degree, gamma, coef0 = self._checked()
         return [Slope(degree * gamma * (gamma * products(X, Z) + coef0) ** (degree - 1), None, 1.0)]
@@ -360,6 +383,9 @@ class Linear(ScalarKernel):
 
     def diag(self, X: Any) -> Array:
         return square_norms(X)
+
+    def runs_on_devices(self) -> bool:
+        return True
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         return [Slope(np.ones((len(X), len(Z))), None, 1.0)]
@@ -408,6 +434,16 @@ class Tanimoto(ScalarKernel):
         return [Slope(1.0 / safe + inner / safe**2, -2.0 * inner / safe**2, 1.0)]
 
 
+def _constant(X: Any, Z: Any | None, value: float) -> Array:
+    on_device = paired(X, Z)
+    if on_device is None:
+        return np.full((X.shape[0], (X if Z is None else Z).shape[0]), value)
+    x, z = on_device
+    full: Any = DeviceMatrix(x.xp.full((len(x), len(z)), value, dtype=x.values.dtype, device=x.values.device))
+    constant: Array = full
+    return constant
+
+
 @dataclass(eq=False, repr=False)
 class Intercept(ScalarKernel):
     """Constant kernel k(x, z) = v, which adds a penalised intercept.
@@ -436,10 +472,13 @@ class Intercept(ScalarKernel):
     variance: float = 1.0
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        return np.full((X.shape[0], (X if Z is None else Z).shape[0]), positive(self.variance, "variance"))
+        return _constant(X, Z, positive(self.variance, "variance"))
 
     def diag(self, X: Any) -> Array:
         return np.full(X.shape[0], positive(self.variance, "variance"))
+
+    def runs_on_devices(self) -> bool:
+        return True
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
         return {"variance": np.ones((X.shape[0], (X if Z is None else Z).shape[0]))}

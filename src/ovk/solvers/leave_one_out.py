@@ -35,13 +35,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 
-from ovk.base import Array, Indices, ObservedPairs, members_of_groups
+from ovk.base import Array, Indices, ObservedPairs, members_of_groups, to_host
 from ovk.operators import Spectrum, spectrum
 from ovk.ovkernels import Rotated
 from ovk.solvers.cholesky import cholesky_factor
@@ -149,14 +149,14 @@ class InverseBlocks:
             if size > min(MAX_PRODUCT_ROWS, 8 * columns):
                 for number, own in enumerate(rows):
                     for a, one in enumerate(filters.T):
-                        result[number, :, :, a] = (Q[own] * one) @ Q[own].T
+                        result[number, :, :, a] = to_host((Q[own] * one) @ Q[own].T)
             else:
                 # One product with all filters instead of small ones for each block and filter.
                 first, second = np.tril_indices(size)
                 step = max(1, MAX_BATCH_SIZE // max(len(first) * Q.shape[1], 1))
                 for start in range(0, count, step):
                     part = slice(start, start + step)
-                    products = (Q[rows[part][:, first]] * Q[rows[part][:, second]]).reshape(-1, Q.shape[1])
+                    products = Q[rows[part][:, first].ravel()] * Q[rows[part][:, second].ravel()]
                     values = (products @ filters).reshape(-1, len(first), columns)
                     result[part, first, second] = values
                     result[part, second, first] = values
@@ -227,19 +227,20 @@ class SeparablePath:
         filters = 1.0 / (values + alphas[:, None])
         blocks = self._inverses.at(filters.reshape(-1, count * m), np.repeat(alphas, m))
         # Outside the span of Q, A^-1 is 1 / alpha: use that everywhere, and correct it on the span.
-        outside = np.zeros(count) if pairs.full else 1.0 / alphas
         span = filters if pairs.full else -values * filters / alphas[:, None]
         weighted = inner[:, None, :] * np.repeat(span, sizes, axis=2)
         Cs = (pairs.Q @ weighted.reshape(-1, count * V.shape[1])).reshape(n, count, -1)
         weighted = self._inner_E[:, :, None, None] * span[:, None]
         Zs = (pairs.Q @ weighted.reshape(len(pairs.g), k * count * m)).reshape(n, k, count, m)
         for a in range(count):
-            C = Cs[:, a] + outside[a] * YV
+            C, Z = Cs[:, a], Zs[:, :, a]
+            if not pairs.full:
+                C, Z = C + YV / alphas[a], Z + E[:, :, None] / alphas[a]
             P = [B[..., a * m : (a + 1) * m] for B in blocks]
-            Z = Zs[:, :, a] + outside[a] * E[:, :, None]
             if k:
                 # Z M, (n, k, m), of P = A^-1 - Z M Z'
-                ZM = np.linalg.solve(np.einsum("ik,ilm->mkl", E, Z), Z.T).T
+                inner = E.T @ Z.transpose(2, 0, 1)
+                ZM: Any = Z / inner.T if k == 1 else np.linalg.solve(inner, Z.T).T
                 P = [B - _outer(Z[rows], ZM[rows]) for rows, B in zip(self.blocks.sets, P, strict=True)]
                 b = np.einsum("ikq,iq->kq", np.repeat(ZM, sizes, axis=2), YV)
                 C = C - np.einsum("ikq,kq->iq", np.repeat(Z, sizes, axis=2), b)

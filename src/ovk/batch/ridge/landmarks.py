@@ -22,7 +22,17 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, SingularSystem, State, Targets, check_int, equal, ridge_and_scales
+from ovk.base import (
+    Array,
+    DeviceMatrix,
+    SingularSystem,
+    State,
+    Targets,
+    check_int,
+    equal,
+    ridge_and_scales,
+    to_host,
+)
 from ovk.batch.ridge.ridge_system import as_generator, new_generator
 from ovk.features import NystromMap, OperatorNystromMap, OutputSums, as_rpcholesky
 from ovk.operators import OutputOperator, spectrum
@@ -59,12 +69,13 @@ class LandmarkRidge(State, ABC):
         return int(self.sums.common.B.shape[1])
 
     @abstractmethod
-    def _transform(self, X: Any) -> Array:
+    def _transform(self, X: Any) -> Any:
         """Features and the constant: (n, m + 1), or (n, d, m + 1) if each output has its own."""
 
     def add(self, X: Any, targets: Targets) -> None:
         phi = self._transform(X)
-        bad = ~np.isfinite(phi).all(axis=tuple(range(1, phi.ndim)))
+        on_device = isinstance(phi, DeviceMatrix)
+        bad = ~(phi.finite_rows() if on_device else np.isfinite(phi).all(axis=tuple(range(1, phi.ndim))))
         if bad.any():
             raise SingularSystem(
                 f"kernel values of rows and landmarks must be finite; {int(bad.sum())} of {len(phi)} rows have nan or "
@@ -195,10 +206,10 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: Any, resolved: Callab
         return selection.points(resolved(rows), X, new_generator(random_state))
     if isinstance(landmarks, (int, np.integer)) and not isinstance(landmarks, bool):
         m = min(check_int(landmarks, "landmarks"), X.shape[0])
-        chosen = X[np.sort(as_generator(random_state).choice(X.shape[0], size=m, replace=False))]
+        chosen = to_host(X[np.sort(as_generator(random_state).choice(X.shape[0], size=m, replace=False))])
         return chosen if sparse.issparse(chosen) else np.array(chosen, dtype=np.float64)
     try:
-        points = np.asarray(landmarks, dtype=np.float64)
+        points = np.asarray(to_host(landmarks), dtype=np.float64)
     except (TypeError, ValueError):
         points = np.asarray(landmarks, dtype=object)
     if points.dtype == object or points.ndim != 2 or points.shape[1] != X.shape[1] or len(points) == 0:
@@ -223,7 +234,7 @@ def rows_to_choose_from(landmarks: Any, parts: Iterator[tuple[Any, Targets]]) ->
             break
     if not head:
         raise ValueError("the iterator of chunks must not be empty")
-    first = [X for X, _ in head]
+    first = [to_host(X) for X, _ in head]
     return head, sparse.vstack(first, format="csr") if sparse.issparse(first[0]) else np.concatenate(first)
 
 
@@ -245,8 +256,10 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
     def _kernel(self) -> Any:
         return [self.features.kernel, self.operator]
 
-    def _transform(self, X: Any) -> Array:
-        phi = self.features.transform(X)
+    def _transform(self, X: Any) -> Any:
+        phi: Any = self.features.transform(X)
+        if isinstance(phi, DeviceMatrix):
+            return phi.with_ones()
         return np.column_stack([phi, np.ones(len(phi))])
 
     def _scaled(self, alpha: float | Array) -> tuple[Array, float, Array]:

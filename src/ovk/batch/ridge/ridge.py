@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk.base import (
     FILL,
     Array,
+    DeviceMatrix,
     Indices,
     Mask,
     NamedOutputs,
@@ -30,8 +31,11 @@ from ovk.base import (
     check_targets,
     check_tasks,
     drop_unobserved_rows,
+    is_dispatched,
     positive,
     progress_shown,
+    to_device_of,
+    to_host,
     track,
 )
 from ovk.batch.ridge.graph_penalty import (
@@ -49,7 +53,9 @@ from ovk.batch.ridge.ridge_system import (
     RidgeSolution,
     RidgeSystem,
     TrainingData,
+    check_on_device,
     ridge_system,
+    runs_on_devices,
     same_inputs,
     solve_ridge,
     takes_gram,
@@ -90,7 +96,7 @@ def score_observed(model: Any, X: Any, y: Any, sample_weight: Any, task: Any) ->
         targets = check_targets(y, len(predicted), sample_weight, task, X, model.n_outputs_, part=True)
         return r2_observed(targets.Y, predicted, targets.weight)
     model._check_names(y)
-    prediction = np.asarray(model.predict(X)).reshape(X.shape[0] if hasattr(X, "shape") else len(X), -1)
+    prediction = np.asarray(to_host(model.predict(X))).reshape(X.shape[0] if hasattr(X, "shape") else len(X), -1)
     targets = check_targets(y, len(prediction), sample_weight, None, X, part=True)
     if targets.d != prediction.shape[1]:
         raise ValueError(f"y must have the {prediction.shape[1]} outputs of the fitted model, got {targets.d}")
@@ -113,9 +119,23 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     """
 
     _state_classes = {"landmarks_": LandmarkRidge, "inputs_": InputScaling}
+    _stored = {
+        "X_fit_": "n * any | other",
+        "dual_coef_": "n * | other",
+        "intercept_": "n_outputs_ | None",
+        "task_": "t int | None",
+        "sample_weight_": "w | None",
+        "observed_": "o d any | None",
+        "kernel_": OperatorKernel,
+        "errors_": "* inf",
+        "output_errors_": "* inf",
+        "best_error_": "* inf",
+    }
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
     _cure_of_gaps = FILL
+    #: Whether inputs may stay on a device.
+    _runs_on_devices = False
 
     kernel: Any
     fit_intercept: bool
@@ -233,7 +253,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         self.inputs_ = None
         self.kernel_ = kernel
         self.alpha_ = alpha
-        self.X_fit_ = found.X
+        self.X_fit_ = to_host(found.X)
         self.dual_coef_ = found.C[:, 0] if targets.single else found.C
         self.intercept_ = found.intercept
         self.n_outputs_ = targets.d
@@ -258,6 +278,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         observed = np.zeros(shape.d, dtype=bool)
         with ProgressBar("learning") as bar:
             for X, targets in parts:
+                if isinstance(X, DeviceMatrix):
+                    check_on_device(kernel)
                 sums.add(X, targets)
                 observed |= targets.observed_outputs()
                 bar.update(X.shape[0])
@@ -294,12 +316,21 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """Exact derivative of the prediction with respect to the inputs at each row of X, (n, d, p)."""
         expansion = self.expansion_
         J = expansion.jacobian(self._new_inputs(X))
-        return J if self.inputs_ is None else self.inputs_.slopes(J)
+        return self._named(J if self.inputs_ is None else self.inputs_.slopes(J), X)
 
-    def _new_inputs(self, X: Any) -> Any:
-        """Checked new inputs in the units of `X_fit_`."""
-        X = self._check_inputs(X, reset=False)
-        return X if self.inputs_ is None else self.inputs_(X)
+    def _new_inputs(self, asked: Any, *, on_device: bool = False) -> Any:
+        """Checked new inputs in the units of `X_fit_`, on the host, or with `on_device` where they are."""
+        X = self._check_inputs(asked, reset=False)
+        on_device = on_device and is_dispatched(asked) and self._predicts_on_devices()
+        if isinstance(X, DeviceMatrix):
+            return X if on_device else X.host()
+        X = X if self.inputs_ is None else self.inputs_(X)
+        return DeviceMatrix(to_device_of(asked, X)) if on_device else X
+
+    def _predicts_on_devices(self) -> bool:
+        """Whether the fitted function can be evaluated there; otherwise predictions are computed on the host."""
+        stored = self.X_fit_, self.dual_coef_
+        return runs_on_devices(self.kernel_) and not any(map(sparse.issparse, stored))
 
     @overload
     def predict(self, X: Any, *, task: Any = None, of: str = ...) -> Array: ...
@@ -347,16 +378,17 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         expansion = self.expansion_
         if return_std or return_cov:
             self._check_prior()
-        asked, X = X, self._new_inputs(X)
+        # On a device only the mean is computed there; variances, and long form, on the host.
+        asked, X = X, self._new_inputs(X, on_device=not (return_std or return_cov or task is not None))
         if task is not None:
             if return_cov:
                 raise ValueError("return_cov needs all outputs of a row and task selects one: use return_std")
             outputs = check_tasks(task, X.shape[0], self.n_outputs_)
             one = expansion.at(X, outputs)
             if not return_std:
-                return one
+                return self._named(one, asked)
             scale, noise = self._scale_and_noise(of)
-            return one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))
+            return self._named((one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))), asked)
         values = expansion(X)
         check_finite_predictions(self, values)
         mean = values[:, 0] if self.single_output_ else values
@@ -372,7 +404,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         scale, noise = self._scale_and_noise(of)
         covariance = (covariance + np.diag(noise)) * np.sqrt(np.multiply.outer(scale, scale))
         if return_cov:
-            return self._named(mean, asked), covariance
+            return self._named((mean, covariance), asked)
         std = np.sqrt(np.maximum(np.einsum("nqq->nq", covariance), 0.0))
         return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
 
@@ -647,6 +679,8 @@ class OVKRidge(OVKRegressor):
     (0.77, 1.0)
     """
 
+    _runs_on_devices = True
+
     kernel: Any = None
     alpha: Any = 1.0
     _: KW_ONLY
@@ -731,6 +765,8 @@ class OVKRidge(OVKRegressor):
 
     def _fit_manifold(self, X: Any, y: Any, sample_weight: Any, task: Any, unlabelled: Any, graph: Any) -> None:
         check_manifold(self.kernel, self.loss, streamed=y is None and is_stream(X))
+        if is_dispatched(X):
+            raise ValueError("a fit on a device does not support alpha_graph: set alpha_graph=0, or pass NumPy arrays")
         self._single_precision()
         X, targets = self._check_rows(X, y, sample_weight, task)
         targets = targets.wide()

@@ -25,7 +25,16 @@ from scipy.linalg import cho_solve, lapack
 from scipy.stats import chi2, norm
 from sklearn.utils import check_random_state
 
-from ovk.base import Array, Indices, ObservedPairs, SingularSystem, Targets, ridge_and_scales
+from ovk.base import (
+    Array,
+    DeviceMatrix,
+    Indices,
+    ObservedPairs,
+    SingularSystem,
+    Targets,
+    ridge_and_scales,
+    to_host,
+)
 from ovk.kernels import Linear, Precomputed, ScalarKernel
 from ovk.operators import spectrum
 from ovk.ovkernels import (
@@ -40,6 +49,8 @@ from ovk.ovkernels import (
 )
 from ovk.solvers import (
     MAX_DENSE_UNKNOWNS,
+    Cholesky,
+    Eigen,
     LeaveOneOut,
     PairwiseLeaveOneOut,
     ScalarPairsLeaveOneOut,
@@ -236,6 +247,7 @@ def order_of_rows(X: Any, Y: Array) -> Indices:
 
 def row_keys(X: Any) -> list[Any]:
     """Sortable keys, equal for rows with equal inputs."""
+    X = to_host(X)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         X.sum_duplicates()
@@ -262,7 +274,7 @@ def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
     (G + alpha)^-1 y stays bounded and the diagonal of (G + alpha)^-1 = 11' / (n alpha) + ... does not: their ratio, the
     leave-one-out residual, goes to zero for any y.
     """
-    n = X.shape[0]
+    X, n = to_host(X), X.shape[0]
     if sparse.issparse(X) or X.shape[1] < n - 1 or np.isnan(targets.Y).any():
         return
     for A in (X, targets.Y):
@@ -515,6 +527,9 @@ def solve_ridge(
     single: bool = False,
 ) -> RidgeSolution:
     """Solve ridge regression for a resolved kernel."""
+    if isinstance(X, DeviceMatrix):
+        name = "eigen" if isinstance(solver, Eigen) else "cholesky" if isinstance(solver, Cholesky) else solver
+        check_on_device(kernel, solver=name, loss=loss, dtype="float32" if single else "float64")
     try:
         if single:
             X = as_single(X)
@@ -533,6 +548,25 @@ def solve_ridge(
             "with the number of rows"
         ) from error
     return RidgeSolution(X, targets, C, b, info)
+
+
+#: Options of fits on a device. Inputs of single precision take the place of dtype="float32".
+ON_DEVICE = {"solver": ("auto", "cholesky", "eigen"), "loss": ("squared",), "dtype": ("float64",)}
+
+
+def runs_on_devices(kernel: OperatorKernel) -> bool:
+    """Whether the kernel is k * T with a kernel k that can be evaluated on a device."""
+    separable = kernel.as_separable()
+    return separable is not None and separable.scalar.runs_on_devices()
+
+
+def check_on_device(kernel: OperatorKernel, **options: Any) -> None:
+    """Reject a kernel, or `options` of `solve_ridge`, that do not run on a device."""
+    found = [f"{name}={value!r}: omit it" for name, value in options.items() if value not in ON_DEVICE[name]]
+    if not runs_on_devices(kernel):
+        found = [f"the kernel {kernel!r}: use k * T with a Gaussian, Matern, Laplacian or polynomial kernel k"]
+    if found:
+        raise ValueError(f"a fit on a device does not support {found[0]}, or pass NumPy arrays")
 
 
 # The training data of a fitted expansion, and its leave-one-out functions.

@@ -133,6 +133,7 @@ class PKAWV(StreamRegressor):
         "past_": LearnedRows,
         "limits_": ResidualLimits,
     }
+    _stored = {"ridges_": list[ProgressiveRidge], "features_": StreamFeatures, "vectors_": "d d | None", "_left": int}
 
     kernel: Any = None
     alpha: float = 1.0
@@ -257,6 +258,10 @@ class PKAWV(StreamRegressor):
         plan = self._plan()
         given = isinstance(plan, Nystrom) and isinstance(plan.selection, Given)
         return super()._default_warm_up() if learns_width(self.kernel) and not given else 0
+
+    def _waits_for_other_labels(self) -> bool:
+        # A dictionary and units from a time when nothing happened, such as the nights of a room, do not fit the rest.
+        return True
 
     def _check_parameters(self) -> None:
         common.check_parameters(self)
