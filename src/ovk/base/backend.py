@@ -109,6 +109,14 @@ class DeviceMatrix:
         """The rounding error of 1."""
         return float(self.xp.finfo(self.values.dtype).eps)
 
+    @property
+    def is_single(self) -> bool:
+        return bool(self.values.dtype == self.xp.float32)
+
+    def double(self) -> DeviceMatrix:
+        """The matrix in double precision."""
+        return DeviceMatrix(self.xp.astype(self.values, self.xp.float64)) if self.is_single else self
+
     def host(self) -> Array:
         return np.asarray(to_host(self.values), dtype=np.float64)
 
@@ -190,7 +198,7 @@ def cholesky(A: DeviceMatrix, added: float) -> DeviceMatrix | None:
     xp, n = A.xp, len(A)
     # Correct whether or not the reshaped array is a copy.
     flat = xp.reshape(A.values, (-1,))
-    flat[:: n + 1] += added
+    flat[:: n + 1] += float(added)
     try:
         L = xp.linalg.cholesky(xp.reshape(flat, (n, n)))
     except (np.linalg.LinAlgError, RuntimeError):

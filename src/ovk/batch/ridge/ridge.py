@@ -268,6 +268,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             for X, targets in parts:
                 if isinstance(X, DeviceMatrix):
                     check_on_device(kernel)
+                    X = X.double()
                 sums.add(X, targets)
                 observed |= targets.observed_outputs()
                 bar.update(X.shape[0])

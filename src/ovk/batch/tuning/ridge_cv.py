@@ -321,6 +321,7 @@ class OVKRidgeCV(OVKRegressor):
         if isinstance(X, DeviceMatrix):
             for kernel in kernels:
                 check_on_device(kernel)
+            X = X.double()
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         tol, entry = positive(self.tol, "tol", zero=True), self.leave_out == "entry"
         errors = CandidateErrors(X, targets, same, alphas, self.fit_intercept, entry, tol)
