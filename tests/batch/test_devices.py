@@ -255,3 +255,13 @@ def test_chunks_on_a_device_agree_with_numpy(library, dispatch):
     expected = sklearn.clone(model).fit(X, Y).predict(new)
     model.fit((library.array(X[rows]), library.array(Y[rows])) for rows in (slice(0, 20), slice(20, 40)))
     np.testing.assert_allclose(library.numpy(model.predict(library.array(new))), expected, atol=1e-10)
+
+
+def test_the_benchmark_prints_ratios(capsys, monkeypatch):
+    pytest.importorskip("torch", reason="torch is not installed: group test-torch")
+    pytest.importorskip("array_api_compat")
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    from benchmarks.device import main
+
+    main(["--device", "cpu", "--rows", "60", "--rounds", "1"])
+    assert "OVKRidge, torch" in capsys.readouterr().out
