@@ -23,7 +23,8 @@ def lowest(extras: list[str], groups: list[str]) -> list[str]:
     lists = [FILE["project"]["dependencies"]]
     lists += [EXTRAS[name] for name in extras if name not in OMITTED]
     lists += [FILE["dependency-groups"][name] for name in groups]
-    found = (re.fullmatch(r"([\w.-]+(?:\[\w+\])?)>=([\w.]+)", requirement) for names in lists for requirement in names)
+    bounds = re.compile(r"([\w.-]+(?:\[\w+\])?)>=([\w.]+)(?:;.*)?")  # whatever the platform
+    found = (bounds.fullmatch(requirement) for names in lists for requirement in names)
     return sorted({f"{bound[1]}=={bound[2]}" for bound in found if bound})
 
 

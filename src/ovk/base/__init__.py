@@ -22,6 +22,7 @@ from ovk.base.columns import (
     Instant,
     Label,
     Number,
+    TextCells,
     as_word,
     few_whole_numbers,
     guess_column,
@@ -71,6 +72,7 @@ from ovk.base.state import (
     register,
     snapshot_of,
 )
+from ovk.base.stored import check_stored
 from ovk.base.types import (
     Aggregate,
     Array,

@@ -6,7 +6,7 @@ device of the inputs. These take nearly all of the time and memory. Everything e
 outputs, coefficients, eigenvalues, operators (d, d). So the product of a `DeviceMatrix` with a NumPy array is a NumPy
 array, and code that only multiplies by such matrices is the same for both.
 
-NumPy arrays never pass through this module.
+For NumPy arrays nothing changes: callers only ask whether an array is foreign.
 """
 
 from __future__ import annotations

@@ -539,6 +539,8 @@ class FunctionalRidgeCV(CurveOutputs):
     (8, 0.44)
     """
 
+    _stored = {"best_rsse_": "* inf"}
+
     kernel: Any = None
     alphas: Any = None
     _: KW_ONLY

@@ -78,6 +78,8 @@ class JointScore(State):
     Moments are over the rows in which both outputs were observed. Each row multiplies the earlier weights by `decay`.
     """
 
+    _stored = {"weight": "d d", "squares": "d d"}
+
     decay: float
     ellipsoid: bool
     weight: Array
@@ -212,6 +214,7 @@ class Conformal(Transactional, Parameters, ABC):
     bounds: Any = field(default=None, kw_only=True)
 
     _state_classes = {"score_": JointScore, "trackers_": Tracker}
+    _stored = {"score_": JointScore | None, "trackers_": list[Tracker]}
 
     @abstractmethod
     def _tracker(self, miss: float) -> Tracker:
@@ -408,6 +411,8 @@ DEFAULT_RATE = 0.001
 
 @dataclass
 class RollingTracker(Tracker, kind="rolling"):
+    _stored = {"current": "* inf", "scores": "n"}
+
     miss: float
     window: int
     step: int
@@ -607,6 +612,15 @@ class RecentErrors(State, Registered):
     >>> print(recent.widths(0.9).round(1), recent.shown.coverage.round(1))
     [1.8] [0.9]
     """
+
+    _stored = {
+        "Y": "n d nan",
+        "F": "n d nan",
+        "half": "n d inf",
+        "tested": "* inf",
+        "inside": "* inf",
+        "instants": "n nan | None",
+    }
 
     Y: Array
     F: Array

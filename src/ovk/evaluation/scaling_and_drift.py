@@ -41,6 +41,7 @@ class RunningMoments(State):
     """Mean and standard deviation of each column, over all finite values so far."""
 
     _saved_state = ("count", "mean", "squares")
+    _stored = {"count": "width", "mean": "width", "squares": "width inf"}
 
     width: int
 
@@ -278,6 +279,7 @@ class PageHinkley(Parameters):
     largest: float = 5.0
 
     _saved_state = ("_count", "_mean", "_squares", "_sum", "_least")
+    _stored = {"_count": int, "_mean": "* inf", "_squares": "* inf", "_sum": "* inf", "_least": "* inf"}
 
     def update(self, losses: Any) -> PageHinkley:
         """Continue with the losses (n,), of which nan are ignored."""
@@ -313,6 +315,8 @@ class PageHinkley(Parameters):
 @dataclass
 class ThinnedTrace(State):
     """Values recorded at multiples of `step` rows: point i is recorded after (i + 1) step rows."""
+
+    _stored = {"values": "k c inf"}
 
     step: int = FIRST_STEP
     values: Array = field(default_factory=lambda: np.empty((0, 0)))
@@ -417,6 +421,7 @@ class DriftRecord(State):
     outputs: RunningMoments | None = None
 
     _state_classes = {"losses": ThinnedTrace, "experts": ThinnedTrace, "outputs": RunningMoments}
+    _stored = {"total": "* inf"}
 
     def pieces(self, model: Any, start: int, stop: int) -> Iterator[slice]:
         """The blocks of rows that a model learns: a learner of experts is observed between blocks."""

@@ -25,6 +25,8 @@ from ovk.solvers import solve_lower, whitened_rows
 class KernelResidual(State):
     """c(x, y) = k(x, y) - b_x' (S K S + mu I)^-1 b_y, b_x = S k_D(x), by a Cholesky factor L L' = S K S + mu I."""
 
+    _stored = {"weights": "m", "L": "m m"}
+
     mu: float
     weights: Array = field(default_factory=lambda: np.empty(0))  # (N,) the diagonal of S
     L: Array = field(default_factory=lambda: np.empty((0, 0)))
@@ -271,6 +273,7 @@ class Dictionary(StreamFeatures, kind="dictionary"):
     """
 
     _state_classes = {"memory": SelectionState}
+    _stored = {"points": "k p", "keep": "m int", "L": "m m"}
 
     kernel: Any
     per: int
@@ -382,11 +385,8 @@ class DictionaryBlock:
         self.Phi = dictionary._features(gram)
         if not dictionary.settled and dictionary.selection is not None:
             N, b, per = len(dictionary.points), len(X), dictionary.per
-            if per == 1:
-                cross, self.diagonal = gram.T, dictionary.kernel.diag(X)
-            else:
-                cross = np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
-                self.diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
+            cross = gram.T if per == 1 else np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
+            self.diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
             if self.state.residual is not None:
                 # V = L^-1 S k_D(X), so that c(x, y) = k(x, y) - v_x' v_y.
                 self._V = solve_lower(self.state.residual.L, self.state.residual.weights[:, None] * cross)

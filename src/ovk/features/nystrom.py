@@ -24,6 +24,8 @@ DEPENDENT_PIVOT_TOL = 1e-8
 class NystromMap(State):
     """phi(x) = L^-1 k_D(x), L L' = k(D, D): <phi(x), phi(z)> approximates k(x, z), exactly for x in D."""
 
+    _stored = {"points": "m * any | other", "L": "m m"}
+
     kernel: ScalarKernel
     points: Any  # (m, p) the dictionary D
     L: Array  # (m, m)
@@ -50,6 +52,8 @@ class NystromMap(State):
 @dataclass(frozen=True)
 class OperatorNystromMap(State):
     """The same for an operator-valued kernel: Phi(x) = L^-1 K(D, x), with up to m d features and d rows per input."""
+
+    _stored = {"points": "k * any | other", "keep": "m int", "L": "m m"}
 
     kernel: OperatorKernel
     points: Any  # (m, p) the dictionary D

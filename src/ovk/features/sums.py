@@ -26,6 +26,8 @@ ROUNDING = 2.0**-44
 class FeatureSums(State):
     """S, (m, m), and B, (m, k). The upper triangle of S is undefined until `symmetric` is called."""
 
+    _stored = {"S": "m m", "B": "m k"}
+
     S: Array
     B: Array
 
@@ -84,6 +86,8 @@ class FeatureSums(State):
 class RidgeFactor(State):
     """A = S + ridge I as L L', or as Q diag(values^2) Q' (L = Q') if S is singular to rounding."""
 
+    _stored = {"L": "m m", "values": "m | None"}
+
     L: Array
     values: Array | None = None
 
@@ -129,6 +133,7 @@ class OutputSums(State):
     """
 
     _state_classes = {"common": FeatureSums}
+    _stored = {"own_S": "d m m | None", "own_B": "d m k | None"}
 
     common: FeatureSums  # S, (m, m), and B, (m, d), of the rows with all outputs
     own_S: Array | None = None  # (d, m, m) separate sums of each output, None if all rows are complete

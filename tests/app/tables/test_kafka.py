@@ -168,8 +168,11 @@ def test_wrong_calls(mock):
         open_broker(f"kafka://{mock.hosts}/rows?partition=77")
     with pytest.raises(BrokerError, match="the partitions 0, 1, 2, 3, which have no common order"):
         open_broker(f"kafka://{mock.hosts}/rows")
-    with pytest.raises(BrokerError, match="more than one partition"):
-        open_broker(f"kafka://{mock.hosts}/rows?partition=0&partition=1")
+    for other in ("1", "0", "00"):
+        with pytest.raises(BrokerError, match="more than one partition"):
+            open_broker(f"kafka://{mock.hosts}/rows?partition=0&partition={other}")
+    with pytest.raises(BrokerError, match="has no partition '00'"):
+        open_broker(f"kafka://{mock.hosts}/rows?partition=00")
     with pytest.raises(BrokerError, match="form must be 'csv' or 'jsonl'"):
         open_broker(f"kafka://{mock.hosts}/rows?partition=0", form="parquet")
     with pytest.raises(BrokerError, match="must not contain a password"):

@@ -58,14 +58,10 @@ def command(
                 raise Failure(f"--shadow: with several models, name the model, as in {name}={one}", Exit.USAGE)
         shadows.setdefault(name, []).append(Path(file))
     with exit_code_on_error(Exit.MODEL):
-        app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=settings, keep_log=keep_log)
         from ovk.app.serve import log_as_json, serve
 
         log_as_json()
-        logger = logging.getLogger("ovk.app.serve")
-        if tokens is not None and tokens.stat().st_mode & 0o044:
-            extra = {"file": str(tokens), "remedy": f"chmod 600 {tokens}"}
-            logger.warning("other users can read the file of tokens", extra=extra)
+        app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=settings, keep_log=keep_log)
     try:
         # Until the server installs its own signal handlers.
         with StopSignals() as stop:
@@ -81,7 +77,7 @@ def command(
     except Interrupted as end:
         if end.signal != signal.SIGTERM:
             raise
-        logger.info("stopped", extra={"reason": "SIGTERM before listening"})
+        logging.getLogger("ovk.app.serve").info("stopped", extra={"reason": "SIGTERM before listening"})
         return
     if not saved:
         raise typer.Exit(int(Exit.FAILED))

@@ -128,6 +128,8 @@ def command(
     # If predictions are printed, everything else goes to standard error.
     with redirect_stdout(sys.stderr) if predictions == "-" else nullcontext():
         publish(summary, files, f"Results for {file}", warn_bad, as_json=as_json)
+    if not as_json and (tip := records.tip()):
+        show(tip, err)
     slow = summary.facts["model"] == "AutoStream" and seconds > MIN_SECONDS_FOR_TIP
     if slow and session.settings.model == "auto" and not as_json:
         show("Tip: --model pkawv is about ten times faster, but simpler, and does not adapt to drift.", err)

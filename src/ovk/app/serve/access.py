@@ -65,6 +65,9 @@ class Tokens:
     @classmethod
     def read(cls, path: str | Path) -> Tokens:
         """Read a file with one ``scope,scope token`` per line; empty lines and comments (#) are skipped."""
+        if Path(path).stat().st_mode & 0o044:
+            extra = {"file": str(path), "remedy": f"chmod 600 {path}"}
+            logger.warning("other users can read the file of tokens", extra=extra)
         found: dict[str, set[str]] = {}
         for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
             words = line.split()
@@ -128,6 +131,8 @@ class Limits:
         Maximum number of queued learning requests.
     seconds : float
         Maximum seconds of a request.
+    connections : int
+        Maximum connections of one address; all addresses together have twice as many. Only ``ovk serve`` counts them.
     checkpoint_rows, checkpoint_seconds : int, float
         Rows, and maximum seconds, between two checkpoints.
     label_seconds, label_bytes : float, int
@@ -149,6 +154,7 @@ class Limits:
     rows: int = setting("Maximum rows of a request.", 10_000, option="--max-rows", low=1)
     queue: int = setting("Maximum number of queued learning requests.", 256, low=1)
     seconds: float = setting("Maximum seconds of a request.", 30.0, option="--timeout", low=0.1)
+    connections: int = setting("Maximum connections of one address.", 256, option="--max-connections", low=1)
     checkpoint_rows: int = setting("Rows between two checkpoints.", 10_000, option="--checkpoint", low=1)
     checkpoint_seconds: float = setting("Maximum seconds between two checkpoints.", 60.0, low=0.1)
     label_seconds: float = setting("Seconds that a prediction waits for its label.", 3600.0, low=0)
@@ -189,6 +195,9 @@ class LogDamaged(ValueError):
 #: What each scope allows, for messages.
 ACTIONS = {"predict": "predicting", "learn": "learning", "admin": "promoting a model"}
 
+#: The state of requests on connections beyond the limits, and the handlers that answer these.
+HEALTH_ONLY, HEALTH_CHECKS = "ovk.health_only", ("live", "ready", "model_ready")
+
 #: Control characters and line separators, which no URL contains.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -213,6 +222,8 @@ def needs(scope: str | None, handler: Handler) -> Handler:
 
     @wraps(handler)
     async def checked(request: Request) -> Response:
+        if HEALTH_ONLY in request.scope.get("state", ()) and handler.__name__ not in HEALTH_CHECKS:
+            raise RequestRefused(503, "all connections are in use: retry later", retry_after=2)
         allowed: frozenset[str] | None = request.scope["ovk.scopes"]
         if scope is not None and allowed is None:
             given = request.scope["ovk.headers"].get(b"authorization", b"")[:7].lower() == b"bearer "

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -23,6 +24,7 @@ from starlette.routing import Route
 
 from ovk._version import __version__
 from ovk.app.serve.access import AuthMiddleware, Limits, RequestRefused, Tokens, needs
+from ovk.app.serve.body import split_body
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import (
     MLFLOW_FORMS,
@@ -31,7 +33,6 @@ from ovk.app.serve.protocol import (
     read_frame,
     read_rows,
     read_tensors,
-    split_body,
     write_tensors,
 )
 from ovk.app.serve.service import ModelService
@@ -57,8 +58,6 @@ JSON_LENGTH = b"inference-header-content-length"
 SCHEDULING_PARAMETERS = ("priority", "timeout")
 
 BOOLEAN_PARAMETERS = ("await_label", "binary_data_output")
-
-_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 class RequestSchema(NamedTuple):
@@ -488,7 +487,7 @@ def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:
 
 def json_response(content: Any, status: int = 200) -> Response:
     """A JSON response with a final newline, for terminals."""
-    return Response(_ENCODER.encode(content).encode() + b"\n", status, media_type="application/json")
+    return Response(orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE), status, media_type="application/json")
 
 
 async def http_error(request: Request, error: Exception) -> Response:

@@ -23,9 +23,6 @@ from ovk.base import Array, closest_names, quoted
 #: A column: (n,) numbers, nan where missing, or a list of JSON scalars.
 Cells = Array | list[Any]
 
-#: Most levels of nesting in the JSON of a request.
-MAX_DEPTH = 16
-
 #: NumPy's names of the protocol's numeric datatypes, in the byte order of the wire.
 NUMBERS = {
     "BOOL": "?", "UINT8": "u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8",
@@ -132,7 +129,7 @@ class RequestRows:
 def as_numbers(cells: Any, what: str) -> Array:
     """(n,) numbers, nan where missing. Refuses infinity."""
     if not isinstance(cells, np.ndarray):
-        if strange := set(map(type, cells)) - {int, float, bool, type(None)}:
+        if strange := set(map(type, cells)) - {int, float, type(None)}:
             cell = next(cell for cell in cells if type(cell) in strange)
             raise RequestRefused(400, f"{what} must contain numbers or null, got {str(cell)[:40]!r}")
         try:
@@ -149,54 +146,6 @@ def _flat(values: list[Any]) -> list[Any]:
     while values and set(map(type, values)) == {list}:
         values = list(chain.from_iterable(values))
     return values
-
-
-def parse_json(content: bytes) -> dict[str, Any]:
-    """The JSON object of a request. Refuses NaN and Infinity, which are not JSON."""
-    try:
-        value = _DECODER.decode(content.decode("utf-8"))
-    except RequestRefused:
-        raise
-    except RecursionError:
-        raise RequestRefused(400, f"the JSON is nested more than {MAX_DEPTH} levels deep") from None
-    except ValueError as error:
-        raise RequestRefused(400, f"the body is not JSON: {str(error)[:100]}") from None
-    if not isinstance(value, dict):
-        raise RequestRefused(400, f"the body must be a JSON object, got {type(value).__name__}")
-    if _deeper(value, MAX_DEPTH):
-        raise RequestRefused(400, f"the JSON is nested more than {MAX_DEPTH} levels deep")
-    return value
-
-
-def _refuse_constant(word: str) -> Any:
-    raise RequestRefused(400, f"the body contains {word}, which is not valid JSON: use null for missing values")
-
-
-#: Created once: `json.loads` with an option creates one for each call.
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-
-
-def _deeper(value: Any, levels: int) -> bool:
-    nested = [value]
-    for _ in range(levels):
-        items = list(chain.from_iterable(one.values() if type(one) is dict else one for one in nested))
-        # Nearly all items are numbers: checking their types avoids a loop.
-        if not {list, dict} & set(map(type, items)):
-            return False
-        nested = [item for item in items if type(item) is list or type(item) is dict]
-    return True
-
-
-def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any], memoryview]:
-    """The JSON of a request and the binary tensors after it; `json_length` is the header with the JSON's length."""
-    if json_length is None:
-        return parse_json(content), memoryview(b"")
-    if not (json_length.isascii() and json_length.isdigit()) or int(json_length[:12]) > len(content):
-        raise RequestRefused(
-            400, f"Inference-Header-Content-Length must be a number up to {len(content)}, got {json_length[:20]!r}"
-        )
-    size = int(json_length)
-    return parse_json(content[:size]), memoryview(content)[size:]
 
 
 class TensorSpec(NamedTuple):
@@ -271,6 +220,8 @@ def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> t
         raise RequestRefused(400, f"{label} has neither data nor binary_data_size")
     else:
         values = _flat(data)
+        if datatype == "BOOL" and set(map(type, values)) <= {bool, int}:
+            values = list(map(int, values))
         if datatype != "BYTES":
             values = as_numbers(values, label)
         elif {list, dict} & set(map(type, values)):

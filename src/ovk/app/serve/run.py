@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -18,6 +19,7 @@ from starlette.applications import Starlette
 
 from ovk._version import __version__
 from ovk.app.serve.app import Server
+from ovk.app.serve.connections import IDLE_SECONDS, Connection, Connections
 from ovk.base import one_blas_thread
 
 logger = logging.getLogger("ovk.app.serve")
@@ -48,14 +50,21 @@ class JsonLines(logging.Formatter):
 class _QuietServer(uvicorn.Server):
     """A server that exits with code 0 after a signal, when everything is saved."""
 
-    def __init__(self, config: uvicorn.Config, server: Server, announcement: dict[str, Any]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, server: Server, connections: Connections, announcement: dict[str, Any]
+    ) -> None:
         super().__init__(config)
-        self._server, self._announcement = server, announcement
+        self._server, self._connections, self._announcement = server, connections, announcement
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         # After the signal handlers are installed: whoever reads this line may send a signal.
         logger.info("listening", extra=self._announcement)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:  # once a second
+            self._connections.expire()
+        return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -83,18 +92,20 @@ def serve(app: Starlette, host: str, port: int, *, access_log: bool = False) -> 
         sys.setswitchinterval(SWITCH_SECONDS)
         address = listener.getsockname()
         extra = {"host": address[0], "port": address[1], "models": list(server.services), "version": __version__}
+        connections = Connections(server.limits)
+        protocol: Any = partial(Connection, connections)
         config = uvicorn.Config(
             app,
+            http=protocol,
+            ws="none",
             log_config=None,
             access_log=access_log,
             server_header=False,
-            timeout_keep_alive=75,
+            timeout_keep_alive=int(IDLE_SECONDS),
             timeout_graceful_shutdown=15,
-            limit_concurrency=512,
-            h11_max_incomplete_event_size=64 << 10,
         )
         try:
-            _QuietServer(config, server, extra).run(sockets=[listener])
+            _QuietServer(config, server, connections, extra).run(sockets=[listener])
         finally:
             server.close()
     unsaved = [service.name for service in server.services.values() if service.unsaved]

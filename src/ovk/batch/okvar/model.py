@@ -113,6 +113,18 @@ class OKVAR(NamedOutputs, Parameters):
     _default_factories = {"kernel": Gaussian}
 
     _state_classes = {"series_": TimeSeries}
+    _stored = {
+        "X_fit_": "n p",
+        "dual_coef_": "n d",
+        "intercept_": "d",
+        "mean_": "d",
+        "scale_": "d",
+        "decay_": "d | None",
+        "operator_": "d d | None",
+        "series_": list[TimeSeries],
+        "kernel_": OperatorKernel,
+        "bic_": "* inf",
+    }
 
     kernel: Any = None
     alpha: float = 1.0

@@ -121,6 +121,20 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     (20, 200)
     """
 
+    _stored = {
+        "Z_fit_": "n p",
+        "dual_coef_": "n k",
+        "intercept_": "k",
+        "scales_": "p",
+        "amplitudes_": "k",
+        "groups_": list[tuple[int, int]],
+        "kernels_": list,
+        "alphas_": list,
+        "decays_": list,
+        "inputs_": PrincipalComponents,
+        "outputs_": PrincipalComponents,
+    }
+
     kernel: Any = None
     alpha: Any = None
     _: KW_ONLY

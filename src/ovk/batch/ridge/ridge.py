@@ -119,6 +119,18 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     """
 
     _state_classes = {"landmarks_": LandmarkRidge, "inputs_": InputScaling}
+    _stored = {
+        "X_fit_": "n * any | other",
+        "dual_coef_": "n * | other",
+        "intercept_": "n_outputs_ | None",
+        "task_": "t int | None",
+        "sample_weight_": "w | None",
+        "observed_": "o d any | None",
+        "kernel_": OperatorKernel,
+        "errors_": "* inf",
+        "output_errors_": "* inf",
+        "best_error_": "* inf",
+    }
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
     _cure_of_gaps = FILL

@@ -37,7 +37,7 @@ from ovk.batch.ridge.ridge_system import (
     rows_left_out_together,
 )
 from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, reject_missing
-from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice
+from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice, edge_of_grid
 from ovk.batch.tuning.error_surface import (
     CandidateErrors,
     candidate_kernels,
@@ -50,6 +50,9 @@ from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 
 #: By default: maximum number of rows without landmarks, landmarks above it, and rows that then compare candidates.
 MAX_EXACT_ROWS, DEFAULT_LANDMARKS, MAX_COMPARED_ROWS = 5000, 1500, 2000
+#: A choice at the edge of its grid is reported for this many alphas and rows: fewer alphas are a choice between them,
+#: and in fewer rows the errors of neighbours differ by chance.
+MIN_GRID, MIN_EDGE_ROWS = 5, 40
 
 
 @dataclass(eq=False, repr=False)
@@ -70,7 +73,8 @@ class OVKRidgeCV(OVKRegressor):
     kernel : operator-valued or scalar kernel, or a list of candidates; selected automatically by default
         A user-supplied kernel receives the raw, unscaled inputs.
     alphas : sequence of floats > 0, optional
-        Candidates; by default 25 values from 1e-6 to 1e2, or 17 from 1e-5 to 1e3 without a kernel.
+        Candidates; by default 25 values from 1e-6 to 1e2, or 22 from 1e-10 to 1e3 without a kernel. A
+        warning is given if the selected alpha, or width, is at the edge of its grid and the error still falls there.
     omegas : sequence of floats in [0, 1], optional
         Candidate operators ``MixedEffect(omega)``, which replace the kernel's operator.
     operators : sequence of output operators, optional
@@ -92,10 +96,11 @@ class OVKRidgeCV(OVKRegressor):
         frame always become indicator columns.
     missing_inputs : "impute" or "error"
         Without a kernel: replace nan in X by the column mean and add an indicator column, or reject it.
-    metric : bool
+    metric : "auto" or bool
         Without a kernel: also try kernels in metrics of the inputs learned by `GradientMetric`, each evaluated on rows
-        that it was not learned from. Useful if few inputs or directions matter; needs 50 rows (or groups), and takes
-        three to five times as long.
+        that it was not learned from. Useful if few inputs or directions matter; needs 50 rows (or groups), and takes up
+        to three times as long. "auto" tries them with at least 2 dense inputs, and at most half
+        as many as rows (200 above 400 rows).
     time_order : bool
         Without a kernel: rows are in time order, and candidates are compared by predicting later rows from earlier
         ones.
@@ -144,7 +149,7 @@ class OVKRidgeCV(OVKRegressor):
     >>> X = rng.uniform(-2, 2, (40, 1))
     >>> Y = np.sin(2 * X) + 0.3 * rng.standard_normal((40, 3))
     >>> OVKRidgeCV().fit(X, Y).choice_.names[:2]
-    ['sum of 2', 'Gaussian 1']
+    ['Gaussian 1', 'Matern 3/2 4']
     >>> model = OVKRidgeCV(omegas=[0.0, 0.5, 0.9]).fit(X, Y)
     >>> model.omega_, model.errors_.shape
     (0.9, (1, 3, 25))
@@ -165,7 +170,7 @@ class OVKRidgeCV(OVKRegressor):
     loss: str = "squared"
     standardize: bool = True
     missing_inputs: str = "impute"
-    metric: bool = False
+    metric: bool | str = "auto"
     time_order: bool = False
     landmarks: Any = "auto"
     tol: float = 1e-8
@@ -261,6 +266,7 @@ class OVKRidgeCV(OVKRegressor):
         if self.leave_out != "row" or any(one is not None for one in given):
             return self._compare([as_operator_kernel(self.choice_.kernel)], alphas, X, targets, scored)
         self.__dict__.update(Comparison(ALPHAS, self.choice_.errors[:, None], scored).attributes())
+        _warn_of_edges(X, self.choice_.edges(), "pass alphas, or a kernel with other widths")
         return kernel, alpha, "auto"
 
     def _find(
@@ -268,8 +274,10 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[AutomaticChoice, Separable, float | Array]:
         """The automatic choice, with its kernel and alphas in the units of the outputs."""
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
-        if self.metric and sparse.issparse(X):
-            raise ValueError("metric=True does not support sparse inputs: set metric=False")
+        if self.metric not in (True, False, "auto"):
+            raise ValueError(f"metric must be True, False or 'auto', got {self.metric!r}")
+        if self.metric is True and sparse.issparse(X):
+            raise ValueError("metric=True does not support sparse inputs: set metric='auto' or False")
         choice, kernel, alpha = self._in_standard_units(X, targets, same, groups)
         if self.loss == "squared":
             return choice, kernel, alpha
@@ -329,6 +337,9 @@ class OVKRidgeCV(OVKRegressor):
         self.__dict__.update(found.attributes())
         k, o, a = found.best()
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
+        relative = found.mean[k, o] / max(float(np.nanvar(targets.Y)), 1e-300)
+        edge = edge_of_grid("alpha", alphas, relative, alphas[a]) if len(alphas) >= MIN_GRID else None
+        _warn_of_edges(X, [] if edge is None else [edge], "extend alphas")
         best = with_operator(kernels[k], operators[o])
         alpha: float | Array = float(alphas[a])
         if self.alpha_per_target:
@@ -374,3 +385,12 @@ class OVKRidgeCV(OVKRegressor):
             )
         given = DEFAULT_LANDMARKS if automatic else self.landmarks
         return choose_landmarks(given, X, self.random_state, lambda rows: kernel)
+
+
+def _warn_of_edges(X: Any, edges: list[str], remedy: str) -> None:
+    if edges and X.shape[0] >= MIN_EDGE_ROWS:
+        warnings.warn(
+            f"the choice lies at the edge of its grid, where the error still falls ({'; '.join(edges)}): {remedy}",
+            UserWarning,
+            stacklevel=4,
+        )

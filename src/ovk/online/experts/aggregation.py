@@ -315,6 +315,11 @@ class MLPoly(Aggregation):
     [0.67 0.33 0.  ]
     """
 
+    _stored = {
+        **dict.fromkeys(("weights_", "regret_", "sum_", "squares_"), "k d"),
+        **dict.fromkeys(("size_", "cut_", "potential_"), "d"),
+    }
+
     sum_: Array
     squares_: Array
     potential_: Array
@@ -385,6 +390,11 @@ class BOA(Aggregation):
     >>> print(rule.weights_[:, 0].round(2))
     [1. 0.]
     """
+
+    _stored = {
+        **dict.fromkeys(("weights_", "regret_", "squares_", "corrected_", "correction_", "rates_"), "k d inf"),
+        **dict.fromkeys(("size_", "cut_", "growth_"), "d inf"),
+    }
 
     squares_: Array
     corrected_: Array

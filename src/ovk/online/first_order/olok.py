@@ -182,6 +182,15 @@ class OLOK(StreamRegressor):
 
     _saved_state = ("_rows",)
     _state_classes = {"support_": SupportPoints, "progress_": Progress}
+    _stored = {
+        "support_": SupportPoints,
+        "progress_": Progress,
+        "_rows": int,
+        "kappa2_": float,
+        "block_size_": range(1, 2**40),
+        "truncation_error_": "* inf",
+        "cumulative_risk_": "* inf",
+    }
 
     kernel: Any = None
     alpha: float = 1e-3

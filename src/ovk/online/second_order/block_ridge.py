@@ -33,6 +33,8 @@ WINDOW_SEGMENTS = 8
 class SumsOfEachOutput(FeatureSums, kind="each output"):
     """Sums S (d, m, m) and B (m, d) over the rows in which each output was observed."""
 
+    _stored = {"S": "k m m"}
+
     @classmethod
     def zeros(cls, m: int, k: int) -> Self:
         return cls(np.zeros((k, m, m)), np.zeros((m, k)))
@@ -215,6 +217,8 @@ MIN_BLOCK_POINTS, MAX_BLOCK_POINTS = 128, 512
 class OutputGroup(State):
     """Outputs with the same ridge: columns `start` to `stop` of B. With an infinite ridge their weights are 0."""
 
+    _stored = {"ridge": "* inf"}
+
     ridge: float
     start: int
     stop: int
@@ -281,6 +285,7 @@ class GroupBlock(State):
     """
 
     _state_classes = {"factor": RidgeFactor, "triangle": GrowingCholesky}
+    _stored = {"ridge": "* inf", "z": "m k", "U": "j l"}
 
     ridge: float
     factor: RidgeFactor

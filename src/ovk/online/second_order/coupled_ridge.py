@@ -67,6 +67,17 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
     """
 
     _state_classes = {"border": RidgeFactor}
+    _stored = {
+        "F": "d r",
+        "delta": "d",
+        "weights": "d m",
+        "where": "j 2 int",
+        "labels": "j",
+        "whitened": "j q",
+        "factor": "j j",
+        "errors": "j",
+        "rows": "n m",
+    }
 
     F: Array
     delta: Array

@@ -1,0 +1,158 @@
+"""Connections of clients: how many there may be, and how long the server waits for each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from math import inf
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from ovk.app.serve.access import HEALTH_ONLY, Limits
+
+logger = logging.getLogger("ovk.app.serve")
+
+#: Seconds that a client may take for the header of a request, and between two requests.
+HEADER_SECONDS, IDLE_SECONDS = 10.0, 75.0
+
+#: Largest header of a request in bytes, with its URL.
+MAX_HEADER = 64 << 10
+
+#: Connections beyond the limits, on which only health checks are answered.
+RESERVE = 32
+
+#: Seconds between two lines of the log about connections beyond the limits.
+LOG_SECONDS = 60.0
+
+
+class Connections:
+    """The open connections: at most `Limits.connections` of an address, and twice as many in total.
+
+    Beyond these limits, the connection whose client the server has waited for longest makes room for a new one, so that
+    clients who send nothing, or little by little, keep nobody out. If every connection is being answered, the new one
+    is in the reserve for health checks.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._admitted: dict[str, set[Connection]] = {}
+        self._reserve: set[Connection] = set()
+        self._logged = -inf
+
+    def admit(self, new: Connection) -> None:
+        of_address = self._admitted.get(new.address, set())
+        everyone = set().union(*self._admitted.values())
+        most = self.limits.connections
+        if self._has_room(of_address, most) and self._has_room(everyone, 2 * most):
+            self._admitted.setdefault(new.address, set()).add(new)
+            return
+        if new.since - self._logged > LOG_SECONDS:
+            self._logged = new.since
+            extra = {"address": new.address, "of_address": len(of_address), "connections": len(everyone)}
+            logger.warning("all connections are in use", extra=extra)
+        if self._has_room(self._reserve, RESERVE):
+            self._reserve.add(new)
+            new.answers_health_only()
+        else:
+            new.transport.abort()
+
+    def _has_room(self, group: set[Connection], most: int) -> bool:
+        """Whether one more is below the limit, after closing the one that has been waited for longest."""
+        if len(group) < most:
+            return True
+        waiting = [one for one in group if one.deadline < inf]
+        if waiting:
+            self._close(min(waiting, key=lambda one: one.since))
+        return bool(waiting)
+
+    def _close(self, one: Connection) -> None:
+        self.forget(one)
+        one.transport.abort()
+
+    def forget(self, one: Connection) -> None:
+        self._reserve.discard(one)
+        group = self._admitted.get(one.address, set())
+        group.discard(one)
+        if not group:
+            self._admitted.pop(one.address, None)
+
+    def expire(self) -> None:
+        """Close the connections whose clients took too long."""
+        now = time.monotonic()
+        for one in [*self._reserve, *(one for group in self._admitted.values() for one in group)]:
+            if one.deadline < now:
+                self._close(one)
+
+
+class Connection(HttpToolsProtocol):
+    """A connection, with the time since which the server has waited for its client, and until when it does."""
+
+    def __init__(self, connections: Connections, **options: Any) -> None:
+        super().__init__(**options)
+        self._all = connections
+        self.address, self.since, self.deadline = "", 0.0, inf
+        self._header_bytes: int | None = 0  # None from the end of a header to the next request
+
+    def _wait(self, seconds: float) -> None:
+        self.since = time.monotonic()  # not the time of the loop, which is the same for all that it does in one round
+        self.deadline = self.since + seconds
+
+    def _answer(self) -> None:
+        """The client has done its part. If it has its response already, the next request is waited for."""
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait(IDLE_SECONDS)
+        else:
+            self.deadline = inf
+
+    def answers_health_only(self) -> None:
+        self.app_state = {**self.app_state, HEALTH_ONLY: True}
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        self._wait(HEADER_SECONDS)
+        self._all.admit(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.forget(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._header_bytes is not None:
+            self._header_bytes += len(data)
+            if self._header_bytes > MAX_HEADER and not self.transport.is_closing():
+                self.send_400_response(f"The header is larger than {MAX_HEADER} bytes.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._header_bytes = 0
+        self._wait(HEADER_SECONDS)
+
+    def on_headers_complete(self) -> None:
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEADER:
+            raise ValueError("the header is too large")  # the parser reports it, and the base class answers 400
+        self._header_bytes = None
+        # A handler that reads the body answers 408 first.
+        self._wait(self._all.limits.seconds + HEADER_SECONDS)
+        super().on_headers_complete()
+        if HEALTH_ONLY in self.app_state:
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._answer()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait(IDLE_SECONDS)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._wait(self._all.limits.seconds)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._answer()

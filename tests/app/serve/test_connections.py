@@ -1,0 +1,165 @@
+"""Clients that open connections and send nothing, or little by little, keep nobody out."""
+
+import json
+import socket
+from contextlib import ExitStack, suppress
+
+import httpx
+import pytest
+from benchmarks.service_process import ServerProcess
+
+from processes import PATIENCE, wait_until
+from serving_rows import rows
+
+X, Y = (table.tolist() for table in rows(1))
+BODY = json.dumps({"rows": X}).encode()
+HEAD = b"POST /v2/models/point/infer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+#: What a hostile client sends before it stops.
+STARTS = {
+    "silent": b"",
+    "slow header": HEAD[:-10],
+    "slow body": HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY[:5],
+    "slow body of another request": b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{",
+    "silent after a request": b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n",
+}
+
+
+def opened(port, content, stack, source="127.0.0.1"):
+    one = stack.enter_context(socket.socket())
+    one.bind((source, 0))
+    one.settimeout(PATIENCE)
+    one.connect(("127.0.0.1", port))
+    one.sendall(content)
+    return one
+
+
+def ended(one):
+    """Wait until the server has closed a connection."""
+    with suppress(ConnectionError):
+        while one.recv(1 << 16):
+            pass
+
+
+def served(server):
+    """A client of the same address is served, on new connections."""
+    for _ in range(3):
+        assert httpx.get(f"{server.url}/v2/health/ready", timeout=PATIENCE).status_code == 200
+        assert httpx.post(f"{server.url}/v2/models/point/infer", content=BODY, timeout=PATIENCE).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def small(models):
+    """A server that takes four connections of an address and waits for a quarter of a second."""
+    with ServerProcess([models / "point.ovk", "--max-connections", 4, "--timeout", 0.25], snapshot_of=True) as running:
+        yield running
+        assert running.terminate() == 0
+        assert not running.other
+
+
+@pytest.mark.parametrize("kind", STARTS)
+def test_idle_connections_make_room(small, kind):
+    with ExitStack() as stack:
+        hostile = [opened(small.port, STARTS[kind], stack) for _ in range(30)]
+        served(small)
+        for one in hostile[:20]:
+            ended(one)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", STARTS)
+def test_a_thousand_connections_keep_nobody_out(models, kind):
+    with ServerProcess([models / "point.ovk"], snapshot_of=True) as server, ExitStack() as stack:
+        hostile = [opened(server.port, STARTS[kind], stack) for _ in range(1000)]
+        served(server)
+        for one in hostile[:700]:
+            ended(one)
+        served(server)
+        assert server.terminate() == 0
+
+
+@pytest.mark.long
+def test_a_thousand_connections_of_many_addresses_keep_nobody_out(models):
+    with ServerProcess([models / "point.ovk"], snapshot_of=True) as server, ExitStack() as stack:
+        for k in range(1000):
+            opened(server.port, b"", stack, source=f"127.0.1.{k % 10}")
+        served(server)
+        assert server.terminate() == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [kind for kind in STARTS if kind != "silent after a request"])
+def test_the_server_does_not_wait_for_ever(small, kind):
+    """Also if nobody else wants the connection."""
+    with ExitStack() as stack:
+        ended(opened(small.port, STARTS[kind], stack))
+    served(small)
+
+
+def test_connections_that_are_all_being_answered_leave_a_reserve_for_health_checks(models):
+    """Event streams are answered until their clients leave."""
+    with (
+        ServerProcess([models / "point.ovk", "--max-connections", 4], snapshot_of=True) as server,
+        ExitStack() as stack,
+    ):
+        events = b"GET /v2/models/point/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        streams = [opened(server.port, events, stack) for _ in range(4)]
+        for one in streams:
+            assert one.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        for _ in range(40):
+            opened(server.port, b"", stack)
+        ready = httpx.get(f"{server.url}/v2/health/ready", timeout=PATIENCE)
+        assert (ready.status_code, ready.headers["connection"]) == (200, "close")
+        refused = httpx.post(f"{server.url}/v2/models/point/infer", content=BODY, timeout=PATIENCE)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert refused.json() == {"error": "all connections are in use: retry later"}
+        # Another address is served.
+        with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.2")) as other:
+            reply = other.post(f"{server.url}/v2/models/point/infer", content=BODY, timeout=PATIENCE)
+            assert reply.status_code == 200
+        streams.pop().close()
+        wait_until(
+            lambda: httpx.post(f"{server.url}/v2/models/point/infer", content=BODY).status_code == 200,
+            "free connection",
+        )
+        assert server.terminate() == 0
+        warned = [line for line in server.lines if line["event"] == "all connections are in use"]
+        assert [(line["address"], line["of_address"]) for line in warned] == [("127.0.0.1", 4)]
+
+
+def test_headers_are_limited(small):
+    def status(content):
+        with ExitStack() as stack:
+            one = opened(small.port, content, stack)
+            return one.recv(1 << 16).split()[1]
+
+    get = b"GET /ping%b HTTP/1.1\r\nHost: localhost\r\n%b\r\n"
+    assert status(get % (b"", b"A: " + b"a" * 60_000 + b"\r\n")) == b"200"
+    assert status(get % (b"", b"A: " + b"a" * 70_000 + b"\r\n")) == b"400"
+    assert status(get % (b"", b"A: a\r\n" * 20_000)) == b"400"
+    assert status(get % (b"?" + b"a" * 70_000, b"")) == b"400"
+    # Without an end.
+    assert status(b"GET /ping HTTP/1.1\r\nA: " + b"a" * 70_000) == b"400"
+    assert status(b"GET /" + b"a" * 70_000) == b"400"
+    # Neither do several requests on one connection add up.
+    with httpx.Client(base_url=small.url, timeout=PATIENCE) as client:
+        for _ in range(4):
+            assert client.get("/ping", headers={"A": "a" * 40_000}).status_code == 200
+
+
+def test_a_client_that_does_not_read_is_not_waited_for(small):
+    """Its replies would fill the memory of the server."""
+    with ExitStack() as stack:
+        one = stack.enter_context(socket.socket())
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.connect(("127.0.0.1", small.port))
+        one.settimeout(PATIENCE)
+        page = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with suppress(ConnectionError):
+            while one.send(page * 100):
+                pass
+    served(small)
+
+
+def test_web_sockets_are_not_spoken(small):
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x", "Sec-WebSocket-Version": "13"}
+    assert httpx.get(f"{small.url}/ping", headers=upgrade, timeout=PATIENCE).status_code == 200
