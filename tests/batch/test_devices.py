@@ -5,7 +5,19 @@ import pytest
 import sklearn
 
 from ovk import OVKRidge, OVKRidgeCV, VectorField
-from ovk.kernels import Function, Gaussian, Intercept, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from ovk.kernels import (
+    Function,
+    Gaussian,
+    Intercept,
+    Laplacian,
+    Linear,
+    Mapped,
+    Matern,
+    OnColumns,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+)
 from ovk.operators import Identity, MixedEffect
 
 KERNELS = [
@@ -18,6 +30,7 @@ KERNELS = [
     Polynomial(2),
     Linear() + Intercept(2.0),
     0.5 * Gaussian(1.0) * Linear(),
+    OnColumns(Gaussian(1.0), [0, 2]) + Mapped(Matern(1.5), np.array([[1.0, 0.0], [0.5, 1.0], [0.0, 2.0]])),
 ]
 
 
@@ -89,6 +102,7 @@ def test_an_estimator_that_does_not_run_on_devices_says_so(library, dispatch):
     [
         ({"kernel": Function(lambda x, z: x @ z.T)}, "the kernel Function"),
         ({"kernel": Matern(0.7)}, "the kernel Matern"),
+        ({"kernel": Periodic(Gaussian(1.0))}, "the kernel Periodic"),
         ({"loss": "huber"}, "loss='huber'"),
         ({"dtype": "float32"}, "dtype='float32'"),
         ({"solver": "cg"}, "solver='cg'"),

@@ -426,7 +426,7 @@ def _scaled_bessel(a: float, r: Array) -> Array:
         return r ** (2.0 * a) * _scaled_bessel(-a, r)
     xp = namespace(r)
     # For large r the value is zero, but the powers of r below would overflow.
-    r = xp.clip(r, None, 800.0)
+    r = np.minimum(r, 800.0) if xp is np else xp.clip(r, None, 800.0)
     if (a - 0.5).is_integer():
         # sqrt(pi/2) e^-r theta_n(r), theta the reverse Bessel polynomials.
         previous, theta = xp.ones_like(r), xp.ones_like(r)

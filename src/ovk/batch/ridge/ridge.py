@@ -213,6 +213,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def _resolved(self, X: Any, d: int) -> OperatorKernel:
         kernel: OperatorKernel = self._own_copy(self._default_kernel(), d)
+        if isinstance(X, DeviceMatrix):
+            check_on_device(kernel)
         return kernel.resolve(X, d)
 
     @property
