@@ -213,6 +213,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def _resolved(self, X: Any, d: int) -> OperatorKernel:
         kernel: OperatorKernel = self._own_copy(self._default_kernel(), d)
+        if isinstance(X, DeviceMatrix):
+            check_on_device(kernel)
         return kernel.resolve(X, d)
 
     @property
@@ -280,6 +282,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             for X, targets in parts:
                 if isinstance(X, DeviceMatrix):
                     check_on_device(kernel)
+                    X = X.double()
                 sums.add(X, targets)
                 observed |= targets.observed_outputs()
                 bar.update(X.shape[0])

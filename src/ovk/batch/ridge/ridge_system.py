@@ -35,6 +35,7 @@ from ovk.base import (
     ridge_and_scales,
     to_host,
 )
+from ovk.base import cholesky as device_cholesky
 from ovk.kernels import Linear, Precomputed, ScalarKernel
 from ovk.operators import spectrum
 from ovk.ovkernels import (
@@ -50,6 +51,7 @@ from ovk.ovkernels import (
 from ovk.solvers import (
     MAX_DENSE_UNKNOWNS,
     Cholesky,
+    CholeskyFactor,
     Eigen,
     LeaveOneOut,
     PairwiseLeaveOneOut,
@@ -408,6 +410,7 @@ class SinglePrecisionSystem:
 
     def __init__(self, kernel: ScalarKernel, X: Any, roots: Array, t: float, ridge: float) -> None:
         self._kernel, self._X, self._roots, self._t, self._ridge = kernel, X, roots, t, ridge
+        self._double = X.double() if isinstance(X, DeviceMatrix) else X
         # In units of the largest entry no value leaves the range of single precision.
         self._unit = t * float((roots**2 * kernel.diag(X)).max()) + ridge
         if not np.isfinite(self._unit):
@@ -418,6 +421,12 @@ class SinglePrecisionSystem:
         n = len(self._roots)
         for times in JITTERS:
             jitter = times * np.sqrt(n) * float(np.finfo(np.float32).eps)
+            if isinstance(self._X, DeviceMatrix):
+                rows: Any = self._roots[:, None] * (self._t / self._unit)
+                L = device_cholesky(self._kernel(self._X) * rows * self._roots, self._ridge / self._unit + jitter)
+                if L is not None:
+                    return CholeskyFactor(L, jitter, np.nan), jitter * self._unit
+                continue
             U, failed = lapack.spotrf(self._matrix(jitter).T, lower=0, clean=0, overwrite_a=1)
             if failed == 0:
                 return U, jitter * self._unit
@@ -443,14 +452,18 @@ class SinglePrecisionSystem:
         if self._t > 0:
             scaled = B * self._roots[:, None]
             for rows in row_slices(len(B), len(B), MAX_ENTRIES):
-                result[rows] += (self._t * self._roots[rows, None]) * (self._kernel(self._X[rows], self._X) @ scaled)
+                values = self._kernel(self._double[rows], self._double) @ scaled
+                result[rows] += (self._t * self._roots[rows, None]) * values
         return result
 
     def precondition(self, B: Array) -> Array:
         """Approximately A^-1 B; columns are scaled because single precision has a small range."""
         size = np.abs(B).max(axis=0)
         size[size == 0] = 1.0
-        small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
+        if isinstance(self._factor, CholeskyFactor):
+            small: Any = self._factor.solve(B / size)
+        else:
+            small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
         return np.asarray(small * (size / self._unit), dtype=np.float64)
 
 
@@ -530,14 +543,16 @@ def solve_ridge(
     if isinstance(X, DeviceMatrix):
         name = "eigen" if isinstance(solver, Eigen) else "cholesky" if isinstance(solver, Cholesky) else solver
         check_on_device(kernel, solver=name, loss=loss, dtype="float32" if single else "float64")
+        # Other systems with inputs of single precision are solved in double precision.
+        single = X.is_single and targets.complete and name != "eigen" and bool(np.all(np.asarray(alpha) > 0))
     try:
         if single:
-            X = as_single(X)
+            X = X if isinstance(X, DeviceMatrix) else as_single(X)
             C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=intercept)
         else:
             if loss == "huber":
                 targets = robust_targets(kernel, alpha, X, targets, intercept=intercept)
-            system = ridge_system(kernel, X, targets, alpha)
+            system = ridge_system(kernel, X.double() if isinstance(X, DeviceMatrix) else X, targets, alpha)
             system.solver = solver
             (C, info), b = system.solve(intercept=intercept)
     except MemoryError as error:

@@ -319,6 +319,10 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[OperatorKernel, float | Array, Any]:
         """The best kernel with its operator, alpha and solver."""
         given = candidate_operators(self.operators, self.omegas, kernels)
+        if isinstance(X, DeviceMatrix):
+            for one in kernels:
+                check_on_device(one)
+            X = X.double()
         kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
         operators: list[OutputOperator | None] = [
             None if one is None else self._own_copy(one, targets.d).resolve(targets.d) for one in given
@@ -326,9 +330,6 @@ class OVKRidgeCV(OVKRegressor):
         if self.landmarks is not None and X.shape[0] > MAX_EXACT_ROWS:
             some = np.sort(new_generator(self.random_state).permutation(X.shape[0])[:MAX_COMPARED_ROWS])
             X, targets = X[some], targets.rows(some)
-        if isinstance(X, DeviceMatrix):
-            for kernel in kernels:
-                check_on_device(kernel)
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         tol, entry = positive(self.tol, "tol", zero=True), self.leave_out == "entry"
         errors = CandidateErrors(X, targets, same, alphas, self.fit_intercept, entry, tol)
