@@ -30,6 +30,8 @@ from ovk.base.types import Array
 
 #: Kinds of the arrays that an annotation admits; integers take the place of floats.
 ARRAY_KINDS = {np.float64: "fiu", np.int64: "iu", np.bool_: "b"}
+#: Integers that count something, and those that are at least 1.
+COUNT, SIZE = range(2**40), range(1, 2**40)
 NUMBERS: dict[type, type] = {float: Real, int: Integral}
 
 

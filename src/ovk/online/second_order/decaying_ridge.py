@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
-from ovk.base import Array, Mask, SingularSystem, State, Times
+from ovk.base import SIZE, Array, Mask, SingularSystem, State, Times
 
 
 class CompactState(State):
@@ -183,7 +183,7 @@ class DecayingRidge(CompactState):
     _stored = {
         "alpha": float,
         "discount": float,
-        "block": range(1, 2**40),
+        "block": SIZE,
         "limit": "* inf",
         "robust": "* inf",
         "reach": "d inf",
