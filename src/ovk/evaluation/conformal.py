@@ -614,14 +614,7 @@ class RecentErrors(State, Registered):
     [1.8] [0.9]
     """
 
-    _stored = {
-        "Y": "n d nan",
-        "F": "n d nan",
-        "half": "n d inf",
-        "tested": "* inf",
-        "inside": "* inf",
-        "instants": "n nan | None",
-    }
+    _stored = {"Y F": "n d nan", "half": "n d inf", "tested inside": "* inf", "instants": "n nan | None"}
 
     Y: Array
     F: Array

@@ -189,8 +189,7 @@ class OLOK(StreamRegressor):
         "_rows": int,
         "kappa2_": float,
         "block_size_": SIZE,
-        "truncation_error_": "* inf",
-        "cumulative_risk_": "* inf",
+        "truncation_error_ cumulative_risk_": "* inf",
     }
 
     kernel: Any = None

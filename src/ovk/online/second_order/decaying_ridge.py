@@ -181,19 +181,16 @@ class DecayingRidge(CompactState):
     )
     _triangles = ("S",)
     _stored = {
-        "alpha": float,
-        "discount": float,
+        "alpha discount": float,
         "block": SIZE,
-        "limit": "* inf",
-        "robust": "* inf",
+        "limit robust": "* inf",
         "reach": "d inf",
         "S": "s",
         "B": "m d",
         "count": int,
-        "rows": "count m",
+        "rows whitened": "count m",
         "errors": "count d",
         "factor": "count count",
-        "whitened": "count m",
     }
 
     def __init__(
