@@ -118,9 +118,7 @@ class OKVAR(NamedOutputs, Parameters):
     _stored = {
         "X_fit_": "n p",
         "dual_coef_": "n d",
-        "intercept_": "d",
-        "mean_": "d",
-        "scale_": "d",
+        "intercept_ mean_ scale_": "d",
         "decay_": "d | None",
         "operator_": "d d | None",
         "series_": list[TimeSeries],

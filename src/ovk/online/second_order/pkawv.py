@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
+from ovk.base import SIZE, Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
 from ovk.features import (
     DEPENDENCE_TOL,
     KORS,
@@ -133,7 +133,7 @@ class PKAWV(StreamRegressor):
         "past_": LearnedRows,
         "limits_": ResidualLimits,
     }
-    _stored = {"ridges_": list[ProgressiveRidge], "features_": StreamFeatures, "vectors_": "d d | None", "_left": int}
+    _stored = {"ridges_": list[ProgressiveRidge], "features_": StreamFeatures, "vectors_": "d d | None", "_left": SIZE}
 
     kernel: Any = None
     alpha: float = 1.0
