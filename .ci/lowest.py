@@ -1,8 +1,12 @@
-"""The lowest version that pyproject.toml allows of every dependency, as requirements for pip: ``make test-lowest``."""
+"""The lowest version that pyproject.toml allows of every dependency, as requirements for pip: ``make test-lowest``.
+
+With ``lowest`` or ``newest``, for ``make audit``: those of what users install, in these versions.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -29,4 +33,8 @@ def lowest(extras: list[str], groups: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join([*lowest(list(EXTRAS), ["dev"]), *BESIDE]))
+    if sys.argv[1:]:
+        found = lowest(list(EXTRAS), [])
+        print("\n".join(found if sys.argv[1] == "lowest" else [line.replace("==", ">=") for line in found]))
+    else:
+        print("\n".join([*lowest(list(EXTRAS), ["dev"]), *BESIDE]))
