@@ -55,7 +55,7 @@ from ovk.batch.ridge.ridge_system import (
     takes_gram,
 )
 from ovk.batch.ridge.table_inputs import InputScaling
-from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackknife_plus
+from ovk.intervals import NoiseScale, Regions, concatenate, fold_numbers, jackknife, jackknife_plus
 from ovk.kernels import Gaussian
 from ovk.objectives import r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel, row_slices
@@ -461,7 +461,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             Nominal coverage.
         method : "jackknife", "jackknife+" or "cv+"
             "jackknife": leave-one-out residuals in units of their standard deviations; wider where data are sparse,
-            with coverage usually close to `level`. "jackknife+" and "cv+": intervals around the leave-one-out
+            with coverage usually close to `level`; `OVKRidgeCV` also learns where the noise is large. "jackknife+" and "cv+": intervals around the leave-one-out
             functions (or leave-one-fold-out functions), with coverage of at least 1 - 2 (1 - level) for any
             distribution, provided that kernel and alpha were not chosen on the same rows.
         region : "each", "box" or "ellipsoid"
@@ -490,11 +490,13 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         blocks = self._blocks(groups)
         # The errors of a group, or of repeated inputs, are dependent: together they get the weight of one row.
         shared = None if blocks is None or len(np.unique(blocks)) == len(blocks) else blocks
+        noise = self._noise_scale(groups) if method == "jackknife" else None
         parts = []
         for part in track(list(row_slices(X.shape[0], rows.width)), "intervals"):
             cross, prior = rows.kernels(X[part])
             if method == "jackknife":
-                parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared))
+                how: dict[str, Any] = {"region": region, "groups": shared, "noise": noise}
+                parts.append(jackknife(rows.left_out, cross, prior, level, **how))
             else:
                 parts.append(jackknife_plus(rows.left_out, cross, prior, level, groups=shared))
         return self._regions_of_outputs(concatenate(parts), asked)
@@ -537,6 +539,10 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
         found: LeaveOutPredictor = memo["left out"][1]
         return found
+
+    def _noise_scale(self, groups: Any) -> NoiseScale | None:
+        """A learned scale of the noise in intervals; None for a constant one."""
+        return None
 
     def _outputs_alike(self) -> bool:
         """Whether the outputs are values of one curve."""

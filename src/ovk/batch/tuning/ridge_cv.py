@@ -36,6 +36,7 @@ from ovk.batch.tuning.error_surface import (
     output_dim_of,
     with_operator,
 )
+from ovk.intervals import NoiseScale
 from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 
@@ -352,6 +353,11 @@ class OVKRidgeCV(OVKRegressor):
         coupled, _ = replace(errors, targets=scaled).surface(kernel, [Dense(operator / np.outer(roots, roots))])
         best = int((coupled[0] * ratios)[:, self._scored(targets.d)].mean(axis=-1).argmin())
         return np.asarray(alphas[best] * ratios)
+
+    def _noise_scale(self, groups: Any) -> NoiseScale | None:
+        rows = self._leave_out(groups, None)
+        key = ("noise", None if groups is None else np.asarray(groups).tobytes())
+        return self._remembered(key, lambda: self._training_data().noise_scale(rows.left_out, self._blocks(groups)))
 
     def _landmark_points(self, X: Any, kernel: OperatorKernel) -> Any:
         n, automatic = X.shape[0], isinstance(self.landmarks, str) and self.landmarks == "auto"
