@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import chi2, norm
 
 from ovk.base import Array, Indices, Mask, check_int, check_level
-from ovk.intervals.noise_scale import NoiseScale
+from ovk.intervals.learned_noise import NoiseScale
 from ovk.intervals.regions import Regions, masses, shrunk, upper_quantile
 from ovk.solvers import LeaveOneOut
 

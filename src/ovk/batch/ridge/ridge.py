@@ -461,9 +461,10 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             Nominal coverage.
         method : "jackknife", "jackknife+" or "cv+"
             "jackknife": leave-one-out residuals in units of their standard deviations; wider where data are sparse,
-            with coverage usually close to `level`; `OVKRidgeCV` also learns where the noise is large. "jackknife+" and "cv+": intervals around the leave-one-out
-            functions (or leave-one-fold-out functions), with coverage of at least 1 - 2 (1 - level) for any
-            distribution, provided that kernel and alpha were not chosen on the same rows.
+            with coverage usually close to `level`. `OVKRidgeCV` also learns where the noise is large. "jackknife+" and
+            "cv+": intervals around the leave-one-out functions (or leave-one-fold-out functions), with coverage of at
+            least 1 - 2 (1 - level) for any distribution, provided that kernel and alpha were not chosen on the same
+            rows.
         region : "each", "box" or "ellipsoid"
             An interval with that coverage for each output, or one region for all outputs of a row; for a curve or a
             field, a box is a band. "box" and "ellipsoid" require "jackknife".

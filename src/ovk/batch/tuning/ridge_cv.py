@@ -45,6 +45,8 @@ MAX_EXACT_ROWS, DEFAULT_LANDMARKS, MAX_COMPARED_ROWS = 5000, 1500, 2000
 #: A choice at the edge of its grid is reported for this many alphas and rows: fewer alphas are a choice between them,
 #: and in fewer rows the errors of neighbours differ by chance.
 MIN_GRID, MIN_EDGE_ROWS = 5, 40
+#: Tried for a given kernel if the error still falls at the smallest default alpha.
+SMALL_ALPHAS = np.logspace(-10, -7, 4)
 
 
 @dataclass(eq=False, repr=False)
@@ -65,8 +67,9 @@ class OVKRidgeCV(OVKRegressor):
     kernel : operator-valued or scalar kernel, or a list of candidates; selected automatically by default
         A user-supplied kernel receives the raw, unscaled inputs.
     alphas : sequence of floats > 0, optional
-        Candidates; by default 25 values from 1e-6 to 1e2, or 22 from 1e-10 to 1e3 without a kernel. A
-        warning is given if the selected alpha, or width, is at the edge of its grid and the error still falls there.
+        Candidates; by default 25 values from 1e-6 to 1e2 (and four down to 1e-10 if the error still falls at 1e-6),
+        or 22 from 1e-10 to 1e3 without a kernel. A warning is given if the selected alpha, or width, is at the edge of
+        its grid and the error still falls there.
     omegas : sequence of floats in [0, 1], optional
         Candidate operators ``MixedEffect(omega)``, which replace the kernel's operator.
     operators : sequence of output operators, optional
@@ -141,7 +144,7 @@ class OVKRidgeCV(OVKRegressor):
     >>> X = rng.uniform(-2, 2, (40, 1))
     >>> Y = np.sin(2 * X) + 0.3 * rng.standard_normal((40, 3))
     >>> OVKRidgeCV().fit(X, Y).choice_.names[:2]
-    ['Gaussian 1', 'Matern 3/2 4']
+    ['sum of 2', 'Gaussian 1']
     >>> model = OVKRidgeCV(omegas=[0.0, 0.5, 0.9]).fit(X, Y)
     >>> model.omega_, model.errors_.shape
     (0.9, (1, 3, 25))
@@ -316,12 +319,19 @@ class OVKRidgeCV(OVKRegressor):
         tol, entry = positive(self.tol, "tol", zero=True), self.leave_out == "entry"
         errors = CandidateErrors(X, targets, same, alphas, self.fit_intercept, entry, tol)
         found = errors.compare(kernels, operators, scored, self.n_jobs)
-        self.__dict__.update(found.attributes())
         k, o, a = found.best()
+        variance = max(float(np.nanvar(targets.Y)), 1e-300)
+        edge = edge_of_grid("alpha", alphas, found.mean[k, o] / variance, alphas[a])
+        if edge is not None and self.alphas is None and a == 0:
+            # Small alphas leave the shortcut for grams of low rank less to drop, so they are tried only if needed.
+            alphas, edge = np.concatenate([SMALL_ALPHAS, alphas]), None
+            errors = replace(errors, alphas=alphas)
+            found = errors.compare(kernels, operators, scored, self.n_jobs)
+            k, o, a = found.best()
+        if edge is not None and len(alphas) >= MIN_GRID:
+            _warn_of_edges(X, [edge], "extend alphas")
+        self.__dict__.update(found.attributes())
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
-        relative = found.mean[k, o] / max(float(np.nanvar(targets.Y)), 1e-300)
-        edge = edge_of_grid("alpha", alphas, relative, alphas[a]) if len(alphas) >= MIN_GRID else None
-        _warn_of_edges(X, [] if edge is None else [edge], "extend alphas")
         best = with_operator(kernels[k], operators[o])
         alpha: float | Array = float(alphas[a])
         if self.alpha_per_target:
