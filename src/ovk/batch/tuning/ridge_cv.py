@@ -24,7 +24,7 @@ from ovk.base import (
     progress_shown,
     refuse_odd_frames,
 )
-from ovk.batch.ridge.landmarks import choose_landmarks
+from ovk.batch.ridge.landmarks import LandmarkLeaveOneOut, choose_landmarks
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import merge_same_inputs, new_generator, robust_targets, rows_left_out_together
 from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, reject_missing
@@ -38,7 +38,7 @@ from ovk.batch.tuning.error_surface import (
 )
 from ovk.intervals import NoiseScale
 from ovk.operators import Dense, OutputOperator
-from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel, row_slices
 
 #: By default: maximum number of rows without landmarks, landmarks above it, and rows that then compare candidates.
 MAX_EXACT_ROWS, DEFAULT_LANDMARKS, MAX_COMPARED_ROWS = 5000, 1500, 2000
@@ -47,6 +47,8 @@ MAX_EXACT_ROWS, DEFAULT_LANDMARKS, MAX_COMPARED_ROWS = 5000, 1500, 2000
 MIN_GRID, MIN_EDGE_ROWS = 5, 40
 #: Tried for a given kernel if the error still falls at the smallest default alpha.
 SMALL_ALPHAS = np.logspace(-10, -7, 4)
+#: With landmarks: maximum number of rows whose leave-one-out residuals are kept for intervals.
+MAX_INTERVAL_ROWS = 2000
 
 
 @dataclass(eq=False, repr=False)
@@ -130,6 +132,7 @@ class OVKRidgeCV(OVKRegressor):
     best_error_ : smallest of `errors_`
     inputs_ : the standardisation of the inputs, or None; `X_fit_` and `kernel_` refer to standardised inputs
     landmarks_ : sums over all rows if landmarks were used, else None
+    left_out_ : (2, rows, d) with landmarks, leave-one-out residuals of at most 2,000 rows and their variances, else None
     and those of `OVKRidge`
 
     See Also
@@ -190,9 +193,27 @@ class OVKRidgeCV(OVKRegressor):
         with self._fitting(X, y), progress_shown(self.verbose):
             X, inputs, targets, groups = self._read(X, y, sample_weight, task, groups)
             kernel, alpha, solver = self._choose(X, targets, groups)
-            self._solve(kernel, alpha, X, targets, solver, self._landmark_points(X, kernel))
+            points = self._landmark_points(X, kernel)
+            self._solve(kernel, alpha, X, targets, solver, points)
+            self.__dict__.pop("left_out_", None)
+            if points is not None and targets.task is None:
+                self.left_out_ = self._landmark_residuals(X, targets)
             self.inputs_ = inputs
         return self
+
+    def _landmark_residuals(self, X: Any, targets: Targets) -> Array:
+        """Leave-one-out residuals, and their variances, of at most `MAX_INTERVAL_ROWS` random rows, for intervals."""
+        assert self.landmarks_ is not None
+        order = new_generator(self.random_state).permutation(X.shape[0])
+        some = np.sort(order[:MAX_INTERVAL_ROWS])
+        X, targets = X[some], targets.rows(some)
+        parts = []
+        for rows in row_slices(len(some), self.landmarks_.m * targets.d**2):
+            part, weight = targets.rows(rows), None if targets.weight is None else targets.weight[rows]
+            R = part.Y - self.expansion_(X[rows])
+            how: dict[str, Any] = {"intercept": self.intercept_ is not None}
+            parts.append(LandmarkLeaveOneOut.of_rows(self.landmarks_, X[rows], R, weight, self.alpha_, **how))
+        return np.concatenate(parts, axis=1)
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any
@@ -365,6 +386,8 @@ class OVKRidgeCV(OVKRegressor):
         return np.asarray(alphas[best] * ratios)
 
     def _noise_scale(self, groups: Any) -> NoiseScale | None:
+        if self.landmarks_ is not None:
+            return None
         rows = self._leave_out(groups, None)
         key = ("noise", None if groups is None else np.asarray(groups).tobytes())
         return self._remembered(key, lambda: self._training_data().noise_scale(rows.left_out, self._blocks(groups)))
