@@ -65,3 +65,12 @@ def test_what_needs_all_rows_is_refused(how):
         model.predict_interval(X[:3], **how)
     exact = model.set_params(landmarks=None).fit(X, Y)
     assert exact.left_out_ is None
+
+
+def test_landmarks_among_the_rows_do_not_widen_intervals():
+    rng = np.random.default_rng(4)
+    X, new = rng.standard_normal((500, 8)), rng.standard_normal((500, 8))
+    y, truth = (np.sin(Z[:, 0]) + 0.1 * rng.standard_normal(500) for Z in (X, new))
+    model = OVKRidgeCV(Gaussian(1.5), [1e-5], landmarks=150).fit(X, y)
+    assert model.left_out_.shape == (2, 350, 1)
+    assert abs(model.predict_interval(new).contains(truth).mean() - 0.9) < 0.05

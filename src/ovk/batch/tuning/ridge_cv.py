@@ -47,8 +47,9 @@ MAX_EXACT_ROWS, DEFAULT_LANDMARKS, MAX_COMPARED_ROWS = 5000, 1500, 2000
 MIN_GRID, MIN_EDGE_ROWS = 5, 40
 #: Tried for a given kernel if the error still falls at the smallest default alpha.
 SMALL_ALPHAS = np.logspace(-10, -7, 4)
-#: With landmarks: maximum number of rows whose leave-one-out residuals are kept for intervals.
-MAX_INTERVAL_ROWS = 2000
+#: With landmarks: maximum number of rows whose leave-one-out residuals are kept for intervals, and minimum number of
+#: rows without the landmarks.
+MAX_INTERVAL_ROWS, MIN_INTERVAL_ROWS = 2000, 50
 
 
 @dataclass(eq=False, repr=False)
@@ -132,7 +133,7 @@ class OVKRidgeCV(OVKRegressor):
     best_error_ : smallest of `errors_`
     inputs_ : the standardisation of the inputs, or None; `X_fit_` and `kernel_` refer to standardised inputs
     landmarks_ : sums over all rows if landmarks were used, else None
-    left_out_ : (2, rows, d) with landmarks, leave-one-out residuals of at most 2,000 rows and their variances, else None
+    left_out_ : (2, rows, d) with landmarks leave-one-out residuals of at most 2,000 rows and their variances, else None
     and those of `OVKRidge`
 
     See Also
@@ -196,16 +197,19 @@ class OVKRidgeCV(OVKRegressor):
             points = self._landmark_points(X, kernel)
             self._solve(kernel, alpha, X, targets, solver, points)
             self.__dict__.pop("left_out_", None)
-            if points is not None and targets.task is None:
-                self.left_out_ = self._landmark_residuals(X, targets)
+            if points is not None and targets.task is None and not sparse.issparse(X):
+                self.left_out_ = self._landmark_residuals(X, targets, points)
             self.inputs_ = inputs
         return self
 
-    def _landmark_residuals(self, X: Any, targets: Targets) -> Array:
+    def _landmark_residuals(self, X: Array, targets: Targets, points: Array) -> Array:
         """Leave-one-out residuals, and their variances, of at most `MAX_INTERVAL_ROWS` random rows, for intervals."""
         assert self.landmarks_ is not None
-        order = new_generator(self.random_state).permutation(X.shape[0])
-        some = np.sort(order[:MAX_INTERVAL_ROWS])
+        # The span of the landmarks explains landmarks fully, unlike new rows.
+        landmarks = {point.tobytes() for point in points}
+        others = np.flatnonzero([row.tobytes() not in landmarks for row in np.ascontiguousarray(X)])
+        others = others if len(others) >= MIN_INTERVAL_ROWS else np.arange(len(X))
+        some = np.sort(new_generator(self.random_state).permutation(others)[:MAX_INTERVAL_ROWS])
         X, targets = X[some], targets.rows(some)
         parts = []
         for rows in row_slices(len(some), self.landmarks_.m * targets.d**2):
