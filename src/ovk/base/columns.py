@@ -11,7 +11,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base.dates import CALENDAR_NAMES, MAX_CACHED_CELLS, calendar_features, day_comes_first, instant_seconds
+from ovk.base.dates import (
+    CALENDAR_NAMES,
+    MAX_CACHED_CELLS,
+    block_seconds,
+    calendar_features,
+    day_comes_first,
+    instant_seconds,
+)
 from ovk.base.state import State
 from ovk.base.types import Array, Mask
 
@@ -256,6 +263,10 @@ class Category(Column, kind="category"):
         return f"{count} ({_first(self.levels, 3)})" + (f"; {words} without one" if self.pooled else "")
 
 
+#: Minimum cells that are read as a block, and minimum share of different ones.
+MIN_BLOCK, MIN_DIFFERENT = 32, 0.25
+
+
 class TimestampParser(dict[Any, float]):
     """Seconds of cells, cached: nan if missing, infinity if bad. 1/2/2006 is in February if `day_first`."""
 
@@ -280,10 +291,17 @@ class TimestampParser(dict[Any, float]):
         return ParsedColumn(np.where(bad, np.nan, np.sum(found, axis=0))[:, None], bad)
 
     def _column(self, cells: Sequence[Any]) -> Array:
+        cells = list(cells)
+        seconds = np.full(len(cells), np.nan)
+        # Cells that repeat are found in the cache faster.
+        if len(cells) >= MIN_BLOCK and {*map(type, cells)} == {str} and len({*cells}) > MIN_DIFFERENT * len(cells):
+            seconds = block_seconds(cells, self._day_first)
+        rest = np.flatnonzero(np.isnan(seconds)).tolist()
         try:
-            return np.fromiter(map(self.__getitem__, cells), np.float64, len(cells))
+            seconds[rest] = [self[cells[i]] for i in rest]
         except TypeError:  # lists, as JSON may hold
             return self._column([str(cell) for cell in cells])
+        return seconds
 
 
 @dataclass

@@ -127,9 +127,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         "sample_weight_": "w | None",
         "observed_": "o d any | None",
         "kernel_": OperatorKernel,
-        "errors_": "* inf",
-        "output_errors_": "* inf",
-        "best_error_": "* inf",
+        "errors_ output_errors_ best_error_": "* inf",
     }
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
