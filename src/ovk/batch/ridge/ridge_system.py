@@ -36,6 +36,7 @@ from ovk.base import (
     to_host,
 )
 from ovk.base import cholesky as device_cholesky
+from ovk.intervals import NoiseScale, noise_scale
 from ovk.kernels import Linear, Precomputed, ScalarKernel
 from ovk.operators import spectrum
 from ovk.ovkernels import (
@@ -646,6 +647,19 @@ class TrainingData:
             if spread is not None:
                 rows.left_out.raise_noise(spread, self.targets.weight)
         return rows
+
+    def noise_scale(self, left_out: LeaveOneOut, together: Indices | None) -> NoiseScale | None:
+        """The learned scale of the noise, for a kernel k T of inputs in wide form; None if a constant is as good."""
+        separable, weight = self.kernel.as_separable(), self.targets.weight
+        if separable is None or self.targets.task is not None or takes_gram(self.kernel):
+            return None
+        if isinstance(left_out, SeparableLeaveOneOut):
+            return noise_scale(left_out.pairs, left_out, weight, together)
+        if not isinstance(left_out, ScalarPairsLeaveOneOut):
+            return None
+        G = separable.scalar(self.X)
+        scaled = G if weight is None else G * np.sqrt(np.outer(weight, weight))
+        return noise_scale(eigenpairs(scaled), left_out, weight, together)
 
     def _without(self, how: dict[str, Any]) -> LeaveOutPredictor:
         kernel, X, targets, separable = self.kernel, self.X, self.targets, self.kernel.as_separable()
