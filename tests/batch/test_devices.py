@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 
-from ovk import OVKRidge, OVKRidgeCV, VectorField
+from ovk import IOKR, OKVAR, OLOK, AutoStream, FunctionalRidge, OVKClassifier, OVKRidge, OVKRidgeCV, VectorField
 from ovk.kernels import (
     Function,
     Gaussian,
@@ -91,10 +91,11 @@ def test_without_dispatch_arrays_are_copied_to_numpy(library):
     np.testing.assert_array_equal(found, OVKRidge(alpha=0.1).fit(X, Y, sample_weight=w).predict(new))
 
 
-def test_an_estimator_that_does_not_run_on_devices_says_so(library, dispatch):
+@pytest.mark.parametrize("estimator", [VectorField, FunctionalRidge, OVKClassifier, IOKR, OLOK, AutoStream, OKVAR])
+def test_an_estimator_that_does_not_run_on_devices_says_so(library, dispatch, estimator):
     X, Y, *_ = data()
-    with pytest.raises(TypeError, match=r"VectorField does not run on a device.*array_api_dispatch=False"):
-        VectorField().fit(library.array(X), library.array(Y))
+    with pytest.raises(TypeError, match=rf"{estimator.__name__} does not run on a device.*array_api_dispatch=False"):
+        estimator().fit(library.array(X), library.array(Y))
 
 
 @pytest.mark.parametrize(
@@ -279,3 +280,10 @@ def test_the_benchmark_prints_ratios(capsys, monkeypatch):
 
     main(["--device", "cpu", "--rows", "60", "--rounds", "1"])
     assert "OVKRidge, torch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("how", [{}, {"landmarks": data()[0][::4]}], ids=["exact", "landmarks"])
+def test_long_form_agrees_with_numpy(library, dispatch, how):
+    X, Y, _, new = data()
+    task = np.arange(40) % 3
+    agree(library, OVKRidge(Gaussian(1.0) * MixedEffect(0.5), 0.1, **how), X, Y[np.arange(40), task], new, task=task)

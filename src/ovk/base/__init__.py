@@ -109,6 +109,7 @@ from ovk.base.validation import (
     check_tasks,
     dense_inputs,
     drop_unobserved_rows,
+    host_inputs,
     in_interval,
     is_missing,
     library_of,

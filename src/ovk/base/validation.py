@@ -244,9 +244,9 @@ def check_inputs(model: Any, X: Any, *, cure: str = FILL, **options: Any) -> Any
     if _is_checked(model, X, **options):
         return X
     if is_foreign(X):
-        if is_dispatched(X):
+        if is_dispatched(X) and getattr(model, "_runs_on_devices", False):
             return _check_on_device(model, X, cure=cure, **options)
-        X = to_host(X)
+        X = host_inputs(model, X)
     refuse_masked(X, "X", "missing inputs are not supported")
     with naming_bad_cells(X, "X"):
         try:
@@ -262,13 +262,18 @@ def check_inputs(model: Any, X: Any, *, cure: str = FILL, **options: Any) -> Any
             raise ValueError(f"Input X contains NaN{where}: {cure}") from error
 
 
-def _check_on_device(model: Any, X: Any, *, cure: str, **options: Any) -> DeviceMatrix:
-    """Inputs that stay on their device, in single or double precision."""
-    if not getattr(model, "_runs_on_devices", False):
+def host_inputs(model: Any, X: Any) -> Any:
+    """Inputs as NumPy's if they are an array of another library; an error if they should stay on their device."""
+    if is_dispatched(X):
         raise TypeError(
             f"{type(model).__name__} does not run on a device, got X as {type(X).__module__}.{type(X).__name__}: pass "
             "NumPy arrays, or set array_api_dispatch=False, which copies arrays to NumPy"
         )
+    return to_host(X)
+
+
+def _check_on_device(model: Any, X: Any, *, cure: str, **options: Any) -> DeviceMatrix:
+    """Inputs that stay on their device, in single or double precision."""
     xp = namespace(X)
     options |= {"dtype": [xp.float64, xp.float32]}
     try:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, State, check_inputs, masked_as_nan
+from ovk.base import Array, State, check_inputs, host_inputs, masked_as_nan
 
 #: Time steps are equal if they differ by less than this part.
 STEP_TOL = 1e-3
@@ -36,7 +36,7 @@ def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | N
     Without `step`, the estimator stores the variables. With it, they must be the stored ones, and points without times
     are one `step` apart.
     """
-    rows, lengths, clock = _concatenated(X, series, times)
+    rows, lengths, clock = _concatenated(host_inputs(estimator, X), series, times)
     rows = check_inputs(estimator, rows, reset=step is None, dtype=np.float64, ensure_all_finite="allow-nan")
     if np.isinf(rows).any():
         raise ValueError("Input X contains infinity: replace missing values by nan")
