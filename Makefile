@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What the tests use; pip reads dependency groups from 25.1 on.
 EXTRAS := plot,cli,files,graph,frames,array-api,river,dask,nats,kafka,serve
 
-.PHONY: demo test test-quick test-long test-slow test-lowest lint bench bench-long fuzz reproduce docs dist clean
+.PHONY: demo test test-quick test-long test-slow test-lowest audit lint bench bench-long fuzz reproduce docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ovk demo
@@ -38,6 +38,14 @@ test-slow:
 # All tests on the lowest version of every dependency that pyproject.toml allows, in an environment of its own.
 test-lowest: $(VENV)-lowest/.dev
 	$(ONE_THREAD) $(VENV)-lowest/bin/python -m pytest -n 2
+
+# Known vulnerabilities of what users install, in the lowest and in the newest versions. Needs an index with advisories:
+# without one, pip-audit says which packages could not be audited, and fails (--strict).
+audit: $(VENV)/.audit
+	for which in lowest newest; do \
+	  $(BIN)/python .ci/lowest.py $$which > $(VENV)/$$which.txt && echo "$$which versions:" && \
+	  $(BIN)/python -m pip_audit --strict -r $(VENV)/$$which.txt || exit 1; \
+	done
 
 # Source archive and wheel, with the checks that an index makes.
 dist: $(VENV)/.dist
@@ -102,6 +110,10 @@ $(VENV)-lowest/.dev: pyproject.toml .ci/lowest.py
 	@echo "installing ovk with all extras and the group dev, in the lowest versions"
 	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install -r $(VENV)-lowest/requirements.txt
 	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install --no-deps -e .
+	touch $@
+
+$(VENV)/.audit: $(VENV)/.venv
+	$(PIP) install pip-audit
 	touch $@
 
 $(VENV)/.dist: $(VENV)/.venv pyproject.toml

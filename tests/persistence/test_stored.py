@@ -16,6 +16,7 @@ from ovk.operators import Identity
 from ovk.persistence import CorruptFile, load, save
 from persistence.mutations import golden_content, mutated_files, outcome
 from persistence.regenerate import CASES, X, Y
+from persistence.toys import forge
 
 K = Gaussian(0.5) * Identity()
 #: A learner, the path to an attribute, and a value that it cannot have.
@@ -112,3 +113,29 @@ def test_mutated_files_are_refused_or_answer_with_numbers(name, tries, path):
     golden = golden_content(name)
     for what in mutated_files(golden["model"], path, tries, random.Random(f"{name} {tries}")):
         assert outcome(name, path, golden["answers"], finite=name not in UNBOUNDED) is None, what
+
+
+#: Integers with which a loop would not end, or a division fail.
+COUNTS = {
+    "Session": ("pause", "_left", "step", "left", "per"),
+    "PKAWV": ("_left", "per"),
+    "AutoStream": ("block",),
+    "OLOK": ("block_size_",),
+}
+
+
+@pytest.mark.parametrize(("name", "attribute"), [(name, one) for name, many in COUNTS.items() for one in many])
+def test_counts_that_no_model_has(name, attribute, path):
+    save(golden_content(name)["model"], path)
+
+    def edit(node):
+        if isinstance(node, list) and len(node) == 2 and node[0] == attribute:
+            node[1] = -1
+        if isinstance(node, dict) and attribute in node:
+            node[attribute] = -1
+        for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            edit(part)
+
+    forge(path, lambda manifest, header: edit(manifest["value"]))
+    with pytest.raises(CorruptFile, match=rf"\.{attribute} must be"):
+        load(path)

@@ -72,7 +72,7 @@ from ovk.base.state import (
     register,
     snapshot_of,
 )
-from ovk.base.stored import check_stored
+from ovk.base.stored import COUNT, SIZE, check_stored
 from ovk.base.types import (
     Aggregate,
     Array,

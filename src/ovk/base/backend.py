@@ -6,7 +6,7 @@ device of the inputs. These take nearly all of the time and memory. Everything e
 outputs, coefficients, eigenvalues, operators (d, d). So the product of a `DeviceMatrix` with a NumPy array is a NumPy
 array, and code that only multiplies by such matrices is the same for both.
 
-NumPy arrays never pass through this module.
+For NumPy arrays nothing changes: callers only ask whether an array is foreign.
 """
 
 from __future__ import annotations
@@ -109,6 +109,14 @@ class DeviceMatrix:
         """The rounding error of 1."""
         return float(self.xp.finfo(self.values.dtype).eps)
 
+    @property
+    def is_single(self) -> bool:
+        return bool(self.values.dtype == self.xp.float32)
+
+    def double(self) -> DeviceMatrix:
+        """The matrix in double precision."""
+        return DeviceMatrix(self.xp.astype(self.values, self.xp.float64)) if self.is_single else self
+
     def host(self) -> Array:
         return np.asarray(to_host(self.values), dtype=np.float64)
 
@@ -186,16 +194,18 @@ def eigh(A: DeviceMatrix) -> tuple[Array, DeviceMatrix]:
 
 
 def cholesky(A: DeviceMatrix, added: float) -> DeviceMatrix | None:
-    """The lower factor of A + added I, or None if rounding makes it indefinite."""
-    xp, values = A.xp, A.values
-    identity = xp.eye(len(A), dtype=values.dtype, device=values.device)
+    """The lower factor of A + added I, or None if rounding makes it indefinite; may overwrite A."""
+    xp, n = A.xp, len(A)
+    # Correct whether or not the reshaped array is a copy.
+    flat = xp.reshape(A.values, (-1,))
+    flat[:: n + 1] += float(added)
     try:
-        L = DeviceMatrix(xp.linalg.cholesky(values + added * identity))
+        L = xp.linalg.cholesky(xp.reshape(flat, (n, n)))
     except (np.linalg.LinAlgError, RuntimeError):
         # torch has an error of its own, a RuntimeError.
         return None
     # CuPy returns nan.
-    return L if L.finite_rows().all() else None
+    return DeviceMatrix(L) if bool(xp.all(xp.isfinite(xp.linalg.diagonal(L)))) else None
 
 
 def solve_triangular(L: DeviceMatrix, B: Any, *, transposed: bool = False) -> Any:
@@ -229,8 +239,8 @@ def paired(X: Any, Z: Any | None) -> tuple[DeviceMatrix, DeviceMatrix] | None:
 def squared_distances(X: DeviceMatrix, Z: DeviceMatrix, scale: float | Array, *, exact: bool = False) -> Any:
     """|x - z|^2 / scale^2, (n, m), an array of the device's library; the scale is a number or (p,).
 
-    It is |x|^2 + |z|^2 - 2 <x, z> for centred points, or with `exact` a sum of squared differences, which is also
-    accurate for the root of a distance near zero.
+    It is [x, |x|^2, 1] . [-2 z, 1, |z|^2] for centred points, or with `exact` a sum of squared differences, which is
+    also accurate for the root of a distance near zero.
     """
     xp, inverse = X.xp, 1.0 / np.asarray(scale, dtype=np.float64)
     x, z = (X * inverse).values, (Z * inverse).values
@@ -238,8 +248,10 @@ def squared_distances(X: DeviceMatrix, Z: DeviceMatrix, scale: float | Array, *,
         return sum_over_inputs(xp, x, z, lambda difference: difference**2)
     centre = xp.mean(z, axis=0)
     x, z = x - centre, z - centre
-    own, other = xp.sum(x * x, axis=1), xp.sum(z * z, axis=1)
-    return xp.clip(own[:, None] + other[None, :] - 2.0 * (x @ z.T), 0.0)
+    own, other = (xp.sum(a * a, axis=1)[:, None] for a in (x, z))
+    left = xp.concat([x, own, xp.ones_like(own)], axis=1)
+    right = xp.concat([-2.0 * z, xp.ones_like(other), other], axis=1)
+    return xp.clip(left @ right.T, 0.0)
 
 
 def sum_over_inputs(xp: Any, x: Any, z: Any, function: Any) -> Any:

@@ -1,10 +1,10 @@
 """Checks of what a file holds, before an object is built from it: types, shapes and finite numbers.
 
 A class declares its attributes once. Their types are its annotations, those of its fields and of its constructor.
-Shapes stand in the table `_stored`, by the names of their axes:
+Shapes stand in the table `_stored`, for one or several attributes, by the names of their axes:
 
     class Ridge(Parameters):
-        _stored = {"X_fit_": "n * any | other", "dual_coef_": "n d", "intercept_": "d | None", "errors_": "* inf"}
+        _stored = {"X_fit_": "n * any | other", "dual_coef_": "n d", "intercept_": "d | None", "errors_ loss_": "* inf"}
 
 Axes of one name have one length in all attributes of the object, the name of an integer attribute is its value, and
 ``*`` stands for any further axes. ``nan`` allows nan, ``inf`` also infinite numbers, ``int`` integers alone, and
@@ -30,6 +30,8 @@ from ovk.base.types import Array
 
 #: Kinds of the arrays that an annotation admits; integers take the place of floats.
 ARRAY_KINDS = {np.float64: "fiu", np.int64: "iu", np.bool_: "b"}
+#: Integers that count something, and those that are at least 1.
+COUNT, SIZE = range(2**40), range(1, 2**40)
 NUMBERS: dict[type, type] = {float: Real, int: Integral}
 
 
@@ -62,9 +64,8 @@ def _declared(cls: type) -> tuple[dict[str, Any], dict[str, Any]]:
                 hints.update(get_type_hints(annotated))
             except NameError:  # a class that is imported for type checkers only
                 continue
-    table: dict[str, Any] = {
-        name: spec for base in reversed(ours) for name, spec in vars(base).get("_stored", {}).items()
-    }
+    tables = [vars(base).get("_stored", {}) for base in reversed(ours)]
+    table: dict[str, Any] = {name: spec for one in tables for names, spec in one.items() for name in names.split()}
     shapes = {name: spec for name, spec in table.items() if isinstance(spec, (str, tuple))}
     return hints | {name: spec for name, spec in table.items() if name not in shapes}, shapes
 

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ovk.base import (
+    SIZE,
     Array,
     Mask,
     Parameters,
@@ -411,7 +412,7 @@ DEFAULT_RATE = 0.001
 
 @dataclass
 class RollingTracker(Tracker, kind="rolling"):
-    _stored = {"current": "* inf", "scores": "n"}
+    _stored = {"step": SIZE, "left": SIZE, "current": "* inf", "scores": "n"}
 
     miss: float
     window: int
@@ -613,14 +614,7 @@ class RecentErrors(State, Registered):
     [1.8] [0.9]
     """
 
-    _stored = {
-        "Y": "n d nan",
-        "F": "n d nan",
-        "half": "n d inf",
-        "tested": "* inf",
-        "inside": "* inf",
-        "instants": "n nan | None",
-    }
+    _stored = {"Y F": "n d nan", "half": "n d inf", "tested inside": "* inf", "instants": "n nan | None"}
 
     Y: Array
     F: Array

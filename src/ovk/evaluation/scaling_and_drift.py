@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.base import Array, Mask, Parameters, State, Times, equal, positive
+from ovk.base import COUNT, SIZE, Array, Mask, Parameters, State, Times, equal, positive
 from ovk.online import AutoStream, AutoStreamClassifier
 
 #: A column whose standard deviation is below this part of its mean is constant up to rounding, and only centred.
@@ -279,7 +279,7 @@ class PageHinkley(Parameters):
     largest: float = 5.0
 
     _saved_state = ("_count", "_mean", "_squares", "_sum", "_least")
-    _stored = {"_count": int, "_mean": "* inf", "_squares": "* inf", "_sum": "* inf", "_least": "* inf"}
+    _stored = {"_count": COUNT, "_mean": "* inf", "_squares": "* inf", "_sum": "* inf", "_least": "* inf"}
 
     def update(self, losses: Any) -> PageHinkley:
         """Continue with the losses (n,), of which nan are ignored."""
@@ -321,7 +321,7 @@ class PageHinkley(Parameters):
 class ThinnedTrace(State):
     """Values recorded at multiples of `step` rows: point i is recorded after (i + 1) step rows."""
 
-    _stored = {"values": "k c inf"}
+    _stored = {"step": SIZE, "values": "k c inf"}
 
     step: int = FIRST_STEP
     values: Array = field(default_factory=lambda: np.empty((0, 0)))

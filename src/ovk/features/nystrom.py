@@ -10,14 +10,14 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 
-from ovk.base import Array, DeviceMatrix, Parameters, SingularSystem, State, check_int, in_interval, to_host
+from ovk.base import Array, DeviceMatrix, Indices, Parameters, SingularSystem, State, check_int, in_interval, to_host
 from ovk.base import solve_triangular as solve_on_device
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import random_pivots
 
-#: Smallest squared distance of a point to the span of the others, relative to k(z, z).
-DEPENDENT_PIVOT_TOL = 1e-8
+#: Smallest squared distance of a point to the span of the others, relative to k(z, z), that rounding does not hide.
+ROUNDING_TOL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,16 @@ class OperatorNystromMap(State):
         return full.reshape(-1, self.output_dim)
 
 
-def independent(gram: Array) -> tuple[Array, Array]:
+def independent(gram: Array) -> tuple[Indices, Array]:
     """Indices of linearly independent rows of a gram, ascending, and their Cholesky factor."""
     largest = float(np.diagonal(gram).max(initial=0.0))
     if not np.isfinite(gram).all():
         raise SingularSystem("the kernel is not finite at the landmarks: scale X, or check the kernel's parameters")
     if largest <= 0:
         raise ValueError("the kernel is zero at every landmark: choose other landmarks or another kernel")
-    _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=DEPENDENT_PIVOT_TOL * largest, lower=1)
-    keep = np.sort(pivots[:rank] - 1)
-    return keep, np.linalg.cholesky(gram[np.ix_(keep, keep)])
+    _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=ROUNDING_TOL * largest, lower=1)
+    keep = np.sort(pivots[:rank] - 1).astype(np.intp)
+    return keep, np.asarray(np.linalg.cholesky(gram[np.ix_(keep, keep)]), dtype=np.float64)
 
 
 #: Candidate rows per landmark; with these, choosing costs no more than learning.

@@ -136,8 +136,7 @@ class ScalarKernel(Algebra, Parameters, ABC):
 
     def runs_on_devices(self) -> bool:
         """Whether the kernel can be evaluated at inputs on a device."""
-        inner = [part for part in self.get_params(deep=False).values() if isinstance(part, ScalarKernel)]
-        return bool(inner) and all(part.runs_on_devices() for part in inner)
+        return False
 
 
 def prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
@@ -179,6 +178,9 @@ def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
 class BinaryKernel(ScalarKernel, saved=False):
     left: ScalarKernel
     right: ScalarKernel
+
+    def runs_on_devices(self) -> bool:
+        return self.left.runs_on_devices() and self.right.runs_on_devices()
 
     @staticmethod
     def _named(left: dict[str, Array], right: dict[str, Array]) -> dict[str, Array]:
@@ -263,6 +265,9 @@ class Scaled(ScalarKernel):
 
     def _expression(self) -> tuple[str, int]:
         return f"{self.factor!r} * {operand(self.kernel, ATOM)}", PRODUCT
+
+    def runs_on_devices(self) -> bool:
+        return self.kernel.runs_on_devices()
 
     def _factor(self) -> float:
         return positive(self.factor, "factor", zero=True)

@@ -426,10 +426,11 @@ def _scaled_bessel(a: float, r: Array) -> Array:
         return r ** (2.0 * a) * _scaled_bessel(-a, r)
     xp = namespace(r)
     # For large r the value is zero, but the powers of r below would overflow.
-    r = xp.clip(r, None, 800.0)
+    r = np.minimum(r, 800.0) if xp is np else xp.clip(r, None, 800.0)
     if (a - 0.5).is_integer():
         # sqrt(pi/2) e^-r theta_n(r), theta the reverse Bessel polynomials.
-        previous, theta = xp.ones_like(r), xp.ones_like(r)
+        previous: Any = 1.0
+        theta: Any = 1.0
         for k in range(1, round(a - 0.5) + 1):
             previous, theta = theta, (r + 1.0 if k == 1 else (2 * k - 1) * theta + r**2 * previous)
         return float(np.sqrt(np.pi / 2.0)) * xp.exp(-r) * theta  # type: ignore[no-any-return]

@@ -72,12 +72,7 @@ class OnlineOperator(StreamRegressor):
     1.18 0.18
     """
 
-    _stored = {
-        "size_": float,
-        "learner_": StreamRegressor,
-        "inputs_": PrincipalComponents,
-        "outputs_": PrincipalComponents,
-    }
+    _stored = {"size_": float, "learner_": StreamRegressor, "inputs_ outputs_": PrincipalComponents}
 
     learner: Any = None
     _: KW_ONLY

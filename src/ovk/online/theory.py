@@ -99,6 +99,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from ovk.base import Array, check_int, in_interval, positive
+from ovk.features import ROUNDING_TOL
 from ovk.kernels import (
     Gaussian,
     Laplacian,
@@ -414,7 +415,8 @@ def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforeha
     """Parameters of the projected forecaster for n rows of p inputs, from the kernel's capacity.
 
     `m` is the size of the dictionary, by default that of the best rate, at most n. `known_beforehand`: the dictionary
-    is chosen from all inputs before the first output.
+    is chosen from all inputs before the first output. mu is at least 1e-12, because rounding hides smaller distances of
+    a point to the dictionary; ``Nystrom(past="projected")`` resolves 1e-6 only.
 
     >>> from ovk.kernels import Gaussian, Matern
     >>> from ovk.online.theory import suggest
@@ -456,7 +458,11 @@ def _suggest_analytic(n: int, p: int, m: int | None, known_beforehand: bool) -> 
     d_eff(mu) is the number of monomials of degree at most log(n / mu), log(n / mu)^p / p!, up to a constant.
     """
     n, p = check_int(n, "n"), check_int(p, "p")
-    points, rate, mu = max(1, round((3 * log(n)) ** p / factorial(p))), max(1.0, log(n)) ** (p + 1), float(n) ** -2
+    points, rate, mu = (
+        max(1, round((3 * log(n)) ** p / factorial(p))),
+        max(1.0, log(n)) ** (p + 1),
+        max(float(n) ** -2, ROUNDING_TOL),
+    )
     informative = points < n and rate < n
     size = min(n, check_int(m, "m")) if m is not None else points if informative else n
     if informative and (m is None or size >= points):

@@ -50,8 +50,9 @@ def cholesky_factor(make: Callable[[], Any], alpha: float) -> CholeskyFactor:
     for attempt in range(4):
         A = make()
         if isinstance(A, DeviceMatrix):
-            start = start or len(A) * A.precision * max(float(A.xp.max(A.values)) + alpha, 1e-300)
-            jitter = start * 10.0 ** (attempt - 1) if attempt else 0.0
+            if attempt:
+                start = start or len(A) * A.precision * max(float(A.xp.max(A.values)) + alpha, 1e-300)
+                jitter = start * 10.0 ** (attempt - 1)
             on_device = device_cholesky(A, alpha + jitter)
             if on_device is not None:
                 return CholeskyFactor(on_device, jitter, float("nan"))

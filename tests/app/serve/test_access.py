@@ -35,10 +35,19 @@ ROUTES = [
     ("GET", "/ping", None, None),
     ("GET", "/version", None, None),
     ("GET", "/metrics", "predict", None),
+    ("GET", "/openapi.json", None, None),
     ("GET", "/", None, None),
 ]
 #: The scope of each handler, independent of the table in the application.
-NEEDED = {"learn": "learn", "promote": "admin", "live": None, "ready": None, "version": None, "page": None}
+NEEDED = {
+    "learn": "learn",
+    "promote": "admin",
+    "live": None,
+    "ready": None,
+    "version": None,
+    "openapi": None,
+    "page": None,
+}
 
 TOKENS = {name: f"{name}-token-of-sixteen" for name in ("predict", "learn", "learn,predict", "admin")}
 #: The scopes of each client.

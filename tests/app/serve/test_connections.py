@@ -107,8 +107,9 @@ def test_connections_that_are_all_being_answered_leave_a_reserve_for_health_chec
             assert one.recv(1 << 16).startswith(b"HTTP/1.1 200")
         for _ in range(40):
             opened(server.port, b"", stack)
-        ready = httpx.get(f"{server.url}/v2/health/ready", timeout=PATIENCE)
-        assert (ready.status_code, ready.headers["connection"]) == (200, "close")
+        ready = opened(server.port, b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n", stack)
+        assert ready.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        ended(ready)
         refused = httpx.post(f"{server.url}/v2/models/point/infer", content=BODY, timeout=PATIENCE)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
         assert refused.json() == {"error": "all connections are in use: retry later"}

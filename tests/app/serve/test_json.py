@@ -133,6 +133,14 @@ def test_true_is_no_number(client_of, tmp_path, body):
     assert "number" in reply.json()["error"]
 
 
+@pytest.mark.parametrize("datatype", [[], {}, None, 1])
+def test_a_datatype_that_is_no_string_is_refused(client_of, datatype):
+    """Regression: found by schemathesis, an internal error."""
+    body = {"inputs": [{**TENSOR, "datatype": datatype, "data": [0, 0, 0]}]}
+    reply = client_of("point").post("/v2/models/point/infer", json=body)
+    assert (reply.status_code, "datatype must be one of" in reply.text) == (400, True)
+
+
 def test_tensors_of_booleans_are_numbers(client_of, tmp_path):
     client = client_of("point", data=tmp_path)
     tensor = {**TENSOR, "datatype": "BOOL", "data": [True, False, True]}

@@ -20,14 +20,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route as StarletteRoute
 
 from ovk._version import __version__
 from ovk.app.serve.access import AuthMiddleware, Limits, RequestRefused, Tokens, needs
 from ovk.app.serve.body import split_body
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import (
-    MLFLOW_FORMS,
     RequestRows,
     TensorSpec,
     read_frame,
@@ -35,9 +34,10 @@ from ovk.app.serve.protocol import (
     read_tensors,
     write_tensors,
 )
+from ovk.app.serve.schemas import INFER, INVOCATIONS, LEARN, OUTPUT, PROMOTE, RequestSchema, Route, describe
 from ovk.app.serve.service import ModelService
 from ovk.app.serve.status import ServiceMetrics, page_and_policy, page_for, view
-from ovk.base import Array, closest_names
+from ovk.base import Array
 
 #: The version of every model, for clients that name one; its state is identified by the sequence number.
 VERSION = "1"
@@ -53,56 +53,6 @@ MAX_TARGET = 1e140
 
 #: The header with the length of the JSON, which the bytes of tensors follow.
 JSON_LENGTH = b"inference-header-content-length"
-
-#: Scheduling parameters of Triton's clients, accepted and ignored.
-SCHEDULING_PARAMETERS = ("priority", "timeout")
-
-BOOLEAN_PARAMETERS = ("await_label", "binary_data_output")
-
-
-class RequestSchema(NamedTuple):
-    """The allowed keys of a request, and the parameters in the object under one of them, `key`."""
-
-    keys: Sequence[str]
-    parameters: Sequence[str] = ()
-    key: str = "parameters"
-
-    def check(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The parameters of a request. Refuses unknown keys and parameters."""
-        for name in body:
-            if name not in self.keys and name in self.parameters:
-                raise RequestRefused(400, f'{name!r} belongs inside {self.key!r}: "{self.key}": {{"{name}": ...}}')
-            if name not in self.keys:
-                known = _known(name, self.keys)
-                raise RequestRefused(400, f"unknown key {name[:60]!r}: allowed keys are {known}")
-        return self.check_parameters(body)
-
-    def check_parameters(self, body: dict[str, Any]) -> dict[str, Any]:
-        found = body.get(self.key) or {}
-        if not isinstance(found, dict):
-            raise RequestRefused(400, f"{self.key} must be an object")
-        for name, value in found.items():
-            if name not in self.parameters and not (self.key == "parameters" and name in SCHEDULING_PARAMETERS):
-                elsewhere = ": only /v2/models/NAME/infer takes it" if name in INFER.parameters else ""
-                known = _known(name, self.parameters)
-                raise RequestRefused(
-                    400, f"unknown parameter {name[:60]!r} in {self.key}{elsewhere}; allowed here: {known}"
-                )
-            if name in BOOLEAN_PARAMETERS and type(value) is not bool:
-                raise RequestRefused(400, f"{name} must be true or false, got {json.dumps(value)[:40]}")
-        return found
-
-
-def _known(name: str, allowed: Sequence[str]) -> str:
-    close = closest_names([name], allowed)
-    return (", ".join(allowed) or "none") + (f"; did you mean {close[name]!r}?" if close else "")
-
-
-INFER = RequestSchema(("id", "parameters", "inputs", "outputs", "rows"), ("level", "await_label", "binary_data_output"))
-OUTPUT = RequestSchema(("name", "parameters"), ("binary_data",))
-LEARN = RequestSchema(("id", "parameters", "rows", "inputs", "infer_id", "targets"))
-PROMOTE = RequestSchema(("id", "name"))
-INVOCATIONS = RequestSchema((*MLFLOW_FORMS, "params"), ("level",), "params")
 
 
 class ParsedRequest(NamedTuple):
@@ -161,6 +111,7 @@ class Server:
         self.opened = False
         self.stopping = threading.Event()
         self._streams = 0
+        self._table: list[Route] = []
 
     def open(self) -> None:
         try:
@@ -193,28 +144,29 @@ class Server:
     def app(self) -> Starlette:
         one, version = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
         # Method, path, handler, scope and body schema. Health checks and the empty status page need no scope.
-        table: list[tuple[str, str, Callable[..., Any], str | None, RequestSchema | None]] = [
-            ("POST", f"{one}/infer", self.infer, "predict", INFER),
-            ("POST", f"{one}/learn", self.learn, "learn", LEARN),
-            ("POST", f"{one}/promote", self.promote, "admin", PROMOTE),
-            ("GET", f"{one}/events", self.events, "predict", None),
-            ("GET", f"{one}/ready", self.model_ready, "predict", None),
-            ("GET", one, self.model_metadata, "predict", None),
-            ("POST", f"{version}/infer", self.infer, "predict", INFER),
-            ("GET", f"{version}/ready", self.model_ready, "predict", None),
-            ("GET", version, self.model_metadata, "predict", None),
-            ("GET", "/v2/health/live", self.live, None, None),
-            ("GET", "/v2/health/ready", self.ready, None, None),
-            ("GET", "/v2", self.server_metadata, "predict", None),
-            ("POST", "/invocations", self.invocations, "predict", INVOCATIONS),
-            ("GET", "/ping", self.ready, None, None),
-            ("GET", "/version", self.version, None, None),
-            ("GET", "/metrics", self.prometheus, "predict", None),
-            ("GET", "/", self.page, None, None),
+        self._table = [
+            Route("POST", f"{one}/infer", self.infer, "predict", INFER),
+            Route("POST", f"{one}/learn", self.learn, "learn", LEARN),
+            Route("POST", f"{one}/promote", self.promote, "admin", PROMOTE),
+            Route("GET", f"{one}/events", self.events, "predict"),
+            Route("GET", f"{one}/ready", self.model_ready, "predict"),
+            Route("GET", one, self.model_metadata, "predict"),
+            Route("POST", f"{version}/infer", self.infer, "predict", INFER),
+            Route("GET", f"{version}/ready", self.model_ready, "predict"),
+            Route("GET", version, self.model_metadata, "predict"),
+            Route("GET", "/v2/health/live", self.live),
+            Route("GET", "/v2/health/ready", self.ready),
+            Route("GET", "/v2", self.server_metadata, "predict"),
+            Route("POST", "/invocations", self.invocations, "predict", INVOCATIONS),
+            Route("GET", "/ping", self.ready),
+            Route("GET", "/version", self.version),
+            Route("GET", "/metrics", self.prometheus, "predict"),
+            Route("GET", "/openapi.json", self.openapi),
+            Route("GET", "/", self.page),
         ]
         routes = [
-            Route(path, needs(scope, handler if schema is None else self._parsing(schema, handler)), methods=[method])
-            for method, path, handler, scope, schema in table
+            StarletteRoute(path, needs(scope, self._parsing(schema, handler) if schema else handler), methods=[method])
+            for method, path, handler, scope, schema in self._table
         ]
         auth = Middleware(AuthMiddleware, tokens=self.tokens, observe=self.metrics.observe)
         handlers: Any = {HTTPException: http_error, ClientDisconnect: client_disconnected}
@@ -372,6 +324,11 @@ class Server:
 
     async def prometheus(self, request: Request) -> Response:
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def openapi(self, request: Request) -> Response:
+        """This description. It names the models to clients that may predict."""
+        allowed = "predict" in (request.scope["ovk.scopes"] or ())
+        return json_response(describe(self._table, list(self.services) if allowed else []))
 
     async def page(self, request: Request) -> Response:
         headers = {"Content-Security-Policy": page_and_policy()[1]}

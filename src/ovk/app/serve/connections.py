@@ -54,7 +54,7 @@ class Connections:
             logger.warning("all connections are in use", extra=extra)
         if self._has_room(self._reserve, RESERVE):
             self._reserve.add(new)
-            new.answers_health_only()
+            new.app_state = {**new.app_state, HEALTH_ONLY: True}
         else:
             new.transport.abort()
 
@@ -64,12 +64,8 @@ class Connections:
             return True
         waiting = [one for one in group if one.deadline < inf]
         if waiting:
-            self._close(min(waiting, key=lambda one: one.since))
+            min(waiting, key=lambda one: one.since).abort()
         return bool(waiting)
-
-    def _close(self, one: Connection) -> None:
-        self.forget(one)
-        one.transport.abort()
 
     def forget(self, one: Connection) -> None:
         self._reserve.discard(one)
@@ -83,7 +79,7 @@ class Connections:
         now = time.monotonic()
         for one in [*self._reserve, *(one for group in self._admitted.values() for one in group)]:
             if one.deadline < now:
-                self._close(one)
+                one.abort()
 
 
 class Connection(HttpToolsProtocol):
@@ -106,8 +102,9 @@ class Connection(HttpToolsProtocol):
         else:
             self.deadline = inf
 
-    def answers_health_only(self) -> None:
-        self.app_state = {**self.app_state, HEALTH_ONLY: True}
+    def abort(self) -> None:
+        self._all.forget(self)
+        self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -203,7 +203,7 @@ def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> t
     ):
         raise RequestRefused(400, f"{label}: shape must be one or two integers, got {str(shape)[:60]}")
     size = prod(shape)
-    if datatype not in NUMBERS and datatype != "BYTES":
+    if not isinstance(datatype, str) or (datatype not in NUMBERS and datatype != "BYTES"):
         raise RequestRefused(
             400, f"{label}: datatype must be one of {', '.join(NUMBERS)}, BYTES, got {str(datatype)[:20]}"
         )

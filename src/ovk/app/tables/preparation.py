@@ -201,8 +201,7 @@ class Preparation(Parameters):
 
     _state_classes = {"columns_": Column, "outputs_": Column}
     _stored = {
-        "columns_": list[Column],
-        "outputs_": list[Column],
+        "columns_ outputs_": list[Column],
         "feature_names_": list[str],
         "lags_": Lags,
         "left_out_": dict[str, str],

@@ -124,15 +124,11 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     _stored = {
         "Z_fit_": "n p",
         "dual_coef_": "n k",
-        "intercept_": "k",
+        "intercept_ amplitudes_": "k",
         "scales_": "p",
-        "amplitudes_": "k",
         "groups_": list[tuple[int, int]],
-        "kernels_": list,
-        "alphas_": list,
-        "decays_": list,
-        "inputs_": PrincipalComponents,
-        "outputs_": PrincipalComponents,
+        "kernels_ alphas_ decays_": list,
+        "inputs_ outputs_": PrincipalComponents,
     }
 
     kernel: Any = None

@@ -39,6 +39,7 @@ from ovk.operators import OutputOperator, spectrum
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import (
     CholeskyFactor,
+    LeaveOneOut,
     SolverInfo,
     cholesky_factor,
     conjugate_gradient,
@@ -132,6 +133,52 @@ class LandmarkRidge(State, ABC):
         w = np.ones(len(R)) if weight is None else weight
         moved = (w[:, None] / np.broadcast_to(alpha, (self.d,)))[:, None, :]
         return residuals_of_smoother(R, self.posterior_covariance(X, alpha, intercept=intercept) * moved)
+
+
+class LandmarkLeaveOneOut(LeaveOneOut):
+    """Leave-one-out residuals and variances of training rows, and the function f of the landmarks at new inputs.
+
+    For new points `cross` and `prior` are the inputs themselves. The functions without a row are not known.
+    """
+
+    def __init__(self, sums: LandmarkRidge, f: Callable[[Any], Array], alpha: Any, left_out: Array, *, intercept: bool):
+        self.residuals, self.variances = left_out
+        super().__init__(alpha, sums.d, len(self.residuals), None)
+        self._sums, self._f, self._intercept = sums, f, intercept
+
+    @staticmethod
+    def of_rows(
+        sums: LandmarkRidge, X: Any, R: Array, weight: Array | None, alpha: float | Array, *, intercept: bool
+    ) -> Array:
+        """(2, n, d) leave-one-out residuals of rows that are part of the sums, and their variances.
+
+        With residuals R and the smoother's diagonal h they are R / (1 - h) and alpha / (w (1 - h)), plus the prior
+        variance outside the span of the landmarks. Complete rows of coupled outputs are left out as a whole, others
+        one output at a time.
+        """
+        w = np.ones((len(R), 1)) if weight is None else weight[:, None]
+        inside = np.einsum("nqq->nq", sums.posterior_covariance(X, alpha, intercept=intercept))
+        rest = np.maximum(1.0 - inside * w / alpha, 1e-12)
+        outside = np.maximum(np.einsum("nqq->nq", sums.residual_covariance(X)), 0.0)
+        residuals, complete = R / rest, ~np.isnan(R).any(axis=1)
+        if complete.any():
+            own = None if weight is None else weight[complete]
+            residuals[complete] = sums.left_out(X[complete], R[complete], own, alpha, intercept=intercept)
+        return np.stack([residuals, np.where(np.isnan(R), np.nan, alpha / (w * rest) + outside)])
+
+    def predict(self, cross: Any) -> Array:
+        return self._f(cross)
+
+    def variance(self, cross: Any, prior: Any) -> Array:
+        found = self._sums.posterior_covariance(cross, self.alpha, intercept=self._intercept)
+        both: Array = found + self._sums.residual_covariance(cross)
+        return np.asarray(np.maximum(np.einsum("nqq->nq", both), 0.0))
+
+    def predict_without(self, cross: Any) -> Array:
+        raise ValueError("jackknife+ and cv+ need all training rows: use method='jackknife', or fit without landmarks")
+
+    def variance_without(self, cross: Any, prior: Any) -> Array:
+        return self.predict_without(cross)
 
 
 @dataclass

@@ -46,7 +46,13 @@ from ovk.batch.ridge.graph_penalty import (
     weighted_inputs,
     with_unlabelled,
 )
-from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks, landmark_ridge, rows_to_choose_from
+from ovk.batch.ridge.landmarks import (
+    LandmarkLeaveOneOut,
+    LandmarkRidge,
+    choose_landmarks,
+    landmark_ridge,
+    rows_to_choose_from,
+)
 from ovk.batch.ridge.ridge_system import (
     LeaveOutPredictor,
     PairSystem,
@@ -61,7 +67,7 @@ from ovk.batch.ridge.ridge_system import (
     takes_gram,
 )
 from ovk.batch.ridge.table_inputs import InputScaling
-from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackknife_plus
+from ovk.intervals import NoiseScale, Regions, concatenate, fold_numbers, jackknife, jackknife_plus
 from ovk.kernels import Gaussian
 from ovk.objectives import r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel, row_slices
@@ -127,9 +133,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         "sample_weight_": "w | None",
         "observed_": "o d any | None",
         "kernel_": OperatorKernel,
-        "errors_": "* inf",
-        "output_errors_": "* inf",
-        "best_error_": "* inf",
+        "errors_ output_errors_ best_error_": "* inf",
     }
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
@@ -148,6 +152,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     landmarks_: LandmarkRidge | None
     inputs_: InputScaling | None
     learned_rows_: Mask | None = None
+    #: (2, rows, d) leave-one-out residuals of some rows, and their variances, if a fit with landmarks kept them.
+    left_out_: Array | None = None
 
     def __sklearn_tags__(self) -> Any:
         return kernel_tags(super().__sklearn_tags__(), self.kernel)
@@ -213,6 +219,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def _resolved(self, X: Any, d: int) -> OperatorKernel:
         kernel: OperatorKernel = self._own_copy(self._default_kernel(), d)
+        if isinstance(X, DeviceMatrix):
+            check_on_device(kernel)
         return kernel.resolve(X, d)
 
     @property
@@ -280,6 +288,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             for X, targets in parts:
                 if isinstance(X, DeviceMatrix):
                     check_on_device(kernel)
+                    X = X.double()
                 sums.add(X, targets)
                 observed |= targets.observed_outputs()
                 bar.update(X.shape[0])
@@ -427,7 +436,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _training_data(self) -> TrainingData:
         if self.landmarks_ is not None:
             raise ValueError(
-                "intervals need the training rows, which a model with landmarks does not keep: fit without landmarks"
+                "this needs the training rows, which a model with landmarks does not keep: fit without landmarks; "
+                "OVKRidgeCV with landmarks has intervals without groups, with method='jackknife'"
             )
         data = self.observed_, self.task_, self.sample_weight_
         return self._remembered("rows", lambda: TrainingData.recover(self.expansion_, self.alpha_, *data))
@@ -493,9 +503,10 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             Nominal coverage.
         method : "jackknife", "jackknife+" or "cv+"
             "jackknife": leave-one-out residuals in units of their standard deviations; wider where data are sparse,
-            with coverage usually close to `level`. "jackknife+" and "cv+": intervals around the leave-one-out
-            functions (or leave-one-fold-out functions), with coverage of at least 1 - 2 (1 - level) for any
-            distribution, provided that kernel and alpha were not chosen on the same rows.
+            with coverage usually close to `level`. `OVKRidgeCV` also learns where the noise is large. "jackknife+" and
+            "cv+": intervals around the leave-one-out functions (or leave-one-fold-out functions), with coverage of at
+            least 1 - 2 (1 - level) for any distribution, provided that kernel and alpha were not chosen on the same
+            rows.
         region : "each", "box" or "ellipsoid"
             An interval with that coverage for each output, or one region for all outputs of a row; for a curve or a
             field, a box is a band. "box" and "ellipsoid" require "jackknife".
@@ -519,14 +530,16 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         self._check_prior()
         asked, X = X, self._new_inputs(X)
         rows = self._leave_out(groups, folds if method == "cv+" else None)
-        blocks = self._blocks(groups)
+        blocks = None if self.landmarks_ is not None else self._blocks(groups)
         # The errors of a group, or of repeated inputs, are dependent: together they get the weight of one row.
         shared = None if blocks is None or len(np.unique(blocks)) == len(blocks) else blocks
+        noise = self._noise_scale(groups) if method == "jackknife" else None
         parts = []
         for part in track(list(row_slices(X.shape[0], rows.width)), "intervals"):
             cross, prior = rows.kernels(X[part])
             if method == "jackknife":
-                parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared))
+                how: dict[str, Any] = {"region": region, "groups": shared, "noise": noise}
+                parts.append(jackknife(rows.left_out, cross, prior, level, **how))
             else:
                 parts.append(jackknife_plus(rows.left_out, cross, prior, level, groups=shared))
         return self._regions_of_outputs(concatenate(parts), asked)
@@ -541,6 +554,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         Rows with the same inputs, or with the same label in `groups` (training rows,), are left out together.
         """
         check_is_fitted(self)
+        self._training_data()
         return self._leave_out(groups, None).left_out.residuals.copy()
 
     def _training_outputs(self) -> Array:
@@ -558,6 +572,12 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def _leave_out(self, groups: Any, folds: int | None) -> LeaveOutPredictor:
         """The leave-one-out predictor, kept for the next call; it takes the memory of one factorisation."""
+        if self.landmarks_ is not None and self.left_out_ is not None and groups is None and folds is None:
+            how: dict[str, Any] = {"alpha": self.alpha_, "left_out": self.left_out_}
+            how["intercept"] = self.intercept_ is not None
+            width = self.landmarks_.m * self.n_outputs_**2
+            found = LandmarkLeaveOneOut(self.landmarks_, self.expansion_, **how)
+            return LeaveOutPredictor(found, width, lambda new: (new, new))
         key = None if groups is None else np.asarray(groups).tobytes(), folds
         memo = self.__dict__.setdefault("_memo", {})
         if memo.get("left out", (None,))[0] != key:
@@ -567,8 +587,12 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
                 n = fitted.X.shape[0]
                 together = fold_numbers(n, folds, np.random.default_rng(0), together)
             memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
-        found: LeaveOutPredictor = memo["left out"][1]
-        return found
+        kept: LeaveOutPredictor = memo["left out"][1]
+        return kept
+
+    def _noise_scale(self, groups: Any) -> NoiseScale | None:
+        """A learned scale of the noise in intervals; None for a constant one."""
+        return None
 
     def _outputs_alike(self) -> bool:
         """Whether the outputs are values of one curve."""

@@ -35,6 +35,8 @@ from ovk.base import (
     ridge_and_scales,
     to_host,
 )
+from ovk.base import cholesky as device_cholesky
+from ovk.intervals import NoiseScale, noise_scale
 from ovk.kernels import Linear, Precomputed, ScalarKernel
 from ovk.operators import spectrum
 from ovk.ovkernels import (
@@ -50,6 +52,7 @@ from ovk.ovkernels import (
 from ovk.solvers import (
     MAX_DENSE_UNKNOWNS,
     Cholesky,
+    CholeskyFactor,
     Eigen,
     LeaveOneOut,
     PairwiseLeaveOneOut,
@@ -408,6 +411,7 @@ class SinglePrecisionSystem:
 
     def __init__(self, kernel: ScalarKernel, X: Any, roots: Array, t: float, ridge: float) -> None:
         self._kernel, self._X, self._roots, self._t, self._ridge = kernel, X, roots, t, ridge
+        self._double = X.double() if isinstance(X, DeviceMatrix) else X
         # In units of the largest entry no value leaves the range of single precision.
         self._unit = t * float((roots**2 * kernel.diag(X)).max()) + ridge
         if not np.isfinite(self._unit):
@@ -418,6 +422,12 @@ class SinglePrecisionSystem:
         n = len(self._roots)
         for times in JITTERS:
             jitter = times * np.sqrt(n) * float(np.finfo(np.float32).eps)
+            if isinstance(self._X, DeviceMatrix):
+                rows: Any = self._roots[:, None] * (self._t / self._unit)
+                L = device_cholesky(self._kernel(self._X) * rows * self._roots, self._ridge / self._unit + jitter)
+                if L is not None:
+                    return CholeskyFactor(L, jitter, np.nan), jitter * self._unit
+                continue
             U, failed = lapack.spotrf(self._matrix(jitter).T, lower=0, clean=0, overwrite_a=1)
             if failed == 0:
                 return U, jitter * self._unit
@@ -443,14 +453,18 @@ class SinglePrecisionSystem:
         if self._t > 0:
             scaled = B * self._roots[:, None]
             for rows in row_slices(len(B), len(B), MAX_ENTRIES):
-                result[rows] += (self._t * self._roots[rows, None]) * (self._kernel(self._X[rows], self._X) @ scaled)
+                values = self._kernel(self._double[rows], self._double) @ scaled
+                result[rows] += (self._t * self._roots[rows, None]) * values
         return result
 
     def precondition(self, B: Array) -> Array:
         """Approximately A^-1 B; columns are scaled because single precision has a small range."""
         size = np.abs(B).max(axis=0)
         size[size == 0] = 1.0
-        small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
+        if isinstance(self._factor, CholeskyFactor):
+            small: Any = self._factor.solve(B / size)
+        else:
+            small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
         return np.asarray(small * (size / self._unit), dtype=np.float64)
 
 
@@ -530,14 +544,16 @@ def solve_ridge(
     if isinstance(X, DeviceMatrix):
         name = "eigen" if isinstance(solver, Eigen) else "cholesky" if isinstance(solver, Cholesky) else solver
         check_on_device(kernel, solver=name, loss=loss, dtype="float32" if single else "float64")
+        # Other systems with inputs of single precision are solved in double precision.
+        single = X.is_single and targets.complete and name != "eigen" and bool(np.all(np.asarray(alpha) > 0))
     try:
         if single:
-            X = as_single(X)
+            X = X if isinstance(X, DeviceMatrix) else as_single(X)
             C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=intercept)
         else:
             if loss == "huber":
                 targets = robust_targets(kernel, alpha, X, targets, intercept=intercept)
-            system = ridge_system(kernel, X, targets, alpha)
+            system = ridge_system(kernel, X.double() if isinstance(X, DeviceMatrix) else X, targets, alpha)
             system.solver = solver
             (C, info), b = system.solve(intercept=intercept)
     except MemoryError as error:
@@ -631,6 +647,19 @@ class TrainingData:
             if spread is not None:
                 rows.left_out.raise_noise(spread, self.targets.weight)
         return rows
+
+    def noise_scale(self, left_out: LeaveOneOut, together: Indices | None) -> NoiseScale | None:
+        """The learned scale of the noise, for a kernel k T of inputs in wide form; None if a constant is as good."""
+        separable, weight = self.kernel.as_separable(), self.targets.weight
+        if separable is None or self.targets.task is not None or takes_gram(self.kernel):
+            return None
+        if isinstance(left_out, SeparableLeaveOneOut):
+            return noise_scale(left_out.pairs, left_out, weight, together)
+        if not isinstance(left_out, ScalarPairsLeaveOneOut):
+            return None
+        G = separable.scalar(self.X)
+        scaled = G if weight is None else G * np.sqrt(np.outer(weight, weight))
+        return noise_scale(eigenpairs(scaled), left_out, weight, together)
 
     def _without(self, how: dict[str, Any]) -> LeaveOutPredictor:
         kernel, X, targets, separable = self.kernel, self.X, self.targets, self.kernel.as_separable()

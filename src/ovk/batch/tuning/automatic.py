@@ -268,7 +268,7 @@ def automatic_choice(
         many = data.some(np.sort(order[: _affordable(Y[order], MAX_ALPHA_ROWS)]))
         in_metric = many.cross_fitted(ridge, chosen.terms)
         errors = many.errors(weighted_sum(plain | in_metric, chosen.terms), threshold)[1]
-        errors = pooled(errors, many.units)
+        errors = pooled(errors * HANDICAPS[:, None], many.units)
         alphas = few_alphas(errors, MAX_DISTINCT_ALPHAS) if n > MAX_ALPHA_ROWS else ALPHAS[best_alphas(errors)]
     learned = metric_kernels(many.X, many.Y, ridge, chosen.terms)
     (kernel,) = weighted_sum(plain | {name: (one,) for name, one in learned.items()}, chosen.terms)
@@ -402,8 +402,9 @@ class ComparisonData:
         return sorted(found, key=lambda candidate: candidate.error)
 
     def _candidate(self, name: str, kernels: tuple[ScalarKernel, ...], errors: Array, threshold: Array) -> Candidate:
-        best = best_alphas(pooled(errors, self.units))
-        error = float(errors[best, np.arange(len(best))].mean())
+        compared = errors * HANDICAPS[:, None]
+        best = best_alphas(pooled(compared, self.units))
+        error = float(compared[best, np.arange(len(best))].mean())
         return Candidate(name, kernels, {name: 1.0}, errors, ALPHAS[best], error, threshold)
 
     def residuals(self, G: Array, alphas: Array) -> Array:
@@ -455,9 +456,11 @@ class ComparisonData:
 #: A choice at the edge of its grid is reported if its error is below this share of its neighbour's: of the next alpha,
 #: or of twice the width.
 EDGE_ALPHA_ERROR, EDGE_WIDTH_ERROR = 0.95, 0.8
-#: Errors below this share of the variance, or within this share of the smallest, count as equal: the errors of a smooth
-#: function hardly depend on small alphas, and a larger one is better conditioned.
-NEGLIGIBLE_ERROR, EQUAL_ERRORS = 1e-12, 1e-4
+#: Errors below this share of the variance count as equal, because differences between them are mostly rounding.
+NEGLIGIBLE_ERROR = 1e-12
+#: Factors of the errors in comparisons. Alphas below 1e-5 are for outputs almost without noise, where their errors are
+#: smaller by far. Otherwise wide kernels with tiny alphas, whose systems are ill conditioned, would win by chance.
+HANDICAPS = np.where(ALPHAS < 0.99e-5, 1.02, 1.0)
 
 
 def edge_of_grid(name: str, grid: Array, errors: Array, chosen: float, share: float = EDGE_ALPHA_ERROR) -> str | None:
@@ -479,8 +482,7 @@ def pooled(errors: Array, n: int) -> Array:
 
 def best_alphas(errors: Array) -> Indices:
     """(d,) indices of the best alphas from errors (alphas, d); the largest alpha wins a tie."""
-    equal = errors <= np.maximum(errors.min(axis=0) * (1.0 + EQUAL_ERRORS), NEGLIGIBLE_ERROR)
-    return np.asarray(len(errors) - 1 - equal[::-1].argmax(axis=0))
+    return np.asarray(len(errors) - 1 - np.maximum(errors, NEGLIGIBLE_ERROR)[::-1].argmin(axis=0))
 
 
 def few_alphas(errors: Array, most: int) -> Array:

@@ -27,7 +27,7 @@ from ovk.base import (
     refuse_odd_frames,
     to_device_of,
 )
-from ovk.batch.ridge.landmarks import choose_landmarks
+from ovk.batch.ridge.landmarks import LandmarkLeaveOneOut, choose_landmarks
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import (
     check_on_device,
@@ -45,14 +45,20 @@ from ovk.batch.tuning.error_surface import (
     output_dim_of,
     with_operator,
 )
+from ovk.intervals import NoiseScale
 from ovk.operators import Dense, OutputOperator
-from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel, row_slices
 
 #: By default: maximum number of rows without landmarks, landmarks above it, and rows that then compare candidates.
 MAX_EXACT_ROWS, DEFAULT_LANDMARKS, MAX_COMPARED_ROWS = 5000, 1500, 2000
 #: A choice at the edge of its grid is reported for this many alphas and rows: fewer alphas are a choice between them,
 #: and in fewer rows the errors of neighbours differ by chance.
 MIN_GRID, MIN_EDGE_ROWS = 5, 40
+#: Tried for a given kernel if the error still falls at the smallest default alpha.
+SMALL_ALPHAS = np.logspace(-10, -7, 4)
+#: With landmarks: maximum number of rows whose leave-one-out residuals are kept for intervals, and minimum number of
+#: rows without the landmarks.
+MAX_INTERVAL_ROWS, MIN_INTERVAL_ROWS = 2000, 50
 
 
 @dataclass(eq=False, repr=False)
@@ -73,8 +79,9 @@ class OVKRidgeCV(OVKRegressor):
     kernel : operator-valued or scalar kernel, or a list of candidates; selected automatically by default
         A user-supplied kernel receives the raw, unscaled inputs.
     alphas : sequence of floats > 0, optional
-        Candidates; by default 25 values from 1e-6 to 1e2, or 22 from 1e-10 to 1e3 without a kernel. A
-        warning is given if the selected alpha, or width, is at the edge of its grid and the error still falls there.
+        Candidates; by default 25 values from 1e-6 to 1e2 (and four down to 1e-10 if the error still falls at 1e-6),
+        or 22 from 1e-10 to 1e3 without a kernel. A warning is given if the selected alpha, or width, is at the edge of
+        its grid and the error still falls there.
     omegas : sequence of floats in [0, 1], optional
         Candidate operators ``MixedEffect(omega)``, which replace the kernel's operator.
     operators : sequence of output operators, optional
@@ -135,6 +142,7 @@ class OVKRidgeCV(OVKRegressor):
     best_error_ : smallest of `errors_`
     inputs_ : the standardisation of the inputs, or None; `X_fit_` and `kernel_` refer to standardised inputs
     landmarks_ : sums over all rows if landmarks were used, else None
+    left_out_ : (2, rows, d) with landmarks leave-one-out residuals of at most 2,000 rows and their variances, else None
     and those of `OVKRidge`
 
     See Also
@@ -149,7 +157,7 @@ class OVKRidgeCV(OVKRegressor):
     >>> X = rng.uniform(-2, 2, (40, 1))
     >>> Y = np.sin(2 * X) + 0.3 * rng.standard_normal((40, 3))
     >>> OVKRidgeCV().fit(X, Y).choice_.names[:2]
-    ['Gaussian 1', 'Matern 3/2 4']
+    ['sum of 2', 'Gaussian 1']
     >>> model = OVKRidgeCV(omegas=[0.0, 0.5, 0.9]).fit(X, Y)
     >>> model.omega_, model.errors_.shape
     (0.9, (1, 3, 25))
@@ -199,9 +207,31 @@ class OVKRidgeCV(OVKRegressor):
             kernel, alpha, solver = self._choose(X, targets, groups)
             if is_dispatched(asked) and not isinstance(X, DeviceMatrix):
                 X = DeviceMatrix(to_device_of(asked, X))
-            self._solve(kernel, alpha, X, targets, solver, self._landmark_points(X, kernel))
+            points = self._landmark_points(X, kernel)
+            self._solve(kernel, alpha, X, targets, solver, points)
+            self.__dict__.pop("left_out_", None)
+            on_host = not (sparse.issparse(X) or isinstance(X, DeviceMatrix))
+            if points is not None and targets.task is None and on_host:
+                self.left_out_ = self._landmark_residuals(X, targets, points)
             self.inputs_ = inputs
         return self
+
+    def _landmark_residuals(self, X: Array, targets: Targets, points: Array) -> Array:
+        """Leave-one-out residuals, and their variances, of at most `MAX_INTERVAL_ROWS` random rows, for intervals."""
+        assert self.landmarks_ is not None
+        # The span of the landmarks explains landmarks fully, unlike new rows.
+        landmarks = {point.tobytes() for point in points}
+        others = np.flatnonzero([row.tobytes() not in landmarks for row in np.ascontiguousarray(X)])
+        others = others if len(others) >= MIN_INTERVAL_ROWS else np.arange(len(X))
+        some = np.sort(new_generator(self.random_state).permutation(others)[:MAX_INTERVAL_ROWS])
+        X, targets = X[some], targets.rows(some)
+        parts = []
+        for rows in row_slices(len(some), self.landmarks_.m * targets.d**2):
+            part, weight = targets.rows(rows), None if targets.weight is None else targets.weight[rows]
+            R = part.Y - self.expansion_(X[rows])
+            how: dict[str, Any] = {"intercept": self.intercept_ is not None}
+            parts.append(LandmarkLeaveOneOut.of_rows(self.landmarks_, X[rows], R, weight, self.alpha_, **how))
+        return np.concatenate(parts, axis=1)
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any
@@ -319,6 +349,10 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[OperatorKernel, float | Array, Any]:
         """The best kernel with its operator, alpha and solver."""
         given = candidate_operators(self.operators, self.omegas, kernels)
+        if isinstance(X, DeviceMatrix):
+            for one in kernels:
+                check_on_device(one)
+            X = X.double()
         kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
         operators: list[OutputOperator | None] = [
             None if one is None else self._own_copy(one, targets.d).resolve(targets.d) for one in given
@@ -326,19 +360,23 @@ class OVKRidgeCV(OVKRegressor):
         if self.landmarks is not None and X.shape[0] > MAX_EXACT_ROWS:
             some = np.sort(new_generator(self.random_state).permutation(X.shape[0])[:MAX_COMPARED_ROWS])
             X, targets = X[some], targets.rows(some)
-        if isinstance(X, DeviceMatrix):
-            for kernel in kernels:
-                check_on_device(kernel)
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         tol, entry = positive(self.tol, "tol", zero=True), self.leave_out == "entry"
         errors = CandidateErrors(X, targets, same, alphas, self.fit_intercept, entry, tol)
         found = errors.compare(kernels, operators, scored, self.n_jobs)
-        self.__dict__.update(found.attributes())
         k, o, a = found.best()
+        variance = max(float(np.nanvar(targets.Y)), 1e-300)
+        edge = edge_of_grid("alpha", alphas, found.mean[k, o] / variance, alphas[a])
+        if edge is not None and self.alphas is None and a == 0:
+            # Small alphas leave the shortcut for grams of low rank less to drop, so they are tried only if needed.
+            alphas, edge = np.concatenate([SMALL_ALPHAS, alphas]), None
+            errors = replace(errors, alphas=alphas)
+            found = errors.compare(kernels, operators, scored, self.n_jobs)
+            k, o, a = found.best()
+        if edge is not None and len(alphas) >= MIN_GRID:
+            _warn_of_edges(X, [edge], "extend alphas")
+        self.__dict__.update(found.attributes())
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
-        relative = found.mean[k, o] / max(float(np.nanvar(targets.Y)), 1e-300)
-        edge = edge_of_grid("alpha", alphas, relative, alphas[a]) if len(alphas) >= MIN_GRID else None
-        _warn_of_edges(X, [] if edge is None else [edge], "extend alphas")
         best = with_operator(kernels[k], operators[o])
         alpha: float | Array = float(alphas[a])
         if self.alpha_per_target:
@@ -370,6 +408,13 @@ class OVKRidgeCV(OVKRegressor):
         coupled, _ = replace(errors, targets=scaled).surface(kernel, [Dense(operator / np.outer(roots, roots))])
         best = int((coupled[0] * ratios)[:, self._scored(targets.d)].mean(axis=-1).argmin())
         return np.asarray(alphas[best] * ratios)
+
+    def _noise_scale(self, groups: Any) -> NoiseScale | None:
+        if self.landmarks_ is not None:
+            return None
+        rows = self._leave_out(groups, None)
+        key = ("noise", None if groups is None else np.asarray(groups).tobytes())
+        return self._remembered(key, lambda: self._training_data().noise_scale(rows.left_out, self._blocks(groups)))
 
     def _landmark_points(self, X: Any, kernel: OperatorKernel) -> Any:
         n, automatic = X.shape[0], isinstance(self.landmarks, str) and self.landmarks == "auto"

@@ -44,7 +44,7 @@ RESTART_SPREAD = 1.0
 class TuningInfo(Registered):
     """How a kernel was tuned."""
 
-    _stored = dict.fromkeys(("value", "start", "restarts", "left_out"), "* inf")
+    _stored = {"value start restarts left_out": "* inf"}
 
     criterion: str  # "evidence" or "loo"
     value: float  # the final criterion: negative log evidence, or mean squared leave-one-out residual

@@ -315,10 +315,7 @@ class MLPoly(Aggregation):
     [0.67 0.33 0.  ]
     """
 
-    _stored = {
-        **dict.fromkeys(("weights_", "regret_", "sum_", "squares_"), "k d"),
-        **dict.fromkeys(("size_", "cut_", "potential_"), "d"),
-    }
+    _stored = {"weights_ regret_ sum_ squares_": "k d", "size_ cut_ potential_": "d"}
 
     sum_: Array
     squares_: Array
@@ -391,10 +388,7 @@ class BOA(Aggregation):
     [1. 0.]
     """
 
-    _stored = {
-        **dict.fromkeys(("weights_", "regret_", "squares_", "corrected_", "correction_", "rates_"), "k d inf"),
-        **dict.fromkeys(("size_", "cut_", "growth_"), "d inf"),
-    }
+    _stored = {"weights_ regret_ squares_ corrected_ correction_ rates_": "k d inf", "size_ cut_ growth_": "d inf"}
 
     squares_: Array
     corrected_: Array

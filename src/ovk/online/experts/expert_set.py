@@ -359,8 +359,7 @@ class ExpertSet(CompactState):
         "logistic": OnlineLogistic,
     }
     _stored = {
-        "inputs": Scale,
-        "labels": Scale,
+        "inputs labels": Scale,
         "classes": bool,
         "choice": Choice,
         "points": "k c",

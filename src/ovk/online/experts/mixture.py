@@ -241,19 +241,12 @@ class ExpertMixture(State):
         "contest": Contest,
     }
     _stored = {
-        "classes": bool,
-        "lag": bool,
-        "count": int,
-        "since": int,
-        "total": "d",
-        "seen": "d",
-        "last": "d",
-        "low": "d inf",
-        "high": "d inf",
-        "reach": "d inf",
+        "classes lag": bool,
+        "count since": int,
+        "total seen last": "d",
+        "low high reach": "d inf",
         "recent": LearnedRows,
-        "experts": list[ExpertSet],
-        "previous": list[ExpertSet],
+        "experts previous": list[ExpertSet],
         "regrets": MLPoly,
     }
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import (
+    SIZE,
     Array,
     Mask,
     Times,
@@ -187,9 +188,8 @@ class OLOK(StreamRegressor):
         "progress_": Progress,
         "_rows": int,
         "kappa2_": float,
-        "block_size_": range(1, 2**40),
-        "truncation_error_": "* inf",
-        "cumulative_risk_": "* inf",
+        "block_size_": SIZE,
+        "truncation_error_ cumulative_risk_": "* inf",
     }
 
     kernel: Any = None

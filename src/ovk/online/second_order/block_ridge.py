@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import Array, Mask, State, Times
+from ovk.base import SIZE, Array, Mask, State, Times
 from ovk.features import FeatureSums, RidgeFactor
 from ovk.online.second_order.decaying_ridge import block_length
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RidgeForecast
@@ -350,6 +350,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
     """
 
     _state_classes = {"groups": OutputGroup, "blocks": GroupBlock}
+    _stored = {"per": SIZE}
 
     groups: list[OutputGroup]
     per: int

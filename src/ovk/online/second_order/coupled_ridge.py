@@ -72,10 +72,9 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         "delta": "d",
         "weights": "d m",
         "where": "j 2 int",
-        "labels": "j",
+        "labels errors": "j",
         "whitened": "j q",
         "factor": "j j",
-        "errors": "j",
         "rows": "n m",
     }
 

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
-from ovk.base import Array, Mask, SingularSystem, State, Times
+from ovk.base import SIZE, Array, Mask, SingularSystem, State, Times
 
 
 class CompactState(State):
@@ -181,19 +181,16 @@ class DecayingRidge(CompactState):
     )
     _triangles = ("S",)
     _stored = {
-        "alpha": float,
-        "discount": float,
-        "block": range(1, 2**40),
-        "limit": "* inf",
-        "robust": "* inf",
+        "alpha discount": float,
+        "block": SIZE,
+        "limit robust": "* inf",
         "reach": "d inf",
         "S": "s",
         "B": "m d",
         "count": int,
-        "rows": "count m",
+        "rows whitened": "count m",
         "errors": "count d",
         "factor": "count count",
-        "whitened": "count m",
     }
 
     def __init__(

@@ -10,8 +10,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
-from ovk.features import KORS, Dictionary, FeaturePlan, FeatureSums, Given, Nystrom, StreamFeatures, Uniform
+from ovk.base import SIZE, Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
+from ovk.features import (
+    DEPENDENCE_TOL,
+    KORS,
+    Dictionary,
+    FeaturePlan,
+    FeatureSums,
+    Given,
+    Nystrom,
+    StreamFeatures,
+    Uniform,
+)
 from ovk.kernels import Gaussian
 from ovk.objectives import simplex_code
 from ovk.online.second_order import forecaster as common
@@ -123,7 +133,7 @@ class PKAWV(StreamRegressor):
         "past_": LearnedRows,
         "limits_": ResidualLimits,
     }
-    _stored = {"ridges_": list[ProgressiveRidge], "features_": StreamFeatures, "vectors_": "d d | None", "_left": int}
+    _stored = {"ridges_": list[ProgressiveRidge], "features_": StreamFeatures, "vectors_": "d d | None", "_left": SIZE}
 
     kernel: Any = None
     alpha: float = 1.0
@@ -164,7 +174,8 @@ class PKAWV(StreamRegressor):
         """A learner with the parameters suggested by theory, for outputs and kernel values of order one.
 
         alpha and the scale mu of the `KORS` dictionary are those of `suggest`: alpha = 1 and mu = n^-2 for the Gaussian
-        kernel; for a rougher kernel they balance the terms of the regret.
+        kernel; for a rougher kernel they balance the terms of the regret. mu is at least 1e-6, which is what features
+        with a projected past resolve.
 
         Parameters
         ----------
@@ -191,7 +202,8 @@ class PKAWV(StreamRegressor):
         if found.m > most:
             # With fewer points than the best rate needs, another alpha is optimal.
             found = suggest(kernel, rows, 1 if p is None else p, m=most)
-        return cls(kernel, found.alpha, Nystrom(KORS(found.mu), budget=most), **params)
+        # A projected past ignores smaller distances to the dictionary.
+        return cls(kernel, found.alpha, Nystrom(KORS(max(found.mu, DEPENDENCE_TOL)), budget=most), **params)
 
     def merge(self, other: PKAWV) -> Self:
         """Add what another learner has learned, exactly as from its rows; the other does not change.
