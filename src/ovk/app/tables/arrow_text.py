@@ -37,7 +37,7 @@ def wrong_width(found: int, width: int) -> str:
     return f"{found} field{'s' * (found != 1)} instead of {width}"
 
 
-def _is_plain(data: bytes, delimiter: str) -> bool:
+def _is_plain(lines: list[str], data: bytes, delimiter: str) -> bool:
     # Most blocks contain none of these bytes, which is found out ten times faster than how many there are.
     if b"\0" in data or data.startswith(b"\xef\xbb\xbf"):
         return False
@@ -46,16 +46,17 @@ def _is_plain(data: bytes, delimiter: str) -> bool:
     if b'"' not in data:
         return True
     # Quotes around whole cells only, none within them.
-    mark = re.escape(delimiter.encode())
-    whole = re.compile(rb'(?:^|%b)"[^"\r\n]*"(?=%b|\r?$)' % (mark, mark), re.MULTILINE)
-    return 2 * len(whole.findall(data)) == data.count(b'"')
+    quoted = "".join(line for line in lines if '"' in line)
+    mark = re.escape(delimiter)
+    whole = re.compile(rf'(?:^|{mark})"[^"\r\n]*"(?={mark}|\r?$)', re.MULTILINE)
+    return 2 * len(whole.findall(quoted)) == quoted.count('"')
 
 
 def parse_plain(
     lines: list[str], data: bytes, delimiter: str, width: int, columns: Sequence[int] | None
 ) -> Parsed | None:
     """The cells of lines, also given as joined bytes; None if they are not plain, or pyarrow cannot read them."""
-    if not _is_plain(data, delimiter):
+    if not _is_plain(lines, data, delimiter):
         return None
     import pyarrow
     from pyarrow import csv
