@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What the tests use; pip reads dependency groups from 25.1 on.
-EXTRAS := plot,cli,files,graph,frames,river,dask,nats,kafka,serve
+EXTRAS := plot,cli,files,graph,frames,array-api,river,dask,nats,kafka,serve
 
 .PHONY: demo test test-quick test-long test-slow test-lowest audit lint bench bench-long fuzz reproduce docs dist clean
 

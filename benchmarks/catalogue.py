@@ -33,6 +33,7 @@ MODULES = (
     "service",
     "cluster",
     "brokers",
+    "reading",
 )
 BENCHMARKS: dict[str, Benchmark] = {}
 for _module in MODULES:

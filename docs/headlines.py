@@ -82,7 +82,9 @@ HEADLINES = {
         outcome="matched",
     ),
     "parkinsons": Headline("olok", {}, "For people who were not seen before no method beats the mean."),
-    "codrna": Headline("awv", {}, "The paper shows figures without numbers; same data, same comparison."),
+    "codrna": Headline(
+        "awv", {}, "The paper shows figures without numbers; the public part of the data (22% of the rows)."
+    ),
     "susy": Headline("awv", {}, "The paper shows figures without numbers."),
     "regret_rates": Headline(
         "awv",

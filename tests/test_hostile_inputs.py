@@ -113,7 +113,7 @@ def test_what_is_learned_beyond_the_range_of_numbers_is_refused_and_leaves_the_m
 
 
 def test_outputs_whose_squares_vanish_are_named_with_the_cure():
-    with pytest.raises(ValueError, match=r"outputs are too small for their squares .* scale y"):
+    with pytest.raises(ValueError, match=r"squares of the outputs underflow.* scale y"):
         ovk.OutputKernelRidge().fit(X, 1e-160 * Y)
 
 

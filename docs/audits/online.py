@@ -216,7 +216,7 @@ def forecaster() -> float:
 
 @statement(
     "AWV slides",
-    "the forecaster projected on a dictionary",
+    "the forecaster projected on a well-conditioned dictionary",
     "ovk.PKAWV",
     "online/test_second_order.py::test_projected_forecaster",
 )
@@ -229,6 +229,20 @@ def projected() -> float:
         c = np.linalg.lstsq(A.T @ A + 0.3 * K(Z), A.T @ np.append(Y[:t, 0], 0.0), rcond=1e-14)[0]
         found.append(K(X[t : t + 1], Z)[0] @ c)
     return largest(PKAWV(K, 0.3, Nystrom(Given(Z))).predict_then_learn(X, Y[:, 0]), found)
+
+
+@statement(
+    "AWV slides",
+    "the forecaster projected on nearly dependent points: all rows, so that it is the exact one",
+    "ovk.features.Given",
+    "features/test_nystrom.py::test_nearly_dependent_points_count_where_only_the_span_matters",
+    least=1e-7,
+)
+def nearly_dependent() -> float:
+    """alpha = 1e-4 and a wide kernel, whose gram has eigenvalues down to rounding."""
+    wide = Gaussian(4.0)
+    exact = KAWV(wide, 1e-4).predict_then_learn(X, Y[:, 0])
+    return largest(PKAWV(wide, 1e-4, Nystrom(Given(X))).predict_then_learn(X, Y[:, 0]), exact)
 
 
 @statement(

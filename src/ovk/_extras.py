@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 #: The packages of each extra. Messages name the packages, which can be installed from any index.
 PACKAGES = {
+    "array-api": "array-api-compat",
     "cli": "typer rich",
     "dask": "dask distributed",
     "files": "pyarrow",

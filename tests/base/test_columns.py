@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from ovk.base import Label, Number, as_instants, few_whole_numbers, guess_labels, require_numbers
+from ovk.base import Label, Number, as_instants, few_whole_numbers, guess_labels, is_missing_cell, require_numbers
+from ovk.base.columns import TimestampParser
+from ovk.base.dates import instant_seconds
 
 
 def test_numbers_are_read_in_many_spellings():
@@ -34,3 +36,79 @@ def test_a_cell_that_is_no_number_is_named():
 def test_dates_of_numpy_are_seconds():
     assert as_instants(np.array(["1970-01-02"], dtype="datetime64[D]")).tolist() == [86400.0]
     assert as_instants(np.arange(3)) is None
+
+
+def _stamps(rng, form, n):
+    instants = np.datetime64("1890-01-01T00:00:00", "us") + rng.integers(0, 8 * 10**15, n).astype("timedelta64[us]")
+    padded = [instant.strftime(form.removeprefix("unpadded ")) for instant in instants.tolist()]
+    return [text.lstrip("0").replace("/0", "/") for text in padded] if form.startswith("unpadded") else padded
+
+
+@pytest.mark.parametrize("day_first", [True, False])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "%Y-%m-%d",
+        "%Y-%m-%d %H:%M",
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%d %H:%M:%S.%f",
+        "%Y-%m-%dT%H:%M:%S.%fZ",
+        "%Y/%m/%d %H:%M:%S+01:00",
+        "%d/%m/%Y",
+        "%m/%d/%Y %H:%M",
+        "%d.%m.%Y %H:%M:%S",
+        "unpadded %d/%m/%Y %H:%M",
+        "%Y-%m/%d",
+        "%d/%m/%y %H:%M",
+        "%I:%M:%S %p",
+        "%Y%m%d",
+    ],
+)
+def test_a_block_of_times_is_read_as_its_cells_are(form, day_first):
+    rng = np.random.default_rng(0)
+    cells = _stamps(rng, form, 300)
+    odd = [
+        "",
+        "NA",
+        "x",
+        "0000-01-01",
+        "2024-02-30",
+        "2023-02-29",
+        "2024-02-29",
+        "2024-13-01",
+        "2024-00-10",
+        "2024-01-00",
+    ]
+    odd += ["2024-01-01 24:00", "2024-01-01 25:00", "2024-01-01 23:60", "2024-01-01 23:59:60", "2024-01-01 23:59:61.5"]
+    odd += [
+        "2024-01-01\0",
+        " 2024-01-01 ",
+        "2024-01-01 5:07",
+        "2024-01-01 05:07:08,25",
+        "٢٠٢٤-01-01",
+        "1e9",
+        "1700000000",
+    ]
+    odd += ["2024-01-01 05:07:08.123456789", "2024-01-0a", "2024-01-01T05:07 ", "31/4/2024", "9999-12-31", "x" * 50]
+    mixed = [str(cell) for cell in rng.permutation([*cells, *odd, *_stamps(rng, "%Y-%m-%d %H:%M:%S", 50)])]
+    for block in (cells, mixed, [*cells, None, 1.7e9]):
+        expected = []
+        for cell in block:
+            try:
+                expected.append(np.nan if is_missing_cell(cell) else instant_seconds(cell, day_first))
+            except (ValueError, OverflowError):
+                expected.append(np.inf)
+        found = TimestampParser(day_first).read([block])
+        np.testing.assert_array_equal(found.bad, np.isinf(expected))
+        # Bit for bit.
+        np.testing.assert_array_equal(found.values[:, 0], np.where(np.isinf(expected), np.nan, expected))
+
+
+def test_common_times_are_read_in_blocks():
+    cells = [f"2024-01-{1 + i // 24:02d} {i % 24:02d}:30" for i in range(96)]
+    parser = TimestampParser(True)
+    parser.read([cells])
+    assert not parser, "a cell was read on its own"
+    cells[5] = "5 o'clock"
+    assert parser.read([cells]).bad.sum() == 1
+    assert list(parser) == ["5 o'clock"]

@@ -108,7 +108,7 @@ def test_a_wave_is_predicted_better_than_by_any_linear_function():
 
 
 def candidate(name, kernel, error, alpha):
-    return Candidate(name, (kernel,), {name: 1.0}, np.ones((17, 1)), np.array([alpha]), error, np.ones(1))
+    return Candidate(name, (kernel,), {name: 1.0}, np.ones((len(ALPHAS), 1)), np.array([alpha]), error, np.ones(1))
 
 
 def test_sums_have_akaike_weights_over_the_alphas():
@@ -171,6 +171,38 @@ def test_a_metric_is_judged_by_rows_that_it_has_not_seen():
     honest = choice.errors[choice.names.index("metric of few axes, Laplacian 1")].min()
     assert cheating < 0.9 * Y.var()
     assert honest > 0.97
+
+
+@pytest.mark.parametrize(("p", "tried"), [(1, False), (2, True), (30, True), (31, False)])
+def test_metrics_are_tried_by_default_where_they_can_pay_off(p, tried):
+    rng = np.random.default_rng(33)
+    X, y = rng.standard_normal((60, p)), rng.standard_normal(60)
+    names = OVKRidgeCV().fit(X, y).choice_.names
+    assert any("metric" in name for name in names) == tried
+    if p > 30:
+        assert any("metric" in name for name in OVKRidgeCV(metric=True).fit(X, y).choice_.names)
+
+
+def test_only_promising_metrics_get_further_widths():
+    X, Y = few_inputs(120, np.random.default_rng(34))
+    choice = automatic_choice(X, Y, np.random.default_rng(0), metric=True)
+    error = dict(zip(choice.names, choice.errors.min(axis=1).mean(axis=1), strict=True))
+    of_metrics = {name: e for name, e in error.items() if name.startswith("metric")}
+    first = {name.removesuffix(" 1"): e for name, e in of_metrics.items() if name.endswith(" 1")}
+    assert len(first) == 3
+    enough = 1.05 * min(min(first.values()), min(e for n, e in error.items() if not n.startswith(("metric", "sum"))))
+    for family, e in first.items():
+        assert sum(name.startswith(family + " ") for name in of_metrics) == (4 if e < enough else 1)
+
+
+def test_only_metrics_of_named_kernels_are_learned():
+    X, Y = few_inputs(60, np.random.default_rng(35))
+    some = metric_kernels(X, Y, 0.1, ["metric of axes, Laplacian 2", "Gaussian 1"])
+    assert list(some) == [f"metric of axes, Laplacian {f}" for f in ("0.5", "1", "2", "4")]
+    every = metric_kernels(X, Y, 0.1)
+    assert len(every) == 12
+    for name, kernel in some.items():
+        assert_allclose(kernel(X[:5]), every[name](X[:5]))
 
 
 def test_fewer_than_fifty_rows_have_no_metric():
@@ -262,7 +294,7 @@ def test_a_choice_prints_its_candidates():
     X = rng.standard_normal((60, 2))
     choice = automatic_choice(X, (X @ [1.0, 2.0] + 0.1 * rng.standard_normal(60))[:, None], rng)
     head, first, *_ = repr(choice).splitlines()
-    assert head.startswith("linear, alpha 1e-05; leave-one-out errors")
+    assert head.startswith(f"linear, alpha {choice.alphas[0]:.2g}; leave-one-out errors")
     assert first.split()[0] == "linear"
 
 

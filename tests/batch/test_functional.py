@@ -427,3 +427,11 @@ def test_the_level_of_weighted_curves_is_that_of_repeated_ones():
     assert_allclose(weighted.level_, np.average(lifted.mean(axis=1), weights=weights))
     assert_allclose(weighted.level_, repeated.level_)
     assert_allclose(weighted.predict(NEW), repeated.predict(NEW), rtol=1e-8)
+
+
+def test_the_sum_of_left_out_errors_is_the_same_in_long_form():
+    wide = FunctionalRidgeCV(alphas=[0.1], grid=T).fit(X, Y)
+    task = np.tile(np.arange(Y.shape[1]), len(Y))
+    long = FunctionalRidgeCV(alphas=[0.1], grid=T).fit(np.repeat(X, Y.shape[1], axis=0), Y.ravel(), task=task)
+    assert_allclose(long.best_rsse_, long.best_error_ * Y.size)
+    assert_allclose(long.best_rsse_, wide.best_rsse_, rtol=1e-6)

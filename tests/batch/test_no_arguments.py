@@ -13,6 +13,7 @@ from sklearn.model_selection import cross_val_score
 
 import ovk
 from ovk import OVKRidge, OVKRidgeCV
+from ovk.batch.tuning.automatic import ALPHAS
 from ovk.kernels import Gaussian
 from ovk.operators import Dense
 
@@ -51,13 +52,14 @@ def test_it_equals_ridge_regression_with_the_learned_operator(table, fitted):
     assert_allclose(fitted.kernel_.operator.dense(), np.diag(deviation**2))
     assert_allclose(fitted.alpha_, fitted.choice_.alphas * deviation**2)
     assert_allclose(fitted.best_error_, fitted.errors_.min())
-    assert fitted.output_errors_.shape == (len(fitted.choice_.names), 1, 17, 2)
+    assert fitted.output_errors_.shape == (len(fitted.choice_.names), 1, len(ALPHAS), 2)
 
 
 def test_jacobian_by_differences():
     X = np.random.default_rng(4).uniform(-1, 1, (50, 2)) * [1.0, 100.0]
     Y = np.column_stack([np.sin(3 * X[:, 0]) + 0.01 * X[:, 1], np.cos(0.02 * X[:, 1])])
-    model = OVKRidgeCV().fit(X, Y)
+    # Without noise alpha is so small that rounding dominates differences.
+    model = OVKRidgeCV().fit(X, Y + 0.01 * np.random.default_rng(5).standard_normal(Y.shape))
     for j, step in enumerate(np.diag([1e-5, 1e-3])):
         slope = (model.predict(X[:5] + step) - model.predict(X[:5] - step)) / (2 * step[j])
         assert_allclose(model.jacobian(X[:5])[:, :, j], slope, rtol=1e-5, atol=1e-7)
@@ -100,7 +102,8 @@ def test_sparse_inputs_are_taken_as_they_are():
 
 def test_a_repeated_row_is_a_row_of_weight_two(table):
     X, Y = table
-    X, Y = X[:40], Y[:40]
+    # Almost without noise, alpha is so small that rounding exceeds the tolerance.
+    X, Y = X[:40], Y[:40] + 0.3 * Y.std(axis=0) * np.random.default_rng(2).standard_normal((40, 2))
     twice = np.r_[np.arange(40), [3, 7, 7]]
     weight = np.ones(40)
     weight[[3, 7]] = 2.0, 3.0
@@ -356,3 +359,30 @@ def test_a_handful_of_rows(n):
     model = OVKRidgeCV().fit(X, X[:, 0])
     assert np.isfinite(model.predict(X)).all()
     assert np.isinf(model.predict_interval(X).upper).all()
+
+
+def test_outputs_without_noise_get_a_small_alpha():
+    X = np.random.default_rng(0).uniform(-1, 1, (120, 2))
+    y = np.exp(X[:, 0]) * X[:, 1]
+    model = OVKRidgeCV().fit(X[:80], y[:80])
+    assert model.choice_.alphas[0] < 1e-7
+    assert np.sqrt(np.mean((model.predict(X[80:]) - y[80:]) ** 2)) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "alphas", [[10.0, 20.0, 30.0, 50.0, 100.0], [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]], ids=["smallest", "largest"]
+)
+def test_a_choice_at_the_edge_of_its_grid_is_reported(table, alphas, request):
+    X, Y = table
+    noise = np.random.default_rng(1).standard_normal(Y.shape)
+    word = request.node.callspec.id
+    with pytest.warns(UserWarning, match=f"edge of its grid.*the {word} candidate.*extend alphas"):
+        OVKRidgeCV(Gaussian(1.0), alphas).fit(X / X.std(axis=0), Y if word == "smallest" else noise)
+    OVKRidgeCV(Gaussian(1.0), alphas[:2]).fit(X / X.std(axis=0), Y)  # too few for a grid
+
+
+def test_a_width_at_the_edge_of_its_grid_is_reported():
+    X = np.random.default_rng(0).uniform(0, 1, (300, 1))
+    y = np.sin(60 * X[:, 0])
+    with pytest.warns(UserWarning, match="width .*, the smallest candidate.*a kernel with other widths"):
+        OVKRidgeCV().fit(X, y)

@@ -218,3 +218,17 @@ def test_bad_parameters(params, message, data):
 def test_missing_convergence_warns(data):
     with pytest.warns(ConvergenceWarning, match="within max_iter=2 steps"):
         OutputKernelRidge(Gaussian(0.8), 0.1, penalty="sparse", max_iter=2).fit(data.X, data.Y)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("level", [1e6, 1e10])
+def test_the_level_of_the_outputs_does_not_matter(gaps, level):
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((30, 2))
+    outputs = np.column_stack([inputs[:, 0] * inputs[:, 1], inputs[:, 0]])
+    if gaps:
+        outputs[::3, 0] = np.nan
+    model = OutputKernelRidge(Gaussian(1.0), 0.1)
+    expected = model.fit(inputs, outputs).predict(inputs)
+    # Adding the level rounds the outputs to eps times the level.
+    assert_allclose(model.fit(inputs, outputs + level).predict(inputs) - level, expected, atol=1e-14 * level)

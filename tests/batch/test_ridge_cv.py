@@ -250,3 +250,12 @@ def test_rows_centred_beforehand_fool_leave_one_out_and_are_told(kernel):
         assert OVKRidgeCV(kernel, fit_intercept=False).fit(X + 0.1, Y).best_error_ > 1e-3
         assert OVKRidgeCV(kernel, fit_intercept=False).fit(X[:, :6], Y).best_error_ > 0.1
     OVKRidgeCV(Gaussian(5.0), fit_intercept=False).fit(X, Y)
+
+
+def test_smaller_alphas_are_tried_for_a_given_kernel_if_the_error_still_falls():
+    X = np.random.default_rng(0).uniform(-1, 1, (80, 2))
+    y = np.exp(X[:, 0]) * X[:, 1]
+    model = OVKRidgeCV(Gaussian(2.0)).fit(X, y)
+    assert model.alpha_ < 1e-7
+    assert len(model.alphas_) == model.errors_.shape[2] == 29
+    assert len(OVKRidgeCV(Gaussian(2.0)).fit(X, y + 0.1 * np.sin(1e4 * y)).alphas_) == 25

@@ -1,6 +1,7 @@
 """The documentation: every block of code runs, every link inside leads somewhere, every example runs."""
 
 import itertools
+import pkgutil
 import re
 import runpy
 from pathlib import Path
@@ -296,3 +297,10 @@ def test_a_page_that_is_wider_than_its_window_is_found(tools, tmp_path):
     [found] = widths.too_wide(tmp_path)
     assert found.startswith("wide.html: 7")
     assert found.endswith("in a window of 390")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "systems").glob("*.md")), ids=lambda page: page.stem)
+def test_names_on_the_pages_of_systems_exist(page):
+    for name in set(re.findall(r"`(ovk(?:\.[A-Za-z_]\w*)+)`", page.read_text(encoding="utf-8"))):
+        found = pkgutil.resolve_name(name)
+        assert found is not None, name

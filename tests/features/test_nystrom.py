@@ -8,10 +8,12 @@ from scipy import sparse
 import instances
 import ovk
 import reference
+from ovk import KAWV, PKAWV, OVKRidge
 from ovk.base.parameters import equal
-from ovk.features import KORS, Given, NystromMap, OperatorNystromMap
+from ovk.features import DEPENDENCE_TOL, KORS, ROUNDING_TOL, Given, Nystrom, NystromMap, OperatorNystromMap, Uniform
 from ovk.features.nystrom import independent
 from ovk.kernels import Gaussian, Linear, Tanimoto
+from ovk.online import suggest
 from ovk.operators import Dense, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree
 
@@ -136,3 +138,24 @@ def test_points_chosen_for_a_sum_of_products_are_those_of_its_scalar_kernel():
     terms, scalar = (Given.chosen(K, X, KORS(0.1), random_state=0).points for K in kernels)
     assert 10 < len(scalar) < 60
     assert_array_equal(terms, scalar)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-8])
+def test_nearly_dependent_points_count_where_only_the_span_matters(alpha):
+    """With all rows as points, learners with a given dictionary or an exact past are the exact ones."""
+    rng = np.random.default_rng(0)
+    X, T = rng.uniform(0, 4, (60, 1)), np.linspace(0, 4, 50)[:, None]
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(60)
+    exact = KAWV(Gaussian(1.0), alpha)
+    Z = exact.predict_then_learn(X, y)
+    for features in (Nystrom(Given(X)), Nystrom(Uniform(rate=1.0), past="exact"), Nystrom(KORS(1e-12), past="exact")):
+        model = PKAWV(Gaussian(1.0), alpha, features, random_state=0)
+        assert_allclose(model.predict_then_learn(X, y), Z, atol=1e-4)
+        assert_allclose(model.predict(T), exact.predict(T), atol=1e-4)
+    ridge, landmarks = (OVKRidge(Gaussian(1.0), alpha, landmarks=points).fit(X, y) for points in (None, X))
+    assert_allclose(landmarks.predict(T), ridge.predict(T), atol=1e-4)
+
+
+def test_suggested_scales_are_not_below_what_features_resolve():
+    assert PKAWV.auto(Gaussian(1.0), n=10_000).features.selection.mu == DEPENDENCE_TOL
+    assert suggest(Gaussian(1.0), 10**7, 1).mu == ROUNDING_TOL

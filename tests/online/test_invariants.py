@@ -162,6 +162,22 @@ def test_paper_window(epsilon, product):
     assert (np.diff(t - window.size(t, product, 1.0)) >= 0).all()
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.49])
+def test_the_first_step_of_the_paper_window_counts_all_later_steps(epsilon):
+    """The second condition can hold, fail and hold again, also with few or no integers in between."""
+    t = np.arange(1.0, 200_001.0)
+    for product in np.geomspace(0.02, 9.0, 60):
+        second = np.exp(-product * t**epsilon) <= product / np.sqrt(t)
+        holds = (product < np.sqrt(t)) & second & (t ** (0.5 + epsilon) <= 0.75 * t)
+        found = PaperWindow(epsilon).first(product, 1.0)
+        if found < len(t):
+            assert holds[found - 1 :].all(), product
+            assert found == 1 or not holds[found - 2], product
+        else:
+            assert not holds[-1] or found == len(t), product
+    assert PaperWindow(0.15).first(1.0, 1.1) == 19_777
+
+
 def test_paper_window_without_a_penalty_keeps_all():
     X, Y = stream(40)
     assert len(OLOK(alpha=0.0, truncation=PaperWindow(0.4)).fit(X, Y).support_) == 40

@@ -37,7 +37,7 @@ from ovk.persistence import NotSavable
 
 pytest.importorskip("river")
 
-from river import checks, compose, metrics, preprocessing
+from river import checks, compose, evaluate, metrics, preprocessing
 
 from ovk.online.river import (
     RiverAnomalyDetector,
@@ -120,12 +120,13 @@ def test_rows_through_the_adapter_equal_chunks_of_the_learner():
     model, found = RiverRegressor(learner(truncation=60)), []
     for x, target in zip(dicts(X), y, strict=True):
         found.append(model.predict_one(x))
-        assert type(found[-1]) is float
         model.learn_one(x, target)
-    assert_allclose(found, Z, rtol=0, atol=1e-10)
+    assert found[0] is None
+    assert all(type(z) is float for z in found[1:])
+    assert_allclose(found[1:], Z[1:], rtol=0, atol=1e-10)
     frame = pd.DataFrame(X, columns=list("abc"), index=range(100, 250))
     many = RiverRegressor(learner(truncation=60))
-    assert (many.predict_many(frame) == 0).all()
+    assert many.predict_many(frame).isna().all()
     many.learn_many(frame[["c", "a", "b"]][:70], pd.Series(y[:70]))
     many.learn_many(frame[70:], pd.Series(y[70:]))
     predictions = many.predict_many(frame)
@@ -154,7 +155,7 @@ def test_several_targets():
 
 def test_named_targets_may_be_absent_from_the_start():
     model = RiverMultiTargetRegressor(learner(), targets=("u", "v"))
-    assert model.predict_one({"a": 1.0}) == {"u": 0.0, "v": 0.0}
+    assert model.predict_one({"a": 1.0}) == {}
     model.learn_one({"a": 1.0}, {"v": 2.0})
     model.learn_one({"a": 1.0}, {})
     assert model.predict_one({"a": 1.0}) == {"u": 0.0, "v": 1.0}
@@ -221,7 +222,7 @@ def test_the_wrapped_model_stays_new():
     model = RiverRegressor(own)
     model.learn_one({"a": 1.0}, 1.0)
     assert not hasattr(own, "support_")
-    assert model.clone().predict_one({"a": 1.0}) == 0.0
+    assert model.clone().predict_one({"a": 1.0}) is None
     again = pickle.loads(pickle.dumps(model))
     model.learn_one({"a": 2.0}, 1.0)
     again.learn_one({"a": 2.0}, 1.0)
@@ -351,7 +352,7 @@ def test_rows_through_the_adapter_equal_autostream():
     for x, y in zip(dicts(X), Y[:, 0].tolist(), strict=True):
         found.append(model.predict_one(x))
         model.learn_one(x, y)
-    assert_allclose(found, Z, rtol=0, atol=1e-8)
+    assert_allclose(found[1:], Z[1:], rtol=0, atol=1e-8)
 
 
 def test_autostream_classes_may_appear_later():
@@ -508,6 +509,25 @@ class Duck:
 
 def test_learners_that_are_not_estimators():
     assert RiverRegressor(Duck()).model.predict([[0.0]]) == 0.0
+
+
+def test_there_is_no_prediction_before_the_first_target():
+    one, several = RiverRegressor(AutoStream()), RiverMultiTargetRegressor(AutoStream(), targets=("u",))
+    for y, w in ((None, 1.0), (np.nan, 1.0), (7.0, 0.0)):
+        one.learn_one({"a": 1.0}, y, w=w)
+        several.learn_one({"a": 1.0}, {"u": y}, w=w)
+        assert one.predict_one({"a": 1.0}) is None
+        assert several.predict_one({"a": 1.0}) == {}
+        assert one.predict_many(pd.DataFrame({"a": [1.0]})).isna().all()
+    one.learn_one({"a": 1.0}, 7.0)
+    several.learn_one({"a": 1.0}, {"u": 7.0})
+    assert one.predict_one({"a": 1.0}) == several.predict_one({"a": 1.0})["u"] == 7.0
+
+
+def test_river_does_not_score_the_row_before_the_first_target():
+    # A prediction of 0 for labels around 100 would dominate the error.
+    rows = [({"a": float(i % 3)}, 100.0 + i % 3) for i in range(30)]
+    assert evaluate.progressive_val_score(rows, RiverRegressor(AutoStream()), metrics.RMSE()).get() < 3.0
 
 
 def test_a_first_example_of_weight_0_leaves_no_trace():
@@ -669,7 +689,7 @@ def test_a_fitted_learner_is_copied_with_a_warning():
     trained = PKAWV().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
     with pytest.warns(UserWarning, match="pickle the adapter"):
         adapter = RiverRegressor(trained)
-    assert adapter.predict_one({"x": 2.0}) == 0.0
+    assert adapter.predict_one({"x": 2.0}) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RiverRegressor(PKAWV()).clone()

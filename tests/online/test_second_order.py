@@ -6,11 +6,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import reference
 from online.streams import KERNELS, stream
-from ovk import KAWV, PKAWV
+from ovk import KAWV, PKAWV, OnlineMovKL, PKAWVClassifier
 from ovk.features import ALD, KORS, Nystrom, Uniform
 from ovk.kernels import Gaussian, Linear
-from ovk.operators import MixedEffect
-from ovk.ovkernels import Separable
+from ovk.operators import Identity, MixedEffect
+from ovk.ovkernels import Diagonal, Separable, Transformable
 
 N = 20
 
@@ -88,3 +88,36 @@ def test_projected_forecaster(kernel, selection, past, forget):
     dictionaries = [[i for i in kept if i <= t] for t in range(N)]
     expected = reference.forecasts(gram, Y, 0.3, True, dictionaries, past == "exact", weight, ridge)
     assert_allclose(Z, expected, rtol=0, atol=1e-8)
+
+
+ONE_OUTPUT = {
+    "diagonal": (Diagonal([Gaussian(1.0)]), Gaussian(1.0)),
+    "transformable": (Transformable(Gaussian(1.0), [np.eye(1)]), Gaussian(1.0)),
+    "hadamard": ((Gaussian(1.0) * Identity()) & Diagonal([Gaussian(2.0)]), Gaussian(1.0) * Gaussian(2.0)),
+    "sum": (Gaussian(1.0) * Identity() + Diagonal([Gaussian(2.0)]), Gaussian(1.0) + Gaussian(2.0)),
+}
+
+
+@pytest.mark.parametrize("selection", [Uniform(size=7), KORS(0.5), ALD(0.2)], ids=str)
+@pytest.mark.parametrize("name", ONE_OUTPUT)
+def test_any_kernel_with_one_output_is_a_scalar_kernel(name, selection):
+    X, Y = stream(N)
+    X, y = X[:, :1], Y[:, 0]
+    found, expected = (
+        PKAWV(kernel, 0.3, Nystrom(selection, past="exact"), random_state=0) for kernel in ONE_OUTPUT[name]
+    )
+    assert_allclose(found.predict_then_learn(X, y), expected.predict_then_learn(X, y), atol=1e-12)
+    for one, other in zip(found.predict(X, return_cov=True), expected.predict(X, return_cov=True), strict=True):
+        assert_allclose(one, other, atol=1e-12)
+
+
+def test_two_classes_and_mixtures_take_any_kernel_with_one_output():
+    X, Y = stream(N)
+    X, y = X[:, :1], Y[:, 0]
+    kernel, scalar = ONE_OUTPUT["sum"]
+    labels = np.where(y > np.median(y), "high", "low")
+    found, expected = (PKAWVClassifier(k, 0.3).fit(X, labels) for k in (kernel, scalar))
+    assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-12)
+    kernels = [Diagonal([Gaussian(1.0)]), Gaussian(2.0) * Identity()]
+    mixture = OnlineMovKL(kernels, learner=PKAWV(alpha=0.3, warm_up=0)).fit(X, y)
+    assert_allclose(mixture.learners_[0].predict(X)[:, 0], PKAWV(Gaussian(1.0), 0.3).fit(X, y).predict(X), atol=1e-12)

@@ -11,6 +11,7 @@ from ovk.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Rationa
 from ovk.online import (
     capacity_exponent,
     effective_dimension,
+    regret_bound,
     suggest,
     suggest_from_capacity,
     taylor_degree,
@@ -73,8 +74,27 @@ def test_gaussian():
     found = suggest(Gaussian(1.0), 10_000, 2)
     assert (found.alpha, found.mu) == (1.0, 1e-8)
     assert_allclose(found.regret, np.log(10_000) ** 3)
-    assert suggest(Gaussian(1.0), 10_000, 8).m == 10_000  # never more than there are rows
     assert not suggest(Gaussian(1.0), 10_000, 2, m=5).optimal
+    assert suggest(Gaussian(1.0), 10_000, 2, m=5).regret == 10_000
+    assert suggest(Gaussian(1.0), 10_000, 2, m=5000).optimal
+
+
+def test_gaussian_with_many_inputs():
+    """(log n)^(p + 1) = 4.8e8 says nothing about 10,000 rows; with all of them, alpha = sqrt(n) has a smaller bound."""
+    found = suggest(Gaussian(1.0), 10_000, 8)
+    assert (found.alpha, found.m, found.regret, found.optimal) == (100.0, 10_000, 100.0, False)
+    X = np.random.default_rng(0).standard_normal((300, 8))
+    found = suggest(Gaussian(1.0), 300, 8)
+    bound = regret_bound(Gaussian(1.0), X, found.alpha, norm=1.0, largest=1.0)
+    assert bound <= 2 * found.regret
+
+
+@given(st.integers(2, 10**7), st.integers(1, 12), st.none() | st.integers(1, 10**7), st.booleans())
+def test_the_suggested_regret_is_at_most_that_of_predicting_zero(n, p, m, beforehand):
+    found = suggest(Gaussian(1.0), n, p, m=m, known_beforehand=beforehand)
+    assert found.regret <= n
+    assert found.m <= n
+    assert found.optimal <= (found.regret == max(1.0, np.log(n)) ** (p + 1))
 
 
 @pytest.mark.parametrize(

@@ -141,3 +141,31 @@ def test_classifiers(classifier):
     again = classifier()
     parts = [again.predict_then_learn(X[i : i + 50], y[i : i + 50], classes=["up", "down"]) for i in range(0, 500, 50)]
     assert_array_equal(np.concatenate(parts), guesses)
+
+
+def nights_then_days(n=600, quiet=430, seed=0):
+    """One class while the lamp is off; then two, in which the lamp tells them apart."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) >= quiet) & (np.arange(n) // 10 % 2 == 1)
+    return np.stack([20.0 + rng.standard_normal(n), np.where(y, 400.0 + 50.0 * rng.standard_normal(n), 0.0)], 1), y
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 600])
+def test_the_warm_up_of_a_classifier_waits_for_a_second_class(chunk):
+    X, y = nights_then_days()
+    model, found = PKAWVClassifier(), []
+    for start in range(0, len(X), chunk):
+        rows = slice(start, start + chunk)
+        found.append(model.predict_then_learn(X[rows], y[rows], [False, True]))
+    Z = np.concatenate(found)
+    # With the units and points of the first 200 rows every row was predicted as the first class.
+    assert np.mean(Z[480:] != y[480:]) < 0.05
+    assert model.learner_.t_ == len(X)
+    assert_array_equal(Z, PKAWVClassifier().predict_then_learn(X, y, [False, True]))
+
+
+def test_a_waiting_warm_up_stores_few_rows():
+    X, y = nights_then_days(700, quiet=700)
+    model = PKAWVClassifier().partial_fit(X, y, [False, True])
+    assert len(model.learner_.held_.rows) < 200
+    assert not model.predict(X[:3]).any()

@@ -247,6 +247,20 @@ def test_trees_that_make_no_sense(name, path):
         load(path)
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 4000, str(2**63), "1" + "0" * 4000 + ".0", "1e2", "0.10"])
+@pytest.mark.parametrize("read", [load, inspect])
+def test_numbers_that_are_never_written(number, read, path):
+    write(path, {}, f'{{"format":1,"ovk":"0.1.0","value":[{number}],"arrays":{{}}}}')
+    with pytest.raises(CorruptFile, match="the number"):
+        read(path)
+
+
+def test_numbers_that_are_written(path):
+    numbers = [2**63 - 1, -(2**63), 0.1, 1e300, -0.0, 5e-324, 2**80, float("inf")]
+    save(numbers, path)
+    assert same(load(path), numbers)
+
+
 def test_a_manifest_nested_too_deeply(path):
     deep = "[" * 100_000 + "]" * 100_000
     write(path, {}, f'{{"format":1,"ovk":"0.1.0","value":{deep},"arrays":{{}}}}')
@@ -383,7 +397,7 @@ def test_absurd_empty_arrays(path):
     for shape in ([2**62, 2**62, 0], [2**70, 0], [0] * 200):
         save(np.zeros(0), path)
         forge(path, lambda manifest, header, s=shape: respecify(manifest, header, {"shape": s}))
-        with pytest.raises(CorruptFile, match="shape"):
+        with pytest.raises(CorruptFile, match=r"shape|the number"):
             load(path)
 
 
@@ -445,6 +459,15 @@ def test_random_states_that_point_outside(bits, position, path):
     load(path)
     forge(path, edit)
     with pytest.raises(CorruptFile, match="position"):
+        load(path)
+
+
+@pytest.mark.parametrize("number", [-1, 1, True])
+def test_a_reference_to_a_generator_that_comes_later_or_counts_from_the_end(number, path):
+    generator = np.random.default_rng(0)
+    save([generator, generator], path)
+    forge(path, lambda manifest, header: manifest["value"][1].update({"generator": number}))
+    with pytest.raises(CorruptFile):
         load(path)
 
 

@@ -3,12 +3,26 @@
 Nothing here is part of the public interface of ovk.
 """
 
+from ovk.base.backend import (
+    DeviceMatrix,
+    cholesky,
+    eigh,
+    is_dispatched,
+    namespace,
+    paired,
+    solve_triangular,
+    squared_distances,
+    sum_over_inputs,
+    to_device_of,
+    to_host,
+)
 from ovk.base.columns import (
     Category,
     Column,
     Instant,
     Label,
     Number,
+    TextCells,
     as_word,
     few_whole_numbers,
     guess_column,
@@ -58,6 +72,7 @@ from ovk.base.state import (
     register,
     snapshot_of,
 )
+from ovk.base.stored import COUNT, SIZE, check_stored
 from ovk.base.types import (
     Aggregate,
     Array,

@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base.dates import CALENDAR_NAMES, MAX_CACHED_CELLS, calendar_features, day_comes_first, instant_seconds
+from ovk.base.dates import (
+    CALENDAR_NAMES,
+    MAX_CACHED_CELLS,
+    block_seconds,
+    calendar_features,
+    day_comes_first,
+    instant_seconds,
+)
 from ovk.base.state import State
 from ovk.base.types import Array, Mask
 
@@ -67,8 +74,62 @@ def _plain_number(cell: str, decimal: str, grouped: bool) -> str:
     return text.replace(",", ".") if decimal == "," else text
 
 
+class TextCells(Sequence[str]):
+    """Cells of a column in an Arrow array of strings, whose plain numbers are read all at once."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @classmethod
+    def joined(cls, parts: Iterable[Any]) -> Self:
+        """The cells of several columns, one below the other; some may be tuples of strings or Arrow arrays."""
+        import pyarrow
+
+        arrays = [part.array if isinstance(part, TextCells) else part for part in parts]
+        arrays = [one if isinstance(one, pyarrow.Array) else pyarrow.array(one, pyarrow.string()) for one in arrays]
+        return cls(arrays[0] if len(arrays) == 1 else pyarrow.concat_arrays(arrays))
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.array.to_pylist())
+
+    def __getitem__(self, i: Any) -> Any:
+        return TextCells(self.array[i]) if isinstance(i, slice) else self.array[i].as_py()
+
+    def plain_numbers(self, marks: str = ".") -> tuple[Array, Mask]:
+        """(n,) numbers, nan elsewhere; and (n,) cells, other than empty ones, that are not plain numbers.
+
+        A plain number has ASCII digits, one of the decimal `marks` and perhaps an exponent. Arrow rounds it correctly,
+        as Python does, so that the result is the same bit for bit.
+        """
+        from pyarrow import ArrowInvalid, compute
+
+        filled = compute.not_equal(self.array, "")
+        if marks == ".":
+            try:
+                values = compute.if_else(filled, self.array, None).cast("float64").to_numpy(zero_copy_only=False)
+            except ArrowInvalid:
+                pass
+            else:
+                # Arrow reads nan(1), too.
+                return values.copy(), np.isnan(values) & filled.to_numpy(zero_copy_only=False)
+        # So few digits that no number is infinite.
+        digits = rf"(?:[0-9]{{1,40}}[{marks}]?[0-9]{{0,40}}|[{marks}][0-9]{{1,40}})"
+        plain = compute.match_substring_regex(self.array, rf"^-?{digits}(?:[eE][+-]?[0-9]{{1,2}})?$")
+        texts = compute.replace_substring(self.array, ",", ".") if "," in marks else self.array
+        values = compute.if_else(plain, texts, None).cast("float64").to_numpy(zero_copy_only=False)
+        return values.copy(), compute.and_not(filled, plain).to_numpy(zero_copy_only=False)
+
+
 def _parse(cells: Sequence[Any]) -> tuple[Array, Mask]:
     """(n,) numbers, nan where a cell is missing or bad, and (n,) bad cells."""
+    if isinstance(cells, TextCells):
+        values, bad = cells.plain_numbers()
+        rest = np.flatnonzero(bad).tolist()
+        values[rest], bad[rest] = _parse([cells[i] for i in rest])
+        return values, bad
     bad = np.zeros(len(cells), dtype=bool)
     try:
         return np.fromiter(map(float, cells), np.float64, len(cells)), bad
@@ -86,9 +147,18 @@ def _parse(cells: Sequence[Any]) -> tuple[Array, Mask]:
 
 def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = False) -> ParsedColumn:
     """The numbers of a column; 12% is 12, infinity is a bad cell. With `grouped`, digits may be grouped: 1,234.50."""
-    values, bad = (None, None) if grouped or decimal == "," else _parse(cells)
-    if values is None or bad is None or bad.any():
-        values, bad = _parse([_plain_number(c, decimal, grouped) if isinstance(c, str) else c for c in cells])
+    if decimal == "." and not grouped:
+        values, bad = _parse(cells)
+    elif isinstance(cells, TextCells):
+        # 1.234 is 1234 among grouped digits, and 1.234 among others.
+        values, bad = cells.plain_numbers(decimal if grouped else ".,")
+    else:
+        values, bad = np.full(len(cells), np.nan), np.ones(len(cells), dtype=bool)
+    if rest := np.flatnonzero(bad).tolist():
+        found = (cells[i] for i in rest)
+        values[rest], bad[rest] = _parse(
+            [_plain_number(c, decimal, grouped) if isinstance(c, str) else c for c in found]
+        )
     infinite = np.isinf(values)
     if infinite.any():
         values[infinite] = np.nan
@@ -193,6 +263,10 @@ class Category(Column, kind="category"):
         return f"{count} ({_first(self.levels, 3)})" + (f"; {words} without one" if self.pooled else "")
 
 
+#: Minimum cells that are read as a block, and minimum share of different ones.
+MIN_BLOCK, MIN_DIFFERENT = 32, 0.25
+
+
 class TimestampParser(dict[Any, float]):
     """Seconds of cells, cached: nan if missing, infinity if bad. 1/2/2006 is in February if `day_first`."""
 
@@ -217,10 +291,17 @@ class TimestampParser(dict[Any, float]):
         return ParsedColumn(np.where(bad, np.nan, np.sum(found, axis=0))[:, None], bad)
 
     def _column(self, cells: Sequence[Any]) -> Array:
+        cells = list(cells)
+        seconds = np.full(len(cells), np.nan)
+        # Cells that repeat are found in the cache faster.
+        if len(cells) >= MIN_BLOCK and {*map(type, cells)} == {str} and len({*cells}) > MIN_DIFFERENT * len(cells):
+            seconds = block_seconds(cells, self._day_first)
+        rest = np.flatnonzero(np.isnan(seconds)).tolist()
         try:
-            return np.fromiter(map(self.__getitem__, cells), np.float64, len(cells))
+            seconds[rest] = [self[cells[i]] for i in rest]
         except TypeError:  # lists, as JSON may hold
             return self._column([str(cell) for cell in cells])
+        return seconds
 
 
 @dataclass

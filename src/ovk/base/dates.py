@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,16 @@ _DAY = 86400.0
 _DATE = re.compile(r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})")
 _UNIX = re.compile(r"-?\d{9,19}(?:\.\d+)?")
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}(?:[.,]\d+)?))?\s*([AaPp][Mm])?(?:\s*(?:Z|UTC|[+-]\d{2}:?\d{2}))?")
+
+#: Notations that are read in blocks; what is not a number, such as the time zone, is the same in all cells of a block.
+_STAMP = re.compile(
+    r"(?:(?P<Y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})|(?P<a>\d{1,2})([-/.])(?P<b>\d{1,2})\6(?P<y>\d{4}))"
+    r"(?:[ T](?P<H>\d{2}):(?P<M>\d{2})(?::(?P<S>\d{2}(?:\.\d{1,9})?))?(?:Z|UTC|[+-]\d{2}:?\d{2})?)?",
+    re.ASCII,
+)
+
+#: Maximum number of notations in a block, cells that are tried to find the next one, and characters of a cell.
+MAX_NOTATIONS, MAX_TRIED, MAX_STAMP = 8, 64, 40
 
 #: Cycles in seconds, and their number of harmonics. The shape of a day is sharper than that of a year.
 CYCLES: dict[str, tuple[float, int]] = {"day": (_DAY, 3), "week": (7 * _DAY, 2), "year": (365.2425 * _DAY, 2)}
@@ -106,6 +116,61 @@ def instant_seconds(cell: Any, day_first: bool) -> float:
         return _time_of_day(text)
     seconds = _date(head, day_first)
     return seconds + _time_of_day(tail.strip()) if separator else seconds
+
+
+def block_seconds(cells: Sequence[str], day_first: bool) -> Array:
+    """(n,) seconds of the cells of a block in common notations, as `instant_seconds`; nan for all other cells."""
+    seconds = np.full(len(cells), np.nan)
+    lengths = np.fromiter(map(len, cells), np.int64, len(cells))
+    if not len(cells) or lengths.max() > MAX_STAMP:
+        return seconds
+    try:
+        letters = np.array(cells, dtype=np.bytes_)
+    except UnicodeEncodeError:
+        return seconds
+    # A row for each place, since places are compared and added one by one.
+    letters = np.ascontiguousarray(letters.view(np.uint8).reshape(len(cells), -1).T)
+    left = np.flatnonzero(lengths)
+    for _ in range(MAX_NOTATIONS):
+        found = (match for i in left[:MAX_TRIED].tolist() if (match := _STAMP.fullmatch(cells[i])))
+        if (match := next(found, None)) is None:
+            break
+        # Places of the digits of each part; all other letters must be those of the first cell.
+        parts = {name: _digit_places(match, name) for name in match.groupdict()}
+        numbers = {j for places in parts.values() for j in places}
+        fits = lengths[left] == len(match[0])
+        block = letters[:, left] if len(left) < len(cells) else letters
+        for j, letter in enumerate(match[0].encode()):
+            # Below "0", the difference wraps around to more than 9.
+            fits &= block[j] - np.uint8(ord("0")) <= 9 if j in numbers else block[j] == letter
+        rows = left[fits]
+        seconds[rows] = _stamp_seconds(block if fits.all() else block[:, fits], parts, day_first)
+        left = left[~fits]
+    return seconds
+
+
+def _digit_places(match: re.Match[str], name: str) -> list[int]:
+    return [j for j in range(*match.span(name)) if match[0][j] != "."] if match[name] else []
+
+
+def _stamp_seconds(letters: Any, parts: dict[str, list[int]], day_first: bool) -> Array:
+    """(n,) seconds of (length, n) letters; `parts` has the places of the digits of year, month, and so on."""
+
+    def number(name: str) -> Any:
+        value = np.zeros(letters.shape[1], dtype=np.int64)
+        for j in parts[name]:
+            value = 10 * value + (letters[j] - np.uint8(ord("0")))
+        return value
+
+    first, second = ("d", "m") if parts["Y"] else ("a", "b") if day_first else ("b", "a")
+    day, month, year, hour, minute = (number(name) for name in (first, second, "Y" if parts["Y"] else "y", "H", "M"))
+    # An integer over a power of 10 is rounded once, as the decimal number is.
+    rest = number("S") / 10.0 ** max(len(parts["S"]) - 2, 0)
+    months = 12 * (year - 1970) + month - 1
+    days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) + day - 1
+    valid = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= _days_in(months))
+    valid &= (hour <= 24) & (minute <= 59) & (rest < 61)
+    return np.where(valid, days * _DAY + (3600.0 * hour + 60.0 * minute + rest), np.nan)
 
 
 def calendar_features(seconds: Array) -> Array:

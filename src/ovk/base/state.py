@@ -26,6 +26,8 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
+from ovk.base.stored import check_stored
+
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="State")
@@ -80,6 +82,8 @@ class State(CopyOnWrite):
     _saved_state: ClassVar[tuple[str, ...]] = ()
     #: Classes of the attributes that hold a private object, a list of them, or None.
     _state_classes: ClassVar[Mapping[str, type[State]]] = {}
+    #: Shapes, or types, of saved attributes: see `ovk.base.stored`.
+    _stored: ClassVar[Mapping[str, Any]] = {}
     _kind: ClassVar[str | None] = None
 
     def __init_subclass__(cls, *, kind: str | None = None, **kwargs: Any) -> None:
@@ -112,6 +116,7 @@ class State(CopyOnWrite):
         for missing in names - values.keys():
             raise StateMismatch(f"{cls.__name__} needs the attribute {missing!r}, which the file lacks")
         values = restored(cls, values)
+        check_stored(cls, values)
         built = cls(**{name: values.pop(name) for name in arguments}) if is_dataclass(cls) else cls.__new__(cls)
         vars(built).update(values)
         return built

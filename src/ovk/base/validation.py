@@ -21,6 +21,7 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from ovk.base.backend import DeviceMatrix, is_dispatched, is_foreign, namespace, to_device_of, to_host
 from ovk.base.columns import read_numbers
 from ovk.base.messages import short
 from ovk.base.state import State
@@ -242,6 +243,10 @@ def check_inputs(model: Any, X: Any, *, cure: str = FILL, **options: Any) -> Any
     """Check inputs with scikit-learn's `validate_data` and its `options`; `cure` says what to do about nan."""
     if _is_checked(model, X, **options):
         return X
+    if is_foreign(X):
+        if is_dispatched(X):
+            return _check_on_device(model, X, cure=cure, **options)
+        X = to_host(X)
     refuse_masked(X, "X", "missing inputs are not supported")
     with naming_bad_cells(X, "X"):
         try:
@@ -255,6 +260,23 @@ def check_inputs(model: Any, X: Any, *, cure: str = FILL, **options: Any) -> Any
                 where = f", first in row {row}, column {column}"
             # scikit-learn's message would recommend its own estimators that support nan.
             raise ValueError(f"Input X contains NaN{where}: {cure}") from error
+
+
+def _check_on_device(model: Any, X: Any, *, cure: str, **options: Any) -> DeviceMatrix:
+    """Inputs that stay on their device, in single or double precision."""
+    if not getattr(model, "_runs_on_devices", False):
+        raise TypeError(
+            f"{type(model).__name__} does not run on a device, got X as {type(X).__module__}.{type(X).__name__}: pass "
+            "NumPy arrays, or set array_api_dispatch=False, which copies arrays to NumPy"
+        )
+    xp = namespace(X)
+    options |= {"dtype": [xp.float64, xp.float32]}
+    try:
+        return DeviceMatrix(validate_data(model, X, **options))
+    except ValueError as error:
+        if not str(error).startswith("Input X contains NaN"):
+            raise
+        raise ValueError(f"Input X contains NaN: {cure}") from error
 
 
 def _is_checked(
@@ -287,9 +309,9 @@ def refuse_masked(A: Any, name: str, why: str) -> None:
 
 
 def masked_as_nan(A: Any, name: str) -> Any:
-    """A masked array as floats with nan where it is masked; anything else unchanged."""
+    """A masked array as floats with nan where it is masked, arrays of other libraries as NumPy's; others unchanged."""
     if not isinstance(A, np.ma.MaskedArray):
-        return A
+        return to_host(A)
     if A.dtype.kind not in "biuf":
         refuse_masked(A, name, "only numbers can be missing")
     return np.ma.filled(A.astype(np.float64), np.nan) if np.ma.is_masked(A) else A.data
@@ -430,13 +452,15 @@ def check_targets(
         )
     if array.ndim not in (1, 2):
         raise ValueError(f"Y must have one or two dimensions, got shape {array.shape}")
+    # scikit-learn only counts the rows of X.
+    rows = np.empty((n, 1)) if isinstance(X, DeviceMatrix) else X
     if array.shape[0] != n:
-        check_consistent_length(X, array)
+        check_consistent_length(rows, array)
     single = array.ndim == 1
     array = array[:, None] if single else array
     if array.shape[1] == 0:
         raise ValueError(f"Y must have at least one output, got shape {array.shape}")
-    weight = None if sample_weight is None else _weights(sample_weight, X, part=part)
+    weight = None if sample_weight is None else _weights(to_host(sample_weight), rows, part=part)
     if task is not None:
         if array.shape[1] != 1:
             raise ValueError(f"in long form (task given) y must have one value per row, got shape {array.shape}")
@@ -479,7 +503,7 @@ def drop_unobserved_rows(X: Any, targets: Targets) -> tuple[Any, Targets]:
 
 def check_tasks(task: Any, n: int, outputs: int | None = None) -> Indices:
     """The index of each observation's output, (n,)."""
-    numbers = np.asarray(task)
+    numbers = np.asarray(to_host(task))
     if numbers.shape != (n,):
         raise ValueError(f"task must have one entry for each of the {n} rows, got shape {numbers.shape}")
     if numbers.dtype.kind not in "iu":
@@ -657,7 +681,9 @@ class NamedOutputs:
             )
 
     def _named(self, values: V, X: Any) -> V:
-        """Predictions at X as a frame, if Y was one; only arrays (n, d) become frames."""
+        """Predictions at X as a frame, if Y was one, or on the device of X; only arrays (n, d) become frames."""
+        if is_dispatched(X):
+            return to_device_of(X, values)  # type: ignore[no-any-return]
         frame = self.output_frame_
         if frame is None:
             return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -132,6 +133,12 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
     """Base class of classifiers by ridge regression."""
 
     _state_classes = {"labels_": LabelColumns}
+    _stored = {"label_numbers_": "n k int"}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        super().load_state(state)
+        if state and (self.label_numbers_.max(axis=0) >= [len(one) for one in self.labels_.classes]).any():
+            raise ValueError(f"{type(self).__name__}.label_numbers_ must be below the numbers of classes")
 
     #: Slopes and offsets of the columns, if the rows are not kept.
     calibrations_: list[tuple[float, float]] | None
@@ -343,6 +350,8 @@ class OVKClassifierCV(RidgeClassifierBase):
         As in `OVKRidgeCV`; if no kernel is given, all settings are selected automatically.
     class_weight : None, "balanced", dictionary or list
         As in `OVKClassifier`.
+    metric : bool or "auto"
+        As in `OVKRidgeCV`. Off by default: a learned metric has seen the labels that calibrate the probabilities.
     fit_intercept, dtype, n_jobs, verbose, random_state : optional
         As in `OVKRidgeCV`.
 
@@ -375,6 +384,7 @@ class OVKClassifierCV(RidgeClassifierBase):
     omegas: Any = None
     operators: Any = None
     class_weight: Any = None
+    metric: bool | str = False
     fit_intercept: bool = True
     dtype: Any = "float64"
     n_jobs: int | None = None

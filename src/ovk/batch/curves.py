@@ -539,6 +539,8 @@ class FunctionalRidgeCV(CurveOutputs):
     (8, 0.44)
     """
 
+    _stored = {"best_rsse_": "* inf"}
+
     kernel: Any = None
     alphas: Any = None
     _: KW_ONLY
@@ -565,7 +567,8 @@ class FunctionalRidgeCV(CurveOutputs):
             separable = kernel.as_separable()
             chosen = None if separable is None else separable.operator
             self.n_eigen_ = chosen.n_eigen if self.n_eigen is not None and isinstance(chosen, Integral) else None
-            self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * self.output_errors_.shape[-1]
+            per_row = 1 if targets.task is not None else self.output_errors_.shape[-1]
+            self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * per_row
         return self
 
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:

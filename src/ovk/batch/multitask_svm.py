@@ -58,6 +58,15 @@ BOUND_TOL = 1e-6
 class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
     """Box-constrained dual on the observed pairs of a point and a task; for its parameters see `MultiTaskSVC`."""
 
+    _stored = {
+        "support_vectors_": "s * any | other",
+        "dual_coef_": "s * | other",
+        "support_": "s int",
+        "calibration_": "2",
+        "kernel_": OperatorKernel,
+        "dual_gap_": "* inf",
+    }
+
     _default_factories = {"kernel": Gaussian}
 
     kernel: Any = None

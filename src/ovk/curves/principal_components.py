@@ -25,6 +25,8 @@ class PrincipalComponents(Registered):
     A function y has the coordinates <y - mean, v_j>, in the inner product of the grid; without a grid, of the vectors.
     """
 
+    _stored = {"mean": "d", "vectors": "d k", "scales": "k"}
+
     grid: Any
     mean: Array  # (d,)
     vectors: Array  # (d, J) values of v_j times the roots of the weights: orthonormal columns

@@ -298,6 +298,7 @@ class SATracker(Tracker, kind="strongly adaptive"):
     experts: Array = field(default_factory=lambda: np.zeros((7, 0)))
     first: ScoreWindow = field(default_factory=lambda: ScoreWindow(MIN_SCORES))
     _state_classes = {"first": ScoreWindow}
+    _stored = {"experts": "7 k inf", "start": "* inf"}
 
     def radius(self) -> float:
         if len(self.first.recent) < MIN_SCORES:

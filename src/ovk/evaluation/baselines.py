@@ -35,6 +35,8 @@ class Baseline(CopyOnWrite, Parameters, ABC):
 class LastValue(Baseline):
     """The last observed value of each output."""
 
+    _stored = {"last_": "d"}
+
     name = "last value"
 
     def predict_then_learn(self, X: Array, Y: Array) -> Array:
@@ -113,6 +115,7 @@ class RefittedRidge(Baseline):
 
     _saved_state = ("_seen", "_kept", "_next", "_recent", "_moments")
     _state_classes = {"_moments": RunningMoments}
+    _stored = {"_seen": int, "_kept": int, "_next": int, "_recent": "* inf", "_moments": tuple}
 
     ridge: Any = None
     max_rows: int = 2000

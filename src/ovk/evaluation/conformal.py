@@ -26,6 +26,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ovk.base import (
+    SIZE,
     Array,
     Mask,
     Parameters,
@@ -77,6 +78,8 @@ class JointScore(State):
 
     Moments are over the rows in which both outputs were observed. Each row multiplies the earlier weights by `decay`.
     """
+
+    _stored = {"weight": "d d", "squares": "d d"}
 
     decay: float
     ellipsoid: bool
@@ -212,6 +215,7 @@ class Conformal(Transactional, Parameters, ABC):
     bounds: Any = field(default=None, kw_only=True)
 
     _state_classes = {"score_": JointScore, "trackers_": Tracker}
+    _stored = {"score_": JointScore | None, "trackers_": list[Tracker]}
 
     @abstractmethod
     def _tracker(self, miss: float) -> Tracker:
@@ -408,6 +412,8 @@ DEFAULT_RATE = 0.001
 
 @dataclass
 class RollingTracker(Tracker, kind="rolling"):
+    _stored = {"step": SIZE, "left": SIZE, "current": "* inf", "scores": "n"}
+
     miss: float
     window: int
     step: int
@@ -607,6 +613,8 @@ class RecentErrors(State, Registered):
     >>> print(recent.widths(0.9).round(1), recent.shown.coverage.round(1))
     [1.8] [0.9]
     """
+
+    _stored = {"Y F": "n d nan", "half": "n d inf", "tested inside": "* inf", "instants": "n nan | None"}
 
     Y: Array
     F: Array

@@ -220,6 +220,7 @@ class DelayedLabels(Parameters):
     n_outputs: int | None = None
 
     _state_classes = {"regions_": Regions}
+    _stored = {"inputs_": "n * nan any | other", "last_labels_": "d nan | None | other", "tickets_": "n int"}
 
     def _start(self) -> None:
         if "model_" in vars(self):

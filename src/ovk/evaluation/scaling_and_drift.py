@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.base import Array, Mask, Parameters, State, Times, equal, positive
+from ovk.base import COUNT, SIZE, Array, Mask, Parameters, State, Times, equal, positive
 from ovk.online import AutoStream, AutoStreamClassifier
 
 #: A column whose standard deviation is below this part of its mean is constant up to rounding, and only centred.
@@ -41,6 +41,7 @@ class RunningMoments(State):
     """Mean and standard deviation of each column, over all finite values so far."""
 
     _saved_state = ("count", "mean", "squares")
+    _stored = {"count": "width", "mean": "width", "squares": "width inf"}
 
     width: int
 
@@ -278,6 +279,7 @@ class PageHinkley(Parameters):
     largest: float = 5.0
 
     _saved_state = ("_count", "_mean", "_squares", "_sum", "_least")
+    _stored = {"_count": COUNT, "_mean": "* inf", "_squares": "* inf", "_sum": "* inf", "_least": "* inf"}
 
     def update(self, losses: Any) -> PageHinkley:
         """Continue with the losses (n,), of which nan are ignored."""
@@ -286,33 +288,40 @@ class PageHinkley(Parameters):
             self.alarms_: list[int] = []
             self.n_rows_ = 0
             self._count, self._mean, self._squares, self._sum, self._least = 0, 0.0, 0.0, 0.0, 0.0
-        largest, burn_in = float(self.largest), self.burn_in
+        largest, burn_in, n_rows = float(self.largest), self.burn_in, self.n_rows_
         count, mean, squares, total, least = self._count, self._mean, self._squares, self._sum, self._least
         # Python floats are faster than NumPy scalars here.
         for loss in np.atleast_1d(np.asarray(losses, dtype=np.float64)).tolist():
-            self.n_rows_ += 1
+            n_rows += 1
             if not isfinite(loss):
                 continue
             deviation = (squares / count) ** 0.5 if count else 0.0
-            x = min((loss - mean) / deviation, largest) if deviation > 0.0 else 0.0
+            x = (loss - mean) / deviation if deviation > 0.0 else 0.0
+            # Comparisons take half the time of `min`.
+            if x > largest:
+                x = largest
             if count >= burn_in:
                 total += x - tolerance
-                least = min(least, total)
+                if total < least:
+                    least = total
                 loss = mean + x * deviation
             count += 1
             step = loss - mean
             mean += step / count
             squares += step * (loss - mean)
             if total - least > threshold:
-                self.alarms_ = [*self.alarms_, self.n_rows_ - 1]
+                self.alarms_ = [*self.alarms_, n_rows - 1]
                 count, mean, squares, total, least = 0, 0.0, 0.0, 0.0, 0.0
         self._count, self._mean, self._squares, self._sum, self._least = count, mean, squares, total, least
+        self.n_rows_ = n_rows
         return self
 
 
 @dataclass
 class ThinnedTrace(State):
     """Values recorded at multiples of `step` rows: point i is recorded after (i + 1) step rows."""
+
+    _stored = {"step": SIZE, "values": "k c inf"}
 
     step: int = FIRST_STEP
     values: Array = field(default_factory=lambda: np.empty((0, 0)))
@@ -417,6 +426,7 @@ class DriftRecord(State):
     outputs: RunningMoments | None = None
 
     _state_classes = {"losses": ThinnedTrace, "experts": ThinnedTrace, "outputs": RunningMoments}
+    _stored = {"total": "* inf"}
 
     def pieces(self, model: Any, start: int, stop: int) -> Iterator[slice]:
         """The blocks of rows that a model learns: a learner of experts is observed between blocks."""

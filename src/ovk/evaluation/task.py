@@ -41,6 +41,8 @@ def checkpoints(start: int, stop: int) -> Times:
 class RunningSum(State):
     """Sums of rows (d,): `total` (d,) so far, and `points` (checkpoints, d). They do not depend on the chunks."""
 
+    _stored = {"total": "* inf", "points": "* inf"}
+
     total: Array
     points: Array
 
@@ -137,6 +139,8 @@ class ClassScores(Scores, kind="classification"):
     probability of each class, in rows of other classes and in rows of that class. `log_losses`: sum of -log of the
     probability of the true class, nan for a classifier without probabilities.
     """
+
+    _stored = {"confusion": "k k", "histogram": "k *", "log_losses": "* inf"}
 
     confusion: Array
     histogram: Array

@@ -1,6 +1,6 @@
 """Finite feature maps that approximate a kernel."""
 
-from ovk.features.dictionary import ALD, KORS, Dictionary, Given, Nystrom, Uniform
+from ovk.features.dictionary import ALD, DEPENDENCE_TOL, KORS, Dictionary, Given, Nystrom, Uniform
 from ovk.features.fourier import (
     Fourier,
     FourierMap,
@@ -10,7 +10,7 @@ from ovk.features.fourier import (
     Taylor,
     TaylorMap,
 )
-from ovk.features.nystrom import NystromMap, OperatorNystromMap, RPCholesky, as_rpcholesky, independent
+from ovk.features.nystrom import ROUNDING_TOL, NystromMap, OperatorNystromMap, RPCholesky, as_rpcholesky, independent
 from ovk.features.stream_features import FeaturePlan, StreamFeatures
 from ovk.features.sums import ROUNDING, FeatureSums, MergeTree, OutputSums, RidgeFactor, merge_all
 

@@ -14,7 +14,7 @@ from scipy.linalg.blas import dtrmm
 from sklearn.base import clone
 
 from ovk.base import Array, Indices, Mask, Parameters, State, check_int, equal, positive
-from ovk.features.nystrom import RPCholesky
+from ovk.features.nystrom import ROUNDING_TOL, RPCholesky, independent
 from ovk.features.stream_features import FeaturePlan, StreamFeatures
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
@@ -24,6 +24,8 @@ from ovk.solvers import solve_lower, whitened_rows
 @dataclass
 class KernelResidual(State):
     """c(x, y) = k(x, y) - b_x' (S K S + mu I)^-1 b_y, b_x = S k_D(x), by a Cholesky factor L L' = S K S + mu I."""
+
+    _stored = {"weights": "m", "L": "m m"}
 
     mu: float
     weights: Array = field(default_factory=lambda: np.empty(0))  # (N,) the diagonal of S
@@ -257,8 +259,9 @@ class KORS(Selection):
 # Adding the point z to whitened features phi = L^-1 k_D:  l = phi(z), delta = k(z, z) - l'l, and the new feature is
 # (k(z, x) - l' phi(x)) / sqrt(delta). The existing features do not change.
 
-#: A point whose squared distance to the span of the others is below this part of k(z, z) adds no feature. Rounding
-#: moves the basis by eps / DEPENDENCE_TOL, and predictions with a projected past depend on the basis.
+#: A point whose squared distance to the span of the others is below this part of k(z, z) adds no feature if the past is
+#: projected: rounding moves the basis by eps / DEPENDENCE_TOL, and predictions then depend on the basis. Where only the
+#: span matters (a given dictionary, an exact past), ROUNDING_TOL applies.
 DEPENDENCE_TOL = 1e-6
 
 
@@ -271,11 +274,12 @@ class Dictionary(StreamFeatures, kind="dictionary"):
     """
 
     _state_classes = {"memory": SelectionState}
+    _stored = {"points": "k p", "keep": "m int", "L": "m m"}
 
     kernel: Any
     per: int
     points: Array  # (N, p)
-    keep: Indices  # (m,) the entries i per + q of the points' gram that are independent (to 1e-6) of those before
+    keep: Indices  # (m,) the entries i per + q of the points' gram that are independent of those before
     L: Array  # (m, m) Cholesky factor of the gram of those
     selection: Selection | None  # None for a given dictionary
     memory: SelectionState
@@ -289,7 +293,8 @@ class Dictionary(StreamFeatures, kind="dictionary"):
         if not isinstance(selection, Given):
             return cls(kernel, per, *empty, clone(selection), selection.start(), budget)
         new = cls(kernel, per, *empty, None, SelectionState(0), budget)
-        new._add_all(selection.checked(p)[:budget])
+        new.points = selection.checked(p)[:budget]
+        new.keep, new.L = independent(new._gram(new.points, new.points))
         return new
 
     @property
@@ -319,7 +324,7 @@ class Dictionary(StreamFeatures, kind="dictionary"):
                 return
             if stop > 0:
                 yield slice(start, start + stop), grown.Phi[: stop * self.per]
-            grown.accept(stop, [])
+            grown.accept(stop, [], ROUNDING_TOL)
             start += stop
             done = start + 1
 
@@ -343,24 +348,10 @@ class Dictionary(StreamFeatures, kind="dictionary"):
         kept = gram if len(self.keep) == gram.shape[1] else np.ascontiguousarray(gram[:, self.keep])
         if not self.settled or self.m == 0:
             return whitened_rows(self.L, kept)
-        # L is final, with a condition number of at most DEPENDENCE_TOL^(-1/2): a product is twice as fast as a solve.
+        # L is final, with a condition number of about 1 / sqrt(ROUNDING_TOL) at most: a product takes half of a solve.
         if self._inverse is None:
             self._inverse = lapack.dtrtri(self.L.T, lower=0)[0]
         return np.asarray(dtrmm(1.0, self._inverse, kept.T, side=0, lower=0, trans_a=1).T)
-
-    def _add_all(self, points: Array) -> None:
-        gram = self._gram(points, points)
-        self.points = points
-        L, failed = lapack.dpotrf(gram.T, lower=0, clean=1)
-        if failed == 0 and (np.diagonal(L) ** 2 > DEPENDENCE_TOL * np.diagonal(gram)).all():
-            self.L, self.keep = np.ascontiguousarray(L.T), np.arange(len(gram), dtype=np.intp)
-            return
-        for entry in range(len(gram)):
-            row = gram[entry, self.keep]
-            l = whitened_rows(self.L, row[None])[0]  # noqa: E741
-            delta = float(gram[entry, entry] - l @ l)
-            if delta > DEPENDENCE_TOL * gram[entry, entry]:
-                self._extend(entry, l, delta)
 
     def _extend(self, entry: int, l: Array, delta: float) -> None:  # noqa: E741
         m = self.m
@@ -382,11 +373,8 @@ class DictionaryBlock:
         self.Phi = dictionary._features(gram)
         if not dictionary.settled and dictionary.selection is not None:
             N, b, per = len(dictionary.points), len(X), dictionary.per
-            if per == 1:
-                cross, self.diagonal = gram.T, dictionary.kernel.diag(X)
-            else:
-                cross = np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
-                self.diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
+            cross = gram.T if per == 1 else np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
+            self.diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
             if self.state.residual is not None:
                 # V = L^-1 S k_D(X), so that c(x, y) = k(x, y) - v_x' v_y.
                 self._V = solve_lower(self.state.residual.L, self.state.residual.weights[:, None] * cross)
@@ -424,13 +412,13 @@ class DictionaryBlock:
         new: list[Array] = []
         j = self.first
         while j is not None and not self.d.settled:
-            self.accept(j, new)
+            self.accept(j, new, DEPENDENCE_TOL)
             j = self.next_candidate(j + 1)
         if not new:
             return self.Phi
         return np.concatenate([self.Phi, np.column_stack(new)], axis=1)
 
-    def accept(self, j: int, new: list[Array]) -> None:
+    def accept(self, j: int, new: list[Array], tol: float) -> None:
         """Add row j to the dictionary, and append its features of all rows to `new`."""
         d, per = self.d, self.d.per
         # K(x_i, x_j), (b per, per).
@@ -442,7 +430,7 @@ class DictionaryBlock:
             l = np.concatenate([self.Phi[row], [feature[row] for feature in new]])  # noqa: E741
             size = float(column[row, q])
             delta = size - float(l @ l)
-            if delta <= DEPENDENCE_TOL * size:
+            if delta <= tol * size:
                 continue
             old = self.Phi.shape[1]
             feature = column[:, q] - self.Phi @ l[:old]

@@ -40,6 +40,8 @@ class FourierMap(StreamFeatures, kind="Fourier"):
     exp(-n e^2 / (2 c^2)).
     """
 
+    _stored = {"frequencies": "k p"}
+
     per = 1
 
     kernel: ScalarKernel
@@ -128,6 +130,8 @@ class LinearFourierMap(FourierMap, kind="linear and Fourier"):
 
 @dataclass(frozen=True)
 class FourierTerm(State):
+    _stored = {"frequencies": "k p"}
+
     kernel: OperatorKernel
     frequencies: Array  # (n, q)
     factors: Array  # (n, d, r) amplitudes B(w_j), or (1, d, r) if they do not depend on the frequency
@@ -295,6 +299,8 @@ class TaylorMap(StreamFeatures, kind="Taylor"):
     `residual` gives in closed form: the map is accurate while |u|^2 is well below the degree, so the centre should be
     in the middle of the inputs. There are (p + degree)! / (p! degree!) features, in order of their degree.
     """
+
+    _stored = {"centre": "p | None"}
 
     per = 1
 

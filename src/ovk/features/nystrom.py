@@ -10,18 +10,21 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 
-from ovk.base import Array, Parameters, SingularSystem, State, check_int, in_interval
+from ovk.base import Array, DeviceMatrix, Indices, Parameters, SingularSystem, State, check_int, in_interval, to_host
+from ovk.base import solve_triangular as solve_on_device
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import random_pivots
 
-#: Smallest squared distance of a point to the span of the others, relative to k(z, z).
-DEPENDENT_PIVOT_TOL = 1e-8
+#: Smallest squared distance of a point to the span of the others, relative to k(z, z), that rounding does not hide.
+ROUNDING_TOL = 1e-12
 
 
 @dataclass(frozen=True)
 class NystromMap(State):
     """phi(x) = L^-1 k_D(x), L L' = k(D, D): <phi(x), phi(z)> approximates k(x, z), exactly for x in D."""
+
+    _stored = {"points": "m * any | other", "L": "m m"}
 
     kernel: ScalarKernel
     points: Any  # (m, p) the dictionary D
@@ -34,8 +37,12 @@ class NystromMap(State):
         return cls(kernel, points[keep], L)
 
     def transform(self, X: Any) -> Array:
-        """Features, (n, m)."""
-        return np.asarray(solve_triangular(self.L, self.kernel(self.points, X), lower=True, check_finite=False).T)
+        """Features, (n, m); on the device of X if it is on one."""
+        K: Any = self.kernel(self.points, X)
+        if isinstance(K, DeviceMatrix):
+            there: Array = solve_on_device(K.like(self.L), K).T
+            return there
+        return np.asarray(solve_triangular(self.L, K, lower=True, check_finite=False).T)
 
     def coefficients(self, W: Array) -> Array:
         """Expansion coefficients A, (m, q), of the functions phi(x)' W = sum_j k(x, z_j) A_j."""
@@ -45,6 +52,8 @@ class NystromMap(State):
 @dataclass(frozen=True)
 class OperatorNystromMap(State):
     """The same for an operator-valued kernel: Phi(x) = L^-1 K(D, x), with up to m d features and d rows per input."""
+
+    _stored = {"points": "k * any | other", "keep": "m int", "L": "m m"}
 
     kernel: OperatorKernel
     points: Any  # (m, p) the dictionary D
@@ -72,16 +81,16 @@ class OperatorNystromMap(State):
         return full.reshape(-1, self.output_dim)
 
 
-def independent(gram: Array) -> tuple[Array, Array]:
+def independent(gram: Array) -> tuple[Indices, Array]:
     """Indices of linearly independent rows of a gram, ascending, and their Cholesky factor."""
     largest = float(np.diagonal(gram).max(initial=0.0))
     if not np.isfinite(gram).all():
         raise SingularSystem("the kernel is not finite at the landmarks: scale X, or check the kernel's parameters")
     if largest <= 0:
         raise ValueError("the kernel is zero at every landmark: choose other landmarks or another kernel")
-    _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=DEPENDENT_PIVOT_TOL * largest, lower=1)
-    keep = np.sort(pivots[:rank] - 1)
-    return keep, np.linalg.cholesky(gram[np.ix_(keep, keep)])
+    _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=ROUNDING_TOL * largest, lower=1)
+    keep = np.sort(pivots[:rank] - 1).astype(np.intp)
+    return keep, np.asarray(np.linalg.cholesky(gram[np.ix_(keep, keep)]), dtype=np.float64)
 
 
 #: Candidate rows per landmark; with these, choosing costs no more than learning.
@@ -129,7 +138,7 @@ class RPCholesky(Parameters):
         rows = np.arange(X.shape[0])
         if len(rows) > ROWS_PER_LANDMARK * size:
             rows = np.sort(rng.choice(len(rows), ROWS_PER_LANDMARK * size, replace=False))
-        some = X[rows]
+        some = to_host(X[rows])
         separable = kernel.as_separable() if isinstance(kernel, OperatorKernel) else None
         k = kernel if separable is None else separable.scalar
         if isinstance(k, ScalarKernel):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, Parameters, State, equal
+from ovk.base import SIZE, Array, Parameters, State, equal
 from ovk.ovkernels import OperatorKernel
 
 
@@ -17,6 +17,8 @@ class StreamFeatures(State, ABC):
 
     `kernel` is a scalar kernel if per = 1, otherwise operator-valued with a row for each output.
     """
+
+    _stored = {"per": SIZE}
 
     kernel: Any
     per: int

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
 from scipy.linalg.blas import dsyrk
 
-from ovk.base import Array, Indices, Mask, State
+from ovk.base import Array, DeviceMatrix, Indices, Mask, State
 from ovk.solvers import forward_row, solve_lower, whitened_rows
 
 #: Rounding error of a Gram matrix and its factor, relative to its largest entry.
@@ -26,6 +26,8 @@ ROUNDING = 2.0**-44
 class FeatureSums(State):
     """S, (m, m), and B, (m, k). The upper triangle of S is undefined until `symmetric` is called."""
 
+    _stored = {"S": "m m", "B": "m k"}
+
     S: Array
     B: Array
 
@@ -33,13 +35,16 @@ class FeatureSums(State):
     def zeros(cls, m: int, k: int) -> Self:
         return cls(np.zeros((m, m)), np.zeros((m, k)))
 
-    def add(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
-        """Add the rows of features Phi, (n, m), and labels Y, (n, k), with weights (n,)."""
+    def add(self, Phi: Any, Y: Array, weights: Array | None = None) -> None:
+        """Add the rows of features Phi, (n, m), which may be on a device, and labels Y, (n, k), with weights (n,)."""
         if len(Phi) == 0 or Phi.shape[1] == 0:
             return
         left = Phi if weights is None else Phi * np.sqrt(weights)[:, None]
-        # Half the work of a product; the lower triangle in C order is the upper one in BLAS's order.
-        self.S = dsyrk(1.0, left.T, beta=1.0, c=self.S.T, lower=0, overwrite_c=1).T
+        if isinstance(left, DeviceMatrix):
+            self.S += (left.T @ left).host()
+        else:
+            # Half the work of a product; the lower triangle in C order is the upper one in BLAS's order.
+            self.S = dsyrk(1.0, left.T, beta=1.0, c=self.S.T, lower=0, overwrite_c=1).T
         self.B += Phi.T @ (Y if weights is None else Y * weights[:, None])
 
     def with_rows(self, Phi: Array, Y: Array) -> Self:
@@ -80,6 +85,8 @@ class FeatureSums(State):
 @dataclass
 class RidgeFactor(State):
     """A = S + ridge I as L L', or as Q diag(values^2) Q' (L = Q') if S is singular to rounding."""
+
+    _stored = {"L": "m m", "values": "m | None"}
 
     L: Array
     values: Array | None = None
@@ -126,6 +133,7 @@ class OutputSums(State):
     """
 
     _state_classes = {"common": FeatureSums}
+    _stored = {"own_S": "d m m | None", "own_B": "d m k | None"}
 
     common: FeatureSums  # S, (m, m), and B, (m, d), of the rows with all outputs
     own_S: Array | None = None  # (d, m, m) separate sums of each output, None if all rows are complete

@@ -21,6 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import chi2, norm
 
 from ovk.base import Array, Indices, Mask, check_int, check_level
+from ovk.intervals.learned_noise import NoiseScale
 from ovk.intervals.regions import Regions, masses, shrunk, upper_quantile
 from ovk.solvers import LeaveOneOut
 
@@ -38,8 +39,9 @@ def jackknife(
     *,
     region: str = "each",
     groups: Indices | None = None,
+    noise: NoiseScale | None = None,
 ) -> Regions:
-    """Intervals or regions at new points by the normalised jackknife.
+    """Intervals or regions at new points by the normalised jackknife, with a learned scale `noise` if given.
 
     `loo` has the leave-one-out residuals, or leave-group-out residuals with `groups` (n,) if new points belong to
     new groups; `cross` and `prior` are kernel values of the new points in the form that it takes. `region` is "each"
@@ -47,11 +49,14 @@ def jackknife(
     """
     level = check_level(level)
     F, s = loo.predict(cross), loo.deviation(cross, prior)
-    scores = loo.residuals / np.sqrt(loo.variances)
+    scores, c = loo.residuals / np.sqrt(loo.variances), np.sqrt(loo.scale)
+    if noise is not None:
+        scores, s = scores / noise.left_out, s * noise.at(cross)
+        c = np.sqrt(np.nanmean(scores**2, axis=0))
     if region == "each":
         if loo.alike:
             # Every curve has one vote, shared among its times, since a time may have too few curves for a quantile.
-            c, votes = np.sqrt(loo.scale), np.arange(len(scores)) if groups is None else groups
+            votes = np.arange(len(scores)) if groups is None else groups
             z = np.abs(scores) / np.where(c > 0, c, 1.0)
             each = c * _quantile(z.ravel(), np.repeat(votes, z.shape[1]), level)
         else:
@@ -59,7 +64,6 @@ def jackknife(
         return _around(F, each * s, np.broadcast_to(each, F.shape).copy())
     if region not in ("box", "ellipsoid"):
         raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {region!r}")
-    c = np.sqrt(loo.scale)
     if region == "box":
         q = _quantile(_largest(scores / _others_scale(scores, loo.block)), groups, level)
         return _around(F, q * c * s, np.full((len(F), 1), q))

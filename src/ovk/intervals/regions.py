@@ -44,6 +44,8 @@ class Regions(State):
     (np.float64(0.8), array([1.5]))
     """
 
+    _stored = {"predictions": "n d nan", "lower upper": "n d inf", "radius": "n k inf", "covered": "n k nan"}
+
     predictions: Array
     lower: Array
     upper: Array

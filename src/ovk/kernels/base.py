@@ -8,7 +8,21 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base import ATOM, PRODUCT, SUM, Algebra, Array, Indices, Parameters, check_int, operand, positive, rule
+from ovk.base import (
+    ATOM,
+    PRODUCT,
+    SUM,
+    Algebra,
+    Array,
+    DeviceMatrix,
+    Indices,
+    Parameters,
+    check_int,
+    operand,
+    paired,
+    positive,
+    rule,
+)
 from ovk.kernels.tiles import products, square_norms
 
 
@@ -120,6 +134,10 @@ class ScalarKernel(Algebra, Parameters, ABC):
         """sup over x of k(x, x), or None if it is unbounded or unknown."""
         return None
 
+    def runs_on_devices(self) -> bool:
+        """Whether the kernel can be evaluated at inputs on a device."""
+        return False
+
 
 def prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
     """Derivatives in the parameters of a nested kernel, by their nested names."""
@@ -129,6 +147,7 @@ def prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
 def product_window(G: Array, W: Array, since: Indices | None) -> Array:
     """G W, where row i of G, (n, m), is zero before column since_i."""
     if since is None or not len(since):
+        # Also for a matrix on a device.
         return np.asarray(G @ W)
     k = int(since[-1])
     return np.asarray((G[:, :k] * (np.arange(k) >= since[:, None])) @ W[:k] + G[:, k:] @ W[k:])
@@ -159,6 +178,9 @@ def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
 class BinaryKernel(ScalarKernel, saved=False):
     left: ScalarKernel
     right: ScalarKernel
+
+    def runs_on_devices(self) -> bool:
+        return self.left.runs_on_devices() and self.right.runs_on_devices()
 
     @staticmethod
     def _named(left: dict[str, Array], right: dict[str, Array]) -> dict[str, Array]:
@@ -243,6 +265,9 @@ class Scaled(ScalarKernel):
 
     def _expression(self) -> tuple[str, int]:
         return f"{self.factor!r} * {operand(self.kernel, ATOM)}", PRODUCT
+
+    def runs_on_devices(self) -> bool:
+        return self.kernel.runs_on_devices()
 
     def _factor(self) -> float:
         return positive(self.factor, "factor", zero=True)
@@ -335,6 +360,9 @@ class Polynomial(ScalarKernel):
         outer = degree * (gamma * inner + coef0) ** (degree - 1)
         return {"gamma": outer * inner, "coef0": outer}
 
+    def runs_on_devices(self) -> bool:
+        return True
+
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         degree, gamma, coef0 = self._checked()
         return [Slope(degree * gamma * (gamma * products(X, Z) + coef0) ** (degree - 1), None, 1.0)]
@@ -360,6 +388,9 @@ class Linear(ScalarKernel):
 
     def diag(self, X: Any) -> Array:
         return square_norms(X)
+
+    def runs_on_devices(self) -> bool:
+        return True
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         return [Slope(np.ones((len(X), len(Z))), None, 1.0)]
@@ -408,6 +439,16 @@ class Tanimoto(ScalarKernel):
         return [Slope(1.0 / safe + inner / safe**2, -2.0 * inner / safe**2, 1.0)]
 
 
+def _constant(X: Any, Z: Any | None, value: float) -> Array:
+    on_device = paired(X, Z)
+    if on_device is None:
+        return np.full((X.shape[0], (X if Z is None else Z).shape[0]), value)
+    x, z = on_device
+    full: Any = DeviceMatrix(x.xp.full((len(x), len(z)), value, dtype=x.values.dtype, device=x.values.device))
+    constant: Array = full
+    return constant
+
+
 @dataclass(eq=False, repr=False)
 class Intercept(ScalarKernel):
     """Constant kernel k(x, z) = v, which adds a penalised intercept.
@@ -436,10 +477,13 @@ class Intercept(ScalarKernel):
     variance: float = 1.0
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        return np.full((X.shape[0], (X if Z is None else Z).shape[0]), positive(self.variance, "variance"))
+        return _constant(X, Z, positive(self.variance, "variance"))
 
     def diag(self, X: Any) -> Array:
         return np.full(X.shape[0], positive(self.variance, "variance"))
+
+    def runs_on_devices(self) -> bool:
+        return True
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
         return {"variance": np.ones((X.shape[0], (X if Z is None else Z).shape[0]))}

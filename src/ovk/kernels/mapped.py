@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, Indices, check_int, positive
+from ovk.base import Array, DeviceMatrix, Indices, check_int, positive
 from ovk.curves import Grid, as_grid
 from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
@@ -64,8 +64,12 @@ class Mapped(TransformedKernel):
             raise ValueError(f"components has {len(M)} rows but the inputs have {p} features")
         return M
 
-    def coordinates(self, X: Any) -> Array:
-        return np.asarray(X @ self._map(X.shape[1]))
+    def runs_on_devices(self) -> bool:
+        return self.kernel.runs_on_devices()
+
+    def coordinates(self, X: Any) -> Any:
+        M = self._map(X.shape[1])
+        return X @ X.like(M) if isinstance(X, DeviceMatrix) else np.asarray(X @ M)
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         # d/dx k(M'x, M'z) = M D (A M'z + B M'x), with D the inner kernel's metric
@@ -114,7 +118,11 @@ class OnColumns(TransformedKernel):
 
     def coordinates(self, X: Any) -> Any:
         """The columns, (n, q)."""
-        return X[:, self._chosen(X.shape[1])]
+        chosen = self._chosen(X.shape[1])
+        return X.columns(chosen) if isinstance(X, DeviceMatrix) else X[:, chosen]
+
+    def runs_on_devices(self) -> bool:
+        return self.kernel.runs_on_devices()
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         # Other columns have slope 0.

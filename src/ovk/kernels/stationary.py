@@ -11,7 +11,18 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import gamma, kv
 
-from ovk.base import Array, Indices, dense_inputs, positive
+from ovk.base import (
+    Array,
+    DeviceMatrix,
+    Indices,
+    dense_inputs,
+    namespace,
+    paired,
+    positive,
+    squared_distances,
+    sum_over_inputs,
+    to_host,
+)
 from ovk.kernels.base import NotDifferentiable, ScalarKernel, Slope
 from ovk.kernels.tiles import over_rows, radial, radial_product
 
@@ -96,10 +107,17 @@ class Stationary(LengthScaled):
         h[...] = self.profile(h)
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances, rough=self.rough)
+        scale, on_device = self.scale(X.shape[1]), paired(X, Z)
+        if on_device is not None:
+            values = self.profile(squared_distances(*on_device, scale, exact=self.rough))
+            return DeviceMatrix(values)  # type: ignore[return-value]
+        return radial(X, Z, scale, self._from_half_distances, rough=self.rough)
+
+    def runs_on_devices(self) -> bool:
+        return True
 
     def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
-        if sparse.issparse(X) or sparse.issparse(Z):
+        if sparse.issparse(X) or sparse.issparse(Z) or isinstance(X, DeviceMatrix):
             return super().product(X, Z, W, since)
         X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W, since, rough=self.rough)
@@ -185,7 +203,7 @@ class Gaussian(Stationary):
         np.exp(h, out=h)
 
     def profile(self, s: Array, order: int = 0) -> Array:
-        return (-0.5) ** order * np.exp(-0.5 * s)
+        return (-0.5) ** order * namespace(s).exp(-0.5 * s)  # type: ignore[no-any-return]
 
     def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
         return rng.standard_normal((n, p)) / self.scale(p)
@@ -254,7 +272,7 @@ def spread_rows(X: Any) -> Array:
 
     if X.shape[0] > MAX_DEDUPLICATED_ROWS:
         X = X[some(X.shape[0])]
-    dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    dense = X.toarray() if sparse.issparse(X) else np.asarray(to_host(X), dtype=np.float64)
     rows = np.unique(dense, axis=0)
     return np.asarray(rows[some(len(rows))])
 
@@ -308,8 +326,15 @@ class Laplacian(LengthScaled):
         over_rows(work, len(X), len(Z))
         return out
 
+    def runs_on_devices(self) -> bool:
+        return True
+
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        scale = self.single_scale()
+        scale, on_device = self.single_scale(), paired(X, Z)
+        if on_device is not None:
+            x, z = on_device
+            total = sum_over_inputs(x.xp, x.values, z.values, x.xp.abs)
+            return DeviceMatrix(x.xp.exp(total * (-1.0 / scale)))  # type: ignore[return-value]
         values = self._distances(X, Z)
         values *= -1.0 / scale
         return np.exp(values, out=values)
@@ -375,10 +400,13 @@ class Matern(Stationary):
         nu = self._nu()
         if order >= nu:
             s = np.maximum(s, MIN_SQUARED_DISTANCE)
-        result: Array = (
-            (-nu) ** order * 2.0 ** (1.0 - nu) / gamma(nu) * _scaled_bessel(nu - order, np.sqrt(2.0 * nu * s))
-        )
+        factor = (-nu) ** order * 2.0 ** (1.0 - nu) / float(gamma(nu))
+        result: Array = factor * _scaled_bessel(nu - order, namespace(s).sqrt(2.0 * nu * s))
         return result
+
+    def runs_on_devices(self) -> bool:
+        # Other values need Bessel functions.
+        return (self._nu() - 0.5).is_integer()
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         if self._nu() <= 0.5:
@@ -396,14 +424,16 @@ def _scaled_bessel(a: float, r: Array) -> Array:
     """r^a K_a(r) for any real a; its limit 2^(a-1) Gamma(a) at r = 0 when a > 0."""
     if a < 0:
         return r ** (2.0 * a) * _scaled_bessel(-a, r)
+    xp = namespace(r)
     # For large r the value is zero, but the powers of r below would overflow.
-    r = np.minimum(r, 800.0)
+    r = np.minimum(r, 800.0) if xp is np else xp.clip(r, None, 800.0)
     if (a - 0.5).is_integer():
         # sqrt(pi/2) e^-r theta_n(r), theta the reverse Bessel polynomials.
-        previous, theta = np.ones_like(r), np.ones_like(r)
+        previous: Any = 1.0
+        theta: Any = 1.0
         for k in range(1, round(a - 0.5) + 1):
             previous, theta = theta, (r + 1.0 if k == 1 else (2 * k - 1) * theta + r**2 * previous)
-        return np.asarray(np.sqrt(np.pi / 2.0) * np.exp(-r) * theta)
+        return float(np.sqrt(np.pi / 2.0)) * xp.exp(-r) * theta  # type: ignore[no-any-return]
     if a > 2.0:
         # K_a(r) overflows for small r: use the recurrence M_(b+1) = 2 b M_b + r^2 M_(b-1) from a smaller order.
         b = a - np.floor(a) + 1.0

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, Indices, one_blas_thread, tile_threads
+from ovk.base import Array, DeviceMatrix, Indices, one_blas_thread, paired, tile_threads
 
 #: Replaces squared distances by values of a kernel, in place.
 EntrywiseMap = Callable[[Array], None]
@@ -299,11 +299,15 @@ def _sparse_half_distances(X: Any, Z: Any, scale: float | Array, rough: bool) ->
 
 
 def products(X: Any, Z: Any | None) -> Array:
-    """Matrix of inner products <x, z>, (n, m), of arrays or scipy sparse matrices."""
+    """Matrix of inner products <x, z>, (n, m), of arrays, scipy sparse matrices or matrices on a device."""
     if sparse.issparse(X) or sparse.issparse(Z):
         # Products of booleans would be boolean, and those of small integers would overflow.
         product = X.astype(np.float64) @ (X if Z is None else Z).astype(np.float64).T
         return np.asarray(product.toarray() if sparse.issparse(product) else product, dtype=np.float64)
+    on_device = paired(X, Z)
+    if on_device is not None:
+        there: Array = on_device[0] @ on_device[1].T
+        return there
     X = np.asarray(X, dtype=np.float64)
     Z = X if Z is None else np.asarray(Z, dtype=np.float64)
     return np.asarray(X @ Z.T)
@@ -314,5 +318,7 @@ def square_norms(X: Any) -> Array:
     if sparse.issparse(X):
         X = X.astype(np.float64)
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    if isinstance(X, DeviceMatrix):
+        return DeviceMatrix(X.xp.sum(X.values**2, axis=1)).host()
     X = np.asarray(X, dtype=np.float64)
     return np.asarray(np.einsum("ij,ij->i", X, X))

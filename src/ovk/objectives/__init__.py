@@ -18,7 +18,7 @@ from ovk.objectives.losses import (
     as_loss,
     simplex_code,
 )
-from ovk.objectives.metrics import lcr, r2_observed, rsse
+from ovk.objectives.metrics import lcr, observed, r2_observed, rsse
 from ovk.objectives.penalties import L1, L1L2, Frobenius, Penalty, PSDCone, Spectral, Trace
 from ovk.objectives.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt, Schedule, as_schedule
 
@@ -42,5 +42,6 @@ __all__ = [
     "SimplexHinge",
     "Squared",
     "Trace",
+    "observed",
     "rsse",
 ]

@@ -92,6 +92,8 @@ class Calibration:
 class ScoreCounts(State):
     """Histograms, (N_BINS,), of the scores of a stream."""
 
+    _stored = {"right": "k", "wrong": "k", "sums": "k"}
+
     right: Array  # counts of scores of the true class
     wrong: Array  # counts of scores of the other classes
     sums: Array  # sums of the scores

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from sklearn.metrics import r2_score
 
@@ -9,16 +13,84 @@ from ovk.base import Array
 from ovk.curves import Grid
 
 
+@dataclass(frozen=True)
+class _ObservedScore:
+    """A metric over the observed entries; a class, because other processes must be able to import it."""
+
+    metric: Callable[..., Any]
+
+    @property
+    def __name__(self) -> str:
+        return f"observed({getattr(self.metric, '__name__', self.metric)})"
+
+    def __call__(
+        self, Y: Any, F: Any, *, sample_weight: Any = None, multioutput: str = "uniform_average", **options: Any
+    ) -> Any:
+        if multioutput not in ("uniform_average", "raw_values"):
+            raise ValueError(f"multioutput must be 'uniform_average' or 'raw_values', got {multioutput!r}")
+        hidden, Y, F = np.ma.getmaskarray(Y), np.asarray(Y), np.asarray(F)
+        if Y.shape[:1] != F.shape[:1] or Y.size != F.size:
+            raise ValueError(f"Y and F must have the same shape, got shapes {Y.shape} and {F.shape}")
+        columns = (len(Y), -1) if Y.size else (len(Y), 0)
+        # Only nan differs from itself; labels may be None.
+        seen = ~(hidden | (Y != Y) | (np.array(None) == Y)).reshape(columns)
+        Y, F = Y.reshape(columns), F.reshape(columns)
+        if not seen.any():
+            raise ValueError("y must have at least one observed value, got none")
+        scores = np.full(seen.shape[1], np.nan)
+        for q in np.flatnonzero(seen.any(axis=0)):
+            rows = seen[:, q]
+            weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[rows]}
+            # An object array of labels becomes one of their own type.
+            scores[q] = self.metric(np.array(Y[rows, q].tolist()), F[rows, q], **weights, **options)
+        return scores if multioutput == "raw_values" else float(np.nanmean(scores))
+
+
+def observed(metric: Callable[..., Any]) -> Callable[..., Any]:
+    """A metric of scikit-learn that ignores missing outputs, for scores and scorers.
+
+    scikit-learn's metrics raise an error if an output is nan. The wrapped metric is evaluated on the observed entries
+    of each output, and averaged over the outputs that have any.
+
+    Parameters
+    ----------
+    metric : callable
+        A function of the outputs and predictions of one output, such as ``sklearn.metrics.mean_absolute_error``.
+
+    Returns
+    -------
+    callable
+        A function of Y (n, d) or (n,), with nan, None or a mask where missing, and predictions F of the same shape. Its
+        keywords are `sample_weight` (n,), ``multioutput="raw_values"`` for one score for each output (nan where nothing
+        was observed), and those of the metric. Pass it to ``sklearn.metrics.make_scorer`` for a scorer.
+
+    See Also
+    --------
+    rsse, sklearn.metrics.make_scorer
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import make_scorer, mean_absolute_error
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from ovk import OVKRidge
+    >>> from ovk.objectives import observed
+    >>> Y = np.array([[1.0, np.nan], [2.0, 5.0], [np.nan, 7.0]])
+    >>> observed(mean_absolute_error)(Y, np.ones((3, 2)), multioutput="raw_values")
+    array([0.5, 5. ])
+    >>> scoring = make_scorer(observed(mean_absolute_error), greater_is_better=False)
+    >>> X = np.linspace(0, 1, 30)[:, None]
+    >>> Y = np.hstack([X, X**2])
+    >>> Y[::4, 1] = np.nan
+    >>> cross_val_score(OVKRidge(alpha=1e-3), X, Y, scoring=scoring, cv=3).shape
+    (3,)
+    """
+    return _ObservedScore(metric)
+
+
 def r2_observed(Y: Array, F: Array, weight: Array | None = None) -> float:
     """R^2 of predictions F (n, d) over the observed entries of Y (n, d), nan elsewhere, averaged over outputs."""
-    scores = []
-    for q in range(Y.shape[1]):
-        seen = ~np.isnan(Y[:, q])
-        if seen.any():
-            scores.append(r2_score(Y[seen, q], F[seen, q], sample_weight=None if weight is None else weight[seen]))
-    if not scores:
-        raise ValueError("y must have at least one observed value, got none")
-    return float(np.mean(scores))
+    return float(observed(r2_score)(Y, F, sample_weight=weight))
 
 
 def rsse(Y: Array, F: Array, grid: Grid | None = None) -> float:

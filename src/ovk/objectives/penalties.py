@@ -21,6 +21,10 @@ class Penalty(Parameters, ABC):
     def prox(self, C: Array, step: float) -> Array:
         """argmin over P of |P - C|^2 / 2 + step Omega(P); never changes C."""
 
+    def polar(self, C: Array) -> float | None:
+        """The largest <C, P> over Omega(P) <= 1, for a norm Omega; None for other penalties."""
+        return None
+
 
 @dataclass(eq=False, repr=False)
 class WeightedPenalty(Penalty, saved=False):
@@ -62,6 +66,9 @@ class L1(WeightedPenalty):
         threshold = step * self._weight()
         return C - np.clip(C, -threshold, threshold)
 
+    def polar(self, C: Array) -> float:
+        return _share(float(np.abs(C).max(initial=0.0)), self._weight())
+
 
 class L1L2(WeightedPenalty):
     """Group penalty, weight * sum of the Euclidean norms |c_i| of the rows, for few non-zero rows.
@@ -97,6 +104,13 @@ class L1L2(WeightedPenalty):
         # Rows of length zero are divided by the threshold instead.
         shrink = np.maximum(1.0 - threshold / np.maximum(lengths, max(threshold, 1e-300)), 0.0)
         return np.asarray(C * shrink[:, None])
+
+    def polar(self, C: Array) -> float:
+        return _share(float(np.linalg.norm(C, axis=1).max(initial=0.0)), self._weight())
+
+
+def _share(size: float, weight: float) -> float:
+    return size / weight if weight > 0 else float("inf")
 
 
 # Penalties and constraints on the eigenvalues of a symmetric matrix.

@@ -72,6 +72,8 @@ class OnlineOperator(StreamRegressor):
     1.18 0.18
     """
 
+    _stored = {"size_": float, "learner_": StreamRegressor, "inputs_ outputs_": PrincipalComponents}
+
     learner: Any = None
     _: KW_ONLY
     input_grid: Any = None

@@ -154,7 +154,8 @@ class Adapter(Transactional):
             )
         self.model = model
         self.learner: Any = clone(model)
-        self._started = False
+        #: Whether the learner has seen an example, and whether it has seen a target.
+        self._started = self._labelled = False
         self._features = NamedFeatures()
 
     def __str__(self) -> str:
@@ -174,6 +175,7 @@ class Adapter(Transactional):
     def _learn(self, X: Array, *y: Array, w: float = 1.0) -> None:
         self.learner.partial_fit(X, *y, **_weight(w))
         self._started = True
+        self._labelled = self._labelled or (w > 0.0 and any(np.isfinite(targets).any() for targets in y))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -241,11 +243,14 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
 
     @reads_snapshot
     def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> Any:
-        """The prediction, 0 for a new model; or an interval around it, if the learner is a `WithIntervals`."""
+        """The prediction, or an interval around it if the learner is a `WithIntervals`.
+
+        Before the first target it is None, which `river.evaluate` skips.
+        """
         if with_interval:
             return self._intervals(x, 1)[0]
         row = self._features.row(x)
-        return float(self.learner.predict(row)[0]) if self._started else 0.0
+        return float(self.learner.predict(row)[0]) if self._labelled else None
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a data frame, with the same result as one after another, to rounding."""
@@ -258,11 +263,11 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
 
     @reads_snapshot
     def predict_many(self, X: Any) -> Any:
-        """A series of predictions."""
+        """A series of predictions, nan before the first target."""
         import pandas as pd
 
         table = self._features.table(X)
-        values = self.learner.predict(table) if self._started and len(X) else np.zeros(len(X))
+        values = self.learner.predict(table) if self._labelled and len(X) else np.full(len(X), np.nan)
         return pd.Series(values, index=X.index)
 
 
@@ -322,15 +327,16 @@ class RiverMultiTargetRegressor(Adapter, base.MultiTargetRegressor):
 
     @reads_snapshot
     def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> dict[Any, Any]:
-        """The prediction of each target, or an interval around it; 0 for a new model.
+        """The prediction of each target, or an interval around it.
 
-        Without `targets` there are no predictions before the first example, and `river.evaluate` skips it.
+        Before the first target there are none, which `river.evaluate` skips; then a target without any is predicted as
+        by the learner, usually by 0.
         """
         if with_interval:
             return dict(zip(self._names, self._intervals(x, len(self._names)), strict=True))
         row = self._features.row(x)
-        if not self._started:
-            return dict.fromkeys(self._names, 0.0)
+        if not self._labelled:
+            return {}
         values = self.learner.predict(row)[0]
         return dict(zip(self._names, values.tolist(), strict=True))
 

@@ -67,7 +67,9 @@ regret is of the order of alpha. A growing dictionary smaller than n reaches the
 (where 2 gamma / (1 - gamma^2) = 1), one known beforehand for every gamma < 1.
 
 *Kernels of analytic functions*, such as the Gaussian one: d_eff(alpha) is of the order (log(n / alpha))^p; alpha = 1
-and mu = n^-2 give a regret of (log n)^(p + 1) with (log n)^p points.
+and mu = n^-2 give a regret of (log n)^(p + 1) with (log n)^p points. For many inputs these exceed n, and the bound says
+less than |y| <= 1 does. A bounded kernel has d_eff(alpha) <= n / alpha, so that with all rows in the dictionary
+alpha = sqrt(n) gives a regret of sqrt(n).
 
 Cumulative error
 ----------------
@@ -97,6 +99,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from ovk.base import Array, check_int, in_interval, positive
+from ovk.features import ROUNDING_TOL
 from ovk.kernels import (
     Gaussian,
     Laplacian,
@@ -412,7 +415,8 @@ def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforeha
     """Parameters of the projected forecaster for n rows of p inputs, from the kernel's capacity.
 
     `m` is the size of the dictionary, by default that of the best rate, at most n. `known_beforehand`: the dictionary
-    is chosen from all inputs before the first output.
+    is chosen from all inputs before the first output. mu is at least 1e-12, because rounding hides smaller distances of
+    a point to the dictionary; ``Nystrom(past="projected")`` resolves 1e-6 only.
 
     >>> from ovk.kernels import Gaussian, Matern
     >>> from ovk.online.theory import suggest
@@ -423,7 +427,7 @@ def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforeha
     """
     gamma = capacity_exponent(kernel, p)
     if gamma == 0.0:
-        return _suggest_analytic(n, p, m)
+        return _suggest_analytic(n, p, m, known_beforehand)
     return suggest_from_capacity(n, gamma, m=m, known_beforehand=known_beforehand)
 
 
@@ -448,16 +452,27 @@ def suggest_from_capacity(n: int, gamma: float, *, m: int | None = None, known_b
     return Suggestion(alpha=rate, mu=n * exp(-log(m) / gamma), m=m, regret=rate, optimal=optimal)
 
 
-def _suggest_analytic(n: int, p: int, m: int | None) -> Suggestion:
+def _suggest_analytic(n: int, p: int, m: int | None, known_beforehand: bool) -> Suggestion:
     """alpha = 1 and mu = n^-2, for the Gaussian kernel and other kernels of analytic functions.
 
-    The number of points is that of the monomials of degree at most log(n / mu), up to a constant.
+    d_eff(mu) is the number of monomials of degree at most log(n / mu), log(n / mu)^p / p!, up to a constant.
     """
     n, p = check_int(n, "n"), check_int(p, "p")
-    # Monomials of degree r in p variables: r^p / p! of them.
-    points = max(1, round((3 * log(n)) ** p / factorial(p)))
-    points = min(n, points) if m is None else min(n, check_int(m, "m"))
-    return Suggestion(alpha=1.0, mu=float(n) ** -2, m=points, regret=max(1.0, log(n)) ** (p + 1), optimal=m is None)
+    points, rate, mu = (
+        max(1, round((3 * log(n)) ** p / factorial(p))),
+        max(1.0, log(n)) ** (p + 1),
+        max(float(n) ** -2, ROUNDING_TOL),
+    )
+    informative = points < n and rate < n
+    size = min(n, check_int(m, "m")) if m is not None else points if informative else n
+    if informative and (m is None or size >= points):
+        return Suggestion(alpha=1.0, mu=mu, m=size, regret=rate, optimal=True)
+    if size == n:
+        # All rows: only d_eff(alpha) <= n / alpha is known.
+        return Suggestion(alpha=n**0.5, mu=mu, m=n, regret=n**0.5, optimal=False)
+    # The scale at which d_eff is the size.
+    projection = (1 if known_beforehand else size) * n**2 * exp(-((factorial(p) * size) ** (1 / p)))
+    return Suggestion(alpha=1.0, mu=mu, m=size, regret=min(float(n), max(rate, projection)), optimal=False)
 
 
 def taylor_degree(n: int, p: int, radius: float, mu: float | None = None) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, Indices, Registered
+from ovk.base import Array, DeviceMatrix, Indices, Registered
 from ovk.ovkernels.base import OperatorKernel
 
 #: Maximum number of kernel values in memory during prediction (128 MB).
@@ -68,10 +68,12 @@ class Expansion(Registered):
         X = np.asarray(X, dtype=np.float64) if isinstance(X, (list, tuple)) else X
         n, (m, d) = X.shape[0], self.C.shape
         values = np.empty((n, d))
+        # Moved once, not for every chunk.
+        support = X.like(self.support) if isinstance(X, DeviceMatrix) else self.support
         # The product with k T holds only k, and its preparation of the support is shared by all rows of a chunk.
         separable = self.kernel.as_separable() is not None and not sparse.issparse(self.C)
         for rows in row_slices(n, max(m, d) if separable else m * d):
-            values[rows] = self.kernel.product(X[rows], self.support, self.C)
+            values[rows] = self.kernel.product(X[rows], support, self.C)
         return values if self.offset is None else values + self.offset
 
     def at(self, X: Any, outputs: Indices) -> Array:

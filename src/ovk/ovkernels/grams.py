@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, Indices, equal
+from ovk.base import Array, DeviceMatrix, Indices, equal
 from ovk.kernels import product_window
 from ovk.operators import Dense, OutputOperator, spectrum
 
@@ -273,11 +273,10 @@ class ByOutput(Decoupled):
 
     def matrix(self, q: int) -> Array:
         points, output = self.gram.rows[self.members[q]], self.outputs[q]
-        total = np.zeros((len(points), len(points)))
-        for G, diagonal in self.diagonals:
-            if diagonal[output] != 0:
-                total += diagonal[output] * G[np.ix_(points, points)]
-        return total
+        own = [(float(diagonal[output]), G) for G, diagonal in self.diagonals if diagonal[output] != 0]
+        if not own:
+            return np.zeros((len(points), len(points)))
+        return _total(t * G[np.ix_(points, points)] for t, G in own)
 
     def vanishes(self, q: int) -> bool:
         return all(diagonal[self.outputs[q]] == 0 for _, diagonal in self.diagonals)
@@ -298,7 +297,7 @@ class Kronecker(Gram):
         operators: OutputOperator | Sequence[OutputOperator],
         weights: Array | None = None,
     ) -> None:
-        self.grams: list[Array] = [grams] if isinstance(grams, np.ndarray) else list(grams)
+        self.grams: list[Array] = list(grams) if isinstance(grams, Sequence) else [grams]
         self.operators = [operators] if isinstance(operators, OutputOperator) else list(operators)
         if weights is None:
             pairs = len(self.operators)
@@ -355,9 +354,10 @@ class Kronecker(Gram):
         return [None if np.array_equal(T, np.eye(len(T))) else T for T in matrices]
 
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
-        def values(G: Array, operator: OutputOperator) -> Array:
+        def values(G: Any, operator: OutputOperator) -> Array:
             picked = _picked(G, rows, columns)
-            picked *= _picked(operator.dense(), outputs, inputs)
+            T = operator.dense()
+            picked *= _picked(G.like(T) if isinstance(G, DeviceMatrix) else T, outputs, inputs)
             return picked
 
         return _total(values(G, operator) for G, operator in self.terms())
@@ -437,8 +437,11 @@ def _total(parts: Any) -> Array:
     return total
 
 
-def _picked(A: Array, rows: Indices, columns: Indices) -> Array:
+def _picked(A: Any, rows: Indices, columns: Indices) -> Array:
     """A[np.ix_(rows, columns)], in a third of the time."""
+    if isinstance(A, DeviceMatrix):
+        there: Any = A[rows].columns(columns)
+        return there  # type: ignore[no-any-return]
     return np.take(A[rows], columns, axis=1)
 
 

@@ -6,9 +6,9 @@
                      <array>: {"dtype": "F64", "shape": [...], "data_offsets": [begin, end]}, ...}
     arrays      in descending order of item size, so that every array is aligned without gaps
 
-We do not use the safetensors library, for three reasons: arrays are read and written one at a time, without a second
-copy in memory; every length is compared with the file's size before memory is allocated; and every bit is checked:
-lengths by the file's size, the header by the manifest, which determines it, manifest and arrays by their digests.
+We do not use the safetensors library, because every bit is checked here: lengths by the file's size, before memory is
+allocated; the header by the manifest, which determines it; manifest and arrays by their digests. Arrays are read and
+written one at a time, without a second copy in memory.
 
 Reading takes time and memory proportional to the file. A pair of brackets takes two bytes in the file but a hundred in
 memory, so a file may have at most 100,000 lists and objects, plus one for every 6 bytes of its size.
@@ -304,7 +304,13 @@ class Container:
         if _has_too_many_nodes(text, self._size):
             raise self.corrupt(f"it has too many lists and objects for a file of {self._size} bytes")
         try:
-            parsed = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+            parsed = json.loads(
+                text,
+                object_pairs_hook=_no_duplicates,
+                parse_constant=_no_constants,
+                parse_float=_finite_float,
+                parse_int=_short_int,
+            )
         except RecursionError as error:
             raise self.corrupt("its header is nested too deeply") from error
         except ValueError as error:
@@ -345,6 +351,22 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constants(name: str) -> float:
     raise ValueError(f"the constant {name}")
+
+
+# `save` writes neither: infinite numbers and long integers have tags, see `ovk.persistence.tree`.
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value) or repr(value) != text:
+        raise ValueError(f"the number {short(text)}")
+    return value
+
+
+def _short_int(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise ValueError(f"the number {short(text)}")
+    return int(text)
 
 
 # Atomic replacement of a file.

@@ -24,7 +24,7 @@ import sklearn
 from scipy import sparse
 from scipy.interpolate import BSpline
 
-from ovk.base import Parameters, State, StateMismatch, is_fitted_name, lookup, public_name
+from ovk.base import Parameters, State, StateMismatch, check_stored, is_fitted_name, lookup, public_name
 from ovk.persistence.errors import ChangedClass, UnknownClass
 
 #: Raises the error for the current value, given what is wrong and what to do.
@@ -126,6 +126,7 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
             vars(value).update(state)
     except StateMismatch as error:
         raise ChangedClass(f"{name}: {error}; {cure}") from error
+    check_stored(cls, {name: getattr(value, name) for name in (*parameters, *state)})
     return value
 
 

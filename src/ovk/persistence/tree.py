@@ -404,7 +404,7 @@ def _encode_random(value: Generator | RandomState, writer: Writer) -> Json:
 def _decode_random(kind: type) -> Callable[[Any, Reader], Any]:
     def decode(payload: Any, reader: Reader) -> Any:
         if type(payload) is int:
-            return reader.shared[payload]
+            return dict(enumerate(reader.shared))[payload]  # a list would accept -1
         name = f"numpy.random.{kind.__name__}"
         reader.shared.append(reader.build(_build_random, name, reader.entries(payload), {}))
         return reader.shared[-1]

@@ -17,6 +17,8 @@ from ovk.ovkernels import Gram
 class SolverInfo(Registered):
     """How a system was solved."""
 
+    _stored = {"condition": "* inf", "jitter": "* inf", "residual": "* inf"}
+
     route: str  # name of the solver that ran
     iterations: int = 0  # of an iterative solver
     condition: float = float("nan")  # estimate of the largest condition number (1-norm), nan if unknown

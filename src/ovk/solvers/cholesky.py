@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
 from scipy.linalg.blas import dtrsm, dtrsv
 
-from ovk.base import Array, SingularSystem
+from ovk.base import Array, DeviceMatrix, SingularSystem
+from ovk.base import cholesky as device_cholesky
+from ovk.base import solve_triangular as solve_on_device
 from ovk.ovkernels import Decoupled, Gram
 from ovk.solvers.base import Solution, Solver, SolverInfo
 
@@ -21,20 +23,25 @@ MAX_FACTORISATIONS = 8
 class CholeskyFactor(NamedTuple):
     """Lower Cholesky factor of a symmetric matrix, in Fortran order."""
 
-    L: Array
+    L: Any  # an array, or a matrix on a device
     jitter: float  # added to the diagonal
-    condition: float  # estimate of the condition number
+    condition: float  # estimate of the condition number, nan on a device
 
     def solve(self, B: Array) -> Array:
         """A^-1 B."""
+        if isinstance(self.L, DeviceMatrix):
+            right = solve_on_device(self.L, self.L.like(B))
+            return solve_on_device(self.L, right, transposed=True).host()  # type: ignore[no-any-return]
         return np.asarray(cho_solve((self.L, True), B, check_finite=False))
 
     def whiten(self, B: Array) -> Array:
         """L^-1 B."""
+        if isinstance(self.L, DeviceMatrix):
+            return solve_on_device(self.L, B)  # type: ignore[no-any-return]
         return np.asarray(solve_triangular(self.L, B, lower=True, check_finite=False))
 
 
-def cholesky_factor(make: Callable[[], Array], alpha: float) -> CholeskyFactor:
+def cholesky_factor(make: Callable[[], Any], alpha: float) -> CholeskyFactor:
     """Factor ``make() + alpha I``, adding jitter if rounding makes it indefinite.
 
     The matrix is overwritten, so `make` is called for every attempt.
@@ -42,6 +49,14 @@ def cholesky_factor(make: Callable[[], Array], alpha: float) -> CholeskyFactor:
     jitter, start = 0.0, 0.0
     for attempt in range(4):
         A = make()
+        if isinstance(A, DeviceMatrix):
+            if attempt:
+                start = start or len(A) * A.precision * max(float(A.xp.max(A.values)) + alpha, 1e-300)
+                jitter = start * 10.0 ** (attempt - 1)
+            on_device = device_cholesky(A, alpha + jitter)
+            if on_device is not None:
+                return CholeskyFactor(on_device, jitter, float("nan"))
+            continue
         diagonal = np.einsum("ii->i", A)
         if attempt == 0:
             start = len(A) * np.finfo(float).eps * max(float(diagonal.max(initial=0.0)) + alpha, 1e-300)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk.base import Array, SingularSystem, positive
+from ovk.base import Array, DeviceMatrix, SingularSystem, positive
+from ovk.base import eigh as device_eigh
 from ovk.ovkernels import Decoupled, Gram, Observed
 from ovk.solvers.base import Solution, Solver, SolverInfo
 
@@ -16,7 +17,7 @@ from ovk.solvers.base import Solution, Solver, SolverInfo
 class Eigenpairs(NamedTuple):
     """G = Q diag(g) Q' on the span of Q, and zero (up to a tolerance) on its orthogonal complement."""
 
-    Q: Array  # (n, r)
+    Q: Any  # (n, r), an array or a matrix on a device
     g: Array  # (r,), >= 0
     full: bool  # r = n
 
@@ -39,7 +40,7 @@ class Eigenpairs(NamedTuple):
         return largest / smallest if smallest > 0 else float("inf")
 
 
-def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
+def eigenpairs(G: Any, tol: float = 0.0) -> Eigenpairs:
     """Eigenvectors of a symmetric positive semi-definite matrix.
 
     With `tol` > 0 a pivoted Cholesky factorisation G = F F' + E runs first, until trace(E) <= tol (absolute). Smooth
@@ -47,7 +48,7 @@ def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
     the solution at ridge alpha by at most tol / alpha, relatively.
     """
     n = len(G)
-    if tol > 0:
+    if tol > 0 and not isinstance(G, DeviceMatrix):
         # G is symmetric: its transpose is the same matrix in Fortran order.
         F, pivots, rank, _ = lapack.dpstrf(G.T, tol=tol / n, lower=1)
         # With a rank near n, plain eigenvectors are faster.
@@ -58,11 +59,14 @@ def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
             probe = np.cos(np.arange(n))
             left = float(np.linalg.norm(G @ probe - low @ (low.T @ probe)) / np.linalg.norm(probe))
             if left <= tol + 1e-7 * float(np.diagonal(G).max()):
-                values, vectors = np.linalg.eigh(low.T @ low)
+                values, inside = np.linalg.eigh(low.T @ low)
                 keep = values > np.finfo(float).eps * values.max(initial=1e-300)
-                return Eigenpairs((low @ vectors[:, keep]) / np.sqrt(values[keep]), values[keep], False)
-    values, vectors = np.linalg.eigh(G)
-    if n and values[0] < -1e-7 * max(float(values[-1]), 1e-300):
+                return Eigenpairs((low @ inside[:, keep]) / np.sqrt(values[keep]), values[keep], False)
+    vectors: Any
+    values, vectors = device_eigh(G) if isinstance(G, DeviceMatrix) else np.linalg.eigh(G)
+    # Single precision has larger rounding errors.
+    rounding = max(1e-7, n * G.precision) if isinstance(G, DeviceMatrix) else 1e-7
+    if n and values[0] < -rounding * max(float(values[-1]), 1e-300):
         raise SingularSystem(
             f"the kernel matrix must be positive semi-definite, got eigenvalues from {values[0]:.6g} to "
             f"{values[-1]:.6g}: check the kernel"
@@ -166,7 +170,8 @@ MAX_COLUMN_SHARE = 0.8
 def observed_eigenpairs(gram: Observed, tol: float = 0.0) -> Eigenpairs:
     """Eigenpairs of a gram of observed pairs; a trace of up to `tol` may be dropped."""
     terms = gram.base.terms()
-    found = None if terms is None or len(terms) != 1 or tol <= 0 else _spanned(gram, tol)
+    single = terms is not None and len(terms) == 1 and not isinstance(terms[0][0], DeviceMatrix)
+    found = _spanned(gram, tol) if single and tol > 0 else None
     return eigenpairs(gram.dense()) if found is None else found
 
 

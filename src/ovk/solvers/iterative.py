@@ -243,7 +243,7 @@ class MissingOutputs(Solver):
         tol, max_iter = _limits(self, alpha)
         gram, pairs, operator = state
         F, mask = operator.eigh().root(), gram.spread(np.ones(gram.shape[0]))
-        Phi = pairs.Q * np.sqrt(pairs.g)
+        Phi: Array = pairs.Q * np.sqrt(pairs.g)
         fractions = mask.mean(axis=0)
         e, U = np.linalg.eigh((F.T * fractions) @ F)
         denominator = alpha + pairs.g[:, None] * np.maximum(e, 0.0)[None, :]

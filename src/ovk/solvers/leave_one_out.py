@@ -41,7 +41,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 
-from ovk.base import Array, Indices, ObservedPairs, members_of_groups
+from ovk.base import Array, Indices, ObservedPairs, members_of_groups, to_host
 from ovk.operators import Spectrum, spectrum
 from ovk.ovkernels import Rotated
 from ovk.solvers.cholesky import cholesky_factor
@@ -149,14 +149,14 @@ class InverseBlocks:
             if size > min(MAX_PRODUCT_ROWS, 8 * columns):
                 for number, own in enumerate(rows):
                     for a, one in enumerate(filters.T):
-                        result[number, :, :, a] = (Q[own] * one) @ Q[own].T
+                        result[number, :, :, a] = to_host((Q[own] * one) @ Q[own].T)
             else:
                 # One product with all filters instead of small ones for each block and filter.
                 first, second = np.tril_indices(size)
                 step = max(1, MAX_BATCH_SIZE // max(len(first) * Q.shape[1], 1))
                 for start in range(0, count, step):
                     part = slice(start, start + step)
-                    products = (Q[rows[part][:, first]] * Q[rows[part][:, second]]).reshape(-1, Q.shape[1])
+                    products = Q[rows[part][:, first].ravel()] * Q[rows[part][:, second].ravel()]
                     values = (products @ filters).reshape(-1, len(first), columns)
                     result[part, first, second] = values
                     result[part, second, first] = values
@@ -436,7 +436,7 @@ class SeparableLeaveOneOut(LeaveOneOut):
     ) -> None:
         n, d = Y.shape
         super().__init__(alpha, d, n, together)
-        self._pairs, self._root = pairs, np.sqrt(self.alpha)
+        self.pairs, self._root = pairs, np.sqrt(self.alpha)
         self._operator = spectrum(T / np.outer(self._root, self._root), "the output operator")
         self._V = self._operator.vectors
         self._scales = np.ones(n) if weight is None else np.sqrt(weight)
@@ -467,7 +467,7 @@ class SeparableLeaveOneOut(LeaveOneOut):
     def _weights(self, cross: Array, q: int) -> Array:
         """l(x), (m, n), of the q-th distinct eigenvalue: the derivative of f(x) with respect to the outputs."""
         t = float(self._operator.distinct[q])
-        L: Array = t * self._pairs.solve(cross.T, t, 1.0).T
+        L: Array = t * self.pairs.solve(cross.T, t, 1.0).T
         if self._Z is None:
             return L
         z = self._Z[:, q]
@@ -477,7 +477,7 @@ class SeparableLeaveOneOut(LeaveOneOut):
         cross = cross * self._scales
         v = np.empty((len(cross), len(self._operator.groups)))
         for q, t in enumerate(self._operator.distinct):
-            explained = np.einsum("ij,ij->i", cross, self._pairs.solve(cross.T, float(t), 1.0).T)
+            explained = np.einsum("ij,ij->i", cross, self.pairs.solve(cross.T, float(t), 1.0).T)
             v[:, q] = t * prior - t**2 * explained
             if self._Z is not None:
                 v[:, q] += (1.0 - t * (cross @ self._Z[:, q])) ** 2 / self._totals[q]

@@ -54,6 +54,9 @@ class CompleteProfile:
     def __init__(self, pairs: Eigenpairs, Y: Array, u: Array | None = None) -> None:
         self.d = Y.shape[1]
         self._g = pairs.g
+        if u is not None:
+            # h minimises over intercepts, so it does not depend on the level of Y, which may be large: subtract it.
+            Y = Y - np.outer(u, u @ Y / (u @ u))
         self._inner = pairs.Q.T @ Y
         self._inner_u = None if u is None else pairs.Q.T @ u
         outside = np.zeros_like(Y) if pairs.full else Y - pairs.Q @ self._inner
@@ -86,6 +89,8 @@ class PairProfile:
         self.d = pairs.shape[1]
         self._G, self._pairs, self._y = G, pairs, pairs.scaled_values()
         self._E = pairs.columns() if intercept else None
+        if self._E is not None:
+            self._y = self._y - self._E @ np.linalg.lstsq(self._E, self._y)[0]
         self._matrix: Array = G[np.ix_(pairs.points, pairs.points)] * np.outer(pairs.roots, pairs.roots)
 
     def gram(self, T: Array) -> Array:

@@ -44,10 +44,15 @@ def proximal_gradient(
     scale: float | None = None,  # of the gradient mapping; by default its first value, or 1 if that is zero
     tol: float = 1e-6,  # stop if the gradient mapping is below tol * scale
     max_iter: int = 1000,
+    lower_bound: Callable[[Array, float, Array], float] | None = None,  # see below
     value_only: Callable[[Array], float] | None = None,  # C -> f(C), if cheaper than with the gradient
     warn: bool = True,
 ) -> tuple[Array, ProximalInfo]:
-    """Minimise f + Omega from `start`; warns if `max_iter` steps do not suffice."""
+    """Minimise f + Omega from `start`; warns if `max_iter` steps do not suffice.
+
+    `lower_bound` maps C, f(C) and the gradient to a lower bound on the minimum. With it the criterion is that the
+    objective is within a part `tol` of the minimum.
+    """
     tol, max_iter = positive(tol, "tol"), check_int(max_iter, "max_iter")
     step = positive(step, "step")
     at = value_only if value_only is not None else (lambda C: smooth(C)[0])
@@ -55,7 +60,7 @@ def proximal_gradient(
     value, gradient = smooth(start)
     objective = value + (0.0 if penalty is None else penalty.value(start))
     point, momentum = start, 1.0
-    mapping, iteration, done = float("inf"), 0, False
+    mapping, iteration, done, lowest = float("inf"), 0, False, -float("inf")
     while iteration < max_iter and not done:
         iteration += 1
         if iteration > 1:
@@ -72,8 +77,12 @@ def proximal_gradient(
             previous, best, objective = best, moved, total
         else:
             previous = best
-        # The mapping at an extrapolated point counts only if the step from it was accepted.
-        done = mapping <= tol * scale and (better or point is best)
+        if lower_bound is not None:
+            lowest = max(lowest, lower_bound(point, value, gradient))
+            done = objective - lowest <= tol * abs(objective)
+        else:
+            # The mapping at an extrapolated point counts only if the step from it was accepted.
+            done = mapping <= tol * scale and (better or point is best)
         if (uphill or not better) and point is not best:
             point, momentum = best, 1.0
             continue

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import (
+    Algebra,
     Array,
     Outputs,
     Parameters,
@@ -154,6 +155,14 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
     _default_factories = {"kernel": Gaussian}
 
     _state_classes: ClassVar = {"coordinates_": Coordinates, "landmarks_": LandmarkRidge}
+    _stored = {
+        "X_fit_": "n * any | other",
+        "dual_coef_": "n k",
+        "intercept_": "k | None",
+        "kernel_": Algebra,
+        "anchors_": "k * any | other",
+        "loo_errors_": "* inf",
+    }
 
     kernel: Any = None
     output_kernel: Any = None

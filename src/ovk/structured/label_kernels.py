@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -264,5 +264,7 @@ class KSpectrum(CountedKernel):
     normalise: bool = False
 
     def parts(self, one: Any) -> Mapping[Hashable, float]:
+        if not isinstance(one, Iterable):
+            raise ValueError(f"outputs of KSpectrum must be strings or sequences, got {one!r}")
         k, letters = check_int(self.k, "k"), one if isinstance(one, str) else tuple(one)
         return Counter(letters[i : i + k] for i in range(len(letters) - k + 1))

@@ -129,6 +129,8 @@ class LinkPredictor(Parameters):
            [-0.05]])
     """
 
+    _stored = {"X_known_": "n * any | other", "embedding_": "n k", "loo_errors_": "* inf", "model_": IOKR}
+
     _default_factories = {"kernel": Gaussian}
 
     kernel: Any = None

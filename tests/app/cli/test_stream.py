@@ -43,6 +43,16 @@ def test_a_stream_is_learned_and_summarised(ovk, tmp_path):
     assert all(float(row["a low"]) <= float(row["a"]) <= float(row["a high"]) for row in rows[-100:])
 
 
+@pytest.mark.parametrize(("cell", "code"), [("?", 3), ("1.5", 0)])
+def test_a_table_without_any_target_fails(ovk, tmp_path, cell, code):
+    path, model = tmp_path / "t.csv", tmp_path / "m.ovk"
+    path.write_text("x,y\n" + "".join(f"{i},?\n" for i in range(59)) + f"60,{cell}\n")
+    found, _, err = ovk("stream", path, "--targets", "y", "--save", model)
+    assert found == code
+    assert ("no row of" in err and "has a value of the targets 'y'" in err) == (code == 3)
+    assert load(model).offset == 60  # so that a file that grows can be resumed
+
+
 def test_names_of_targets_are_data_not_markup(ovk, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y [kg],[/red]\n" + "".join(f"{i % 7},{i % 7},{i % 5}\n" for i in range(60)), encoding="utf-8")

@@ -218,6 +218,22 @@ def broken():
     raise OSError("no such disk")
 
 
+def spoilt(start, stop, place, value):
+    chunk = rows(start, stop)
+    chunk[place][:, 0] = value
+    return chunk
+
+
+@pytest.mark.parametrize(("place", "value"), [(0, np.nan), (0, np.inf), (1, np.inf)])
+@pytest.mark.parametrize(
+    "estimator", [OVKRidge(KERNEL, landmarks=5), PKAWV(KERNEL, features=Fourier(3), random_state=0)]
+)
+def test_a_part_with_bad_numbers_is_named(estimator, place, value):
+    bad = partial(spoilt, 100, 200, place, value)
+    with pytest.raises(PartitionError, match=r"part 1 \(.*\) failed: .*"):
+        fit(estimator, [partial(rows, 0, 100), bad, partial(rows, 200, 300)])
+
+
 def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
     estimator = OVKRidge(KERNEL, landmarks=5)
     for where in (client, None):

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import ovk
 from ovk.app.cli.app import app
 from ovk.app.sessions import Settings, fit_table, learn
+from ovk.app.sessions.predictions import PredictionColumns
 from ovk.app.tables import Batch, open_records
 
 
@@ -155,3 +156,8 @@ def test_missing_columns_are_listed_and_used_names_are_not_suggested(learned, tm
     path = _write(tmp_path / "lost.csv", ["2024-02-01,Line A"], "when,line")
     with pytest.raises(ValueError, match=r"no column 'load' in lost\.csv: its columns are 'when', 'line'"):
         learned.predict_file(path)
+
+
+def test_names_of_classes_do_not_send_escape_sequences():
+    columns = PredictionColumns(["y\x07"], labels=["\x1b]0;title\x07a", "b\x9b31m"], keep={"id\x1b[2J": 0})
+    assert columns.header == "id[2J,row,y,probability,y=]0;titlea,y=b31m\n"

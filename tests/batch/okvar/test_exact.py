@@ -5,10 +5,12 @@ import pytest
 
 import reference
 from ovk import OKVAR, OVKRidge
+from ovk.batch.okvar.alternate import AlternatingMinimiser, Decomposable, OKVARSolution
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial
-from ovk.objectives import L1, L1L2
+from ovk.objectives import L1, L1L2, PSDCone
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import Diagonal, Transformable
+from ovk.solvers import PenaltySum, proximal_gradient
 from reproduce.data import make_gene_network
 
 KERNELS = [
@@ -166,3 +168,38 @@ def test_a_learned_operator_beats_the_initial_one(made):
     learned = OKVAR(kernel, 0.3, learn_operator=True, operator_weight=0.1).fit(made.series)
     assert learned.objective_[-1] < fixed.objective_[-1] + 0.1 * 3
     assert not np.array_equal(learned.operator_, np.eye(3))
+
+
+@pytest.mark.parametrize("penalty", [None, L1(0.05), L1L2(0.05)], ids=str)
+@pytest.mark.parametrize("kernel", [KERNELS[0], KERNELS[3]], ids=str)
+def test_converged_means_within_the_tolerance_of_the_minimum(kernel, penalty, made):
+    """Also for a learned operator, whose proximal steps end at the minimum over both."""
+    for learn in (False, True):
+        model = OKVAR(kernel, 0.3, penalty, learn).fit(made.series)
+        best = OKVAR(kernel, 0.3, penalty, learn, tol=1e-5, max_iter=50_000, max_rounds=100).fit(made.series)
+        assert model.converged_
+        assert best.converged_
+        assert model.objective_[-1] <= (1 + 1e-3) * best.objective_[-1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("penalty", [None, L1(0.05)], ids=str)
+def test_a_learned_operator_is_as_good_as_long_alternation(penalty, made):
+    """The reference takes C and B in turn, with exact steps, until nothing changes."""
+    model = OKVAR(KERNELS[0], 0.3, penalty, True).fit(made.series)
+    regression = model.regression(made.series)
+    coupling = Decomposable(model.kernel_.scalar(regression.Z))
+    minimiser = AlternatingMinimiser(coupling, regression, 0.3, penalty, 1.0, 1e-6, 50_000, 1)
+    fit = OKVARSolution(np.eye(3), np.zeros_like(model.dual_coef_), [])
+    both = PenaltySum([L1(1.0), PSDCone()], tol=1e-10, max_iter=500)
+    for _ in range(60):
+        minimiser.learn_coefficients(fit, 1e-7, 50_000)
+        A = minimiser.coupling.features(fit.C)
+
+        def smooth(B, A=A):
+            value, R = minimiser._squares(fit.C, minimiser.coupling.values(A, B))
+            return value, minimiser.coupling.slope(A, 0.3 * fit.C - 2.0 * R)
+
+        fit.B, _ = proximal_gradient(smooth, both, fit.B, tol=1e-6, max_iter=1000, warn=False)
+    reached = minimiser.objective(fit.B, fit.C)
+    assert model.objective_[-1] <= (1 + 1e-3) * reached

@@ -128,6 +128,12 @@ def command(
     # If predictions are printed, everything else goes to standard error.
     with redirect_stdout(sys.stderr) if predictions == "-" else nullcontext():
         publish(summary, files, f"Results for {file}", warn_bad, as_json=as_json)
+    observed = [seen for _, role, seen, *_ in summary.columns if role == "output"]
+    if observed and not any(observed):
+        names = ", ".join(repr(name) for name in session.settings.targets)
+        raise Failure(f"nothing was learned: no row of {file} has a value of the targets {names}", Exit.DATA)
+    if not as_json and (tip := records.tip()):
+        show(tip, err)
     slow = summary.facts["model"] == "AutoStream" and seconds > MIN_SECONDS_FOR_TIP
     if slow and session.settings.model == "auto" and not as_json:
         show("Tip: --model pkawv is about ten times faster, but simpler, and does not adapt to drift.", err)

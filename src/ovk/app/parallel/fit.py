@@ -140,9 +140,16 @@ class PartitionedFit:
     def run(self, engine: Engine) -> Any:
         learner, partitions = self.learner, self.partitions
         if not self._started:
-            if self._sample is None:
-                self._sample = _joined(self._sampling.run(engine, partitions))
-            learner.start(self._sample)
+            found = self._sampling.run(engine, partitions) if self._sample is None else []
+            sample = _joined(found) if self._sample is None else self._sample
+            try:
+                learner.start(sample)
+            except ValueError as error:
+                for number, chunks in enumerate(found):
+                    if any(map(_is_not_finite, chunks)):
+                        raise PartitionError(f"part {number} ({partitions[number].label}) failed: {error}") from error
+                raise
+            self._sample = sample
             self._started = True
         shared = engine.share(learner)
         total = self._learning.run(engine, partitions, shared)
@@ -170,6 +177,12 @@ def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
         if shape != shapes[0]:
             raise PartitionError(f"part {number} has {shape}, but part {sample[0][0]} has {shapes[0]}")
     return [chunk for _, chunk in sample]
+
+
+def _is_not_finite(chunk: tuple[Any, ...]) -> bool:
+    """Whether inputs are nan or infinite, or outputs infinite."""
+    X, y = (np.asarray(part) for part in (*chunk, 0.0)[:2])
+    return bool((X.dtype.kind == "f" and not np.isfinite(X).all()) or (y.dtype.kind == "f" and np.isinf(y).any()))
 
 
 def _shape(chunk: tuple[Any, ...]) -> str:

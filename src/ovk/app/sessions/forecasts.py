@@ -11,6 +11,7 @@ import numpy as np
 from ovk.app.sessions.predictions import Predictions, RowPredictor
 from ovk.app.tables import Batch, Preparation, Records, fill_forward
 from ovk.base import (
+    COUNT,
     Array,
     Indices,
     State,
@@ -105,6 +106,8 @@ class HorizonErrors(State):
     The `model`, which has learned `learned` rows, is a copy from before the rows X (m, p) and Y (m, d); `past` (longest
     lag, d) are the outputs before these. The last `errors` (k, horizon, d) are nan where the outcome is missing.
     """
+
+    _stored = {"pause": COUNT}
 
     horizon: int
     lags: list[int]

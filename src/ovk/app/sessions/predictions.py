@@ -20,7 +20,7 @@ from ovk.app.sessions.settings import check_bad_rows
 from ovk.app.sessions.summary import bad_rows_note
 from ovk.app.tables import Batch, Preparation, Prepared, Records, find_columns
 from ovk.base import Array, Indices, as_dates, read_numbers
-from ovk.evaluation import CLASSIFICATION, REGRESSION, RecentErrors, Standardised, rows_needed
+from ovk.evaluation import CLASSIFICATION, REGRESSION, RecentErrors, Standardised, printable, rows_needed
 from ovk.persistence import remove_leftovers, replacing
 
 #: Maximum number of bad rows kept with their faults; the others are only counted.
@@ -139,7 +139,9 @@ class PredictionColumns:
             names.insert(1, "probability")
         self.names = [*self._keep, first, *(["time"] if timed else []), *names]
         kept = [safe_text(name) for name in self._keep]
-        self.header = csv_line([*kept, *(escape_formula(name) for name in self.names[len(kept) :])])
+        # Names of classes come from the data; an escape sequence in one would reach the terminal.
+        shown = map(printable, [*kept, *(escape_formula(name) for name in self.names[len(kept) :])])
+        self.header = csv_line(list(shown))
         self._forms = [*["%s"] * len(kept), "%d", *(["%s"] if timed else []), *forms * len(self.outputs)]
 
     def values(self, found: Predictions, batch: Batch | None = None) -> list[Any]:

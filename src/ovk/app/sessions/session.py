@@ -260,6 +260,7 @@ class Session(LearnedTable, State, Registered):
     inputs: Array | None = None
 
     _state_classes = {"moments": RunningMoments, "horizons": HorizonErrors}
+    _stored = {"inputs": "n p nan | None"}
 
     @classmethod
     def start(cls, records: Records, settings: Settings) -> StreamRun:

@@ -127,6 +127,7 @@ class TableModel(LearnedTable, State, Registered):
     n_known: int | None = None
 
     _state_classes = {"scaling": Standardised, "moments": RunningMoments, "scores": Scores}
+    _stored = {"inputs": "n p nan | None", "ahead": "* inf"}
 
     def predictor(self) -> RowPredictor:
         return RowPredictor(self.preparation, self.scaling, self.estimator, self.recent)

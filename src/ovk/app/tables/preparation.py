@@ -146,6 +146,8 @@ class Lags(Parameters):
     `past_`, (longest lag, d), are the last rows with missing values filled; nan where there was no value yet.
     """
 
+    _stored = {"past_": "k d nan"}
+
     lags: Sequence[int]
 
     def checked(self) -> list[int]:
@@ -198,6 +200,13 @@ class Preparation(Parameters):
     """
 
     _state_classes = {"columns_": Column, "outputs_": Column}
+    _stored = {
+        "columns_ outputs_": list[Column],
+        "feature_names_": list[str],
+        "lags_": Lags,
+        "left_out_": dict[str, str],
+        "instants_": "n nan | None",
+    }
 
     targets: Sequence[str]
     features: Sequence[str] | None = None

@@ -101,6 +101,8 @@ class VectorField(OVKRegressor):
     (True, (2,), (2,))
     """
 
+    _stored = {"criterion_values_": "* inf"}
+
     _default_factories = {"kernel": None}
 
     kernel: Any = None

@@ -250,6 +250,8 @@ class MovKL(CurveOutputs):
     (np.int64(1), (3, 60, 3))
     """
 
+    _stored = {"weights_": "m", "kernel_norms_": "m", "history_": "* inf", "objective_": "* inf"}
+
     kernel = None
 
     kernels: Any = None
@@ -441,6 +443,8 @@ class MovKLClassifier(ClassifierMixin, Parameters):
     >>> sorted(MovKLClassifier(alpha=0.01).fit(X, sets).predict([[0.9]])[0])
     ['cold', 'wet']
     """
+
+    _stored = {"model_": MovKL}
 
     kernels: Any = None
     alpha: float = 1.0

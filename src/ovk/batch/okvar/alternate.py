@@ -1,15 +1,16 @@
-"""Minimisation over C for given B, over B for given C, and over both in turn.
+"""Minimisation over C for given B, and over B of the minimum over C.
 
     L(B, C) = |Y - W F - E theta + decay O|^2 + alpha |h|^2 + Omega(C) + weight |B|_1 + [B is positive semi-definite]
 
-F holds the values of h at the inputs. It is linear in C and linear in B, so each step is convex and L never increases.
+F holds the values of h at the inputs. It is linear in C and linear in B. L is convex in C; without Omega its minimum
+over C is convex in B.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -371,8 +372,12 @@ def _least_squares(A: Array, b: Array) -> Array:
     return np.asarray(np.linalg.lstsq(A, b, rcond=1e-12)[0])
 
 
-#: Rounds of solving for decays and coefficients in turn before the operator is updated.
-DECAY_ROUNDS = 3
+#: Rounds of solving for decays and coefficients in turn: for a starting point, and in closed form.
+DECAY_ROUNDS, MAX_DECAY_ROUNDS = 3, 200
+#: Proximal steps for the operator per round, and growth of the step size from round to round.
+ROUND_STEPS, STEP_GROWTH = 20, 2.0
+#: Tolerances for the operator, relative to `tol`, and those of the coefficients, relative to these.
+LEVELS, INNER_ACCURACY = (30.0, 5.0, 1.0), 0.3
 #: Power iterations for the norm of a gram, accurate to a few percent.
 POWER_STEPS = 12
 
@@ -414,9 +419,10 @@ class AlternatingMinimiser:
         """The coefficients for the operator B or, if it is learned, both, starting from B."""
         solution = OKVARSolution(B, np.zeros((len(self.regression.Z), len(B))), [])
         if self.operator_weight > 0:
-            self.alternate(solution)
+            self.learn_operator(solution)
         else:
-            self.learn_coefficients(solution)
+            self.learn_coefficients(solution, self.tol, self.max_iter)
+            solution.objective.append(self.objective(solution.B, solution.C))
         return solution
 
     def warn_if_zero(self, fit: OKVARSolution) -> None:
@@ -441,19 +447,34 @@ class AlternatingMinimiser:
         """W F."""
         return self.regression.apply(self.coupling.product(C, B))
 
-    def learn_coefficients(self, fit: OKVARSolution, turns: int = 200) -> None:
-        """Step 1: C for the current operator."""
+    def learn_coefficients(self, fit: OKVARSolution, tol: float, max_iter: int, *, warn: bool = True) -> None:
+        """C for the current operator, with an objective within a part `tol` of the minimum."""
         if self.penalty is None and self.closed.possible:
             _, decay = self.regression.coefficients(self.values(fit.B, fit.C))
-            fit.C = self.closed.solve(fit.B, self.alpha, decay, turns)
+            fit.C = self.closed.solve(fit.B, self.alpha, decay, MAX_DECAY_ROUNDS)
             fit.info = None
         else:
-            gram = self.coupling.gram(fit.B)
+            gram, pull = self.coupling.gram(fit.B), np.empty(0)
 
             def smooth(C: Array) -> tuple[float, Array]:
+                nonlocal pull
                 value, R = self._squares(C, gram.matmat(C))
-                return value, gram.matmat(2.0 * (self.alpha * C - self.regression.apply_adjoint(R)))
+                pull = self.alpha * C - self.regression.apply_adjoint(R)
+                return value, gram.matmat(2.0 * pull)
 
+            def lower_bound(C: Array, value: float, gradient: Array) -> float:
+                # With c = 1 - e and polar(c gradient) <= 1, the dual objective is at least
+                # value - c <gradient, C> - e^2 k,  k = value or <pull, K pull> / alpha.
+                slope, k = float(np.vdot(gradient, C)), value
+                if self.alpha > 0:
+                    k = min(k, 0.5 * float(np.vdot(pull, gradient)) / self.alpha)
+                polar = float("inf") if self.penalty is None else self.penalty.polar(gradient)
+                e = max(1.0 - 1.0 / max(polar or 0.0, 1.0), 0.5 * slope / max(k, 1e-300))
+                return value - (1.0 - e) * slope - e**2 * k
+
+            # Integrals are so ill-conditioned that the dual objective would take far more steps than the primal one.
+            norm = self.penalty is None or self.penalty.polar(fit.C) is not None
+            certified = norm and self.regression.W is None
             scale = float(np.linalg.norm(smooth(np.zeros_like(fit.C))[1]))
             fit.C, fit.info = proximal_gradient(
                 smooth,
@@ -461,12 +482,13 @@ class AlternatingMinimiser:
                 self._starting_point(fit),
                 step=1.0 / max(self._curvature(gram), 1e-300),
                 scale=max(scale, 1e-300),
-                tol=self.tol,
-                max_iter=self.max_iter,
+                tol=tol,
+                max_iter=max_iter,
+                lower_bound=lower_bound if certified else None,
                 value_only=lambda C: self._squares(C, gram.matmat(C))[0],
+                warn=warn,
             )
             fit.converged = fit.info.converged
-        fit.objective.append(self.objective(fit.B, fit.C))
 
     def _starting_point(self, fit: OKVARSolution) -> Array:
         """The current coefficients, or those of a splitting if they have a lower objective."""
@@ -519,53 +541,62 @@ class AlternatingMinimiser:
         return float(likelihood + np.log(seen.sum()) * (self.degrees_of_freedom(fit) + others))
 
     def learn_operator(self, fit: OKVARSolution) -> None:
-        """Step 2: B for the current coefficients, by proximal steps of |.|_1 on the cone."""
-        A = self.coupling.features(fit.C)
+        """B by proximal steps of |.|_1 on the cone for phi(B), the minimum over C, and C.
+
+        The gradient of phi is the partial derivative in B at the minimising C. Without a penalty phi is convex, and a
+        step with the gradient mapping G ends within |G| (|B| + |B*|) of the minimum. As no rescaling lowers the
+        minimum, weight |B*|_1 is at most half of it, which bounds |B*|. With a penalty the point is stationary.
+        """
+        weight, work = self.operator_weight, replace(fit, objective=[])
+        both = PenaltySum([L1(weight), PSDCone()], tol=1e-8, max_iter=100)
 
         def smooth(B: Array) -> tuple[float, Array]:
-            value, R = self._squares(fit.C, self.coupling.values(A, B))
-            return value, self.coupling.slope(A, self.alpha * fit.C - 2.0 * self.regression.apply_adjoint(R))
+            # Extrapolated points may lie outside the cone.
+            work.B = PSDCone().prox(B, 1.0)
+            self.learn_coefficients(work, INNER_ACCURACY * tol, -(-self.max_iter // 10), warn=False)
+            total = self.objective(work.B, work.C)
+            if not fit.objective or total < fit.objective[-1]:
+                fit.B, fit.C, fit.info, fit.converged = work.B, work.C, work.info, work.converged
+                fit.objective.append(total)
+            A = self.coupling.features(work.C)
+            _, R = self._squares(work.C, self.coupling.values(A, work.B))
+            slope = self.coupling.slope(A, self.alpha * work.C - 2.0 * self.regression.apply_adjoint(R))
+            return total - weight * float(np.abs(work.B).sum()), slope
 
-        zero = np.zeros_like(fit.B)
-        scale = float(np.linalg.norm(smooth(zero)[1]))
-        if scale == 0.0:
-            # Without coefficients only the penalty remains.
-            fit.B = zero
-        else:
-            # The values change by at most |A| per unit of each entry of B.
-            flat = self.regression.apply(A.reshape(len(A), -1))
-            curvature = 2.0 * float(np.linalg.norm(flat, 2)) ** 2
-            both = PenaltySum([L1(self.operator_weight), PSDCone()], tol=1e-5, max_iter=20)
-            fit.B, _ = proximal_gradient(
-                smooth, both, fit.B, step=1.0 / curvature, scale=scale, tol=self.tol, max_iter=self.max_iter, warn=False
-            )
-        fit.objective.append(self.objective(fit.B, fit.C))
-
-    def alternate(self, fit: OKVARSolution) -> None:
-        """Both steps in turn until neither B nor C changes, or one of them is zero."""
-        tol = 10.0 * self.tol
-        self.learn_coefficients(fit, DECAY_ROUNDS)
+        levels = list(LEVELS if self.penalty is not None else LEVELS[-1:])
+        tol = levels.pop(0) * self.tol
+        step = max(float(np.linalg.norm(fit.B)), 1e-8) / max(float(np.linalg.norm(smooth(fit.B)[1])), 1e-300)
         for _ in range(self.max_rounds):
-            B, C = fit.B, fit.C
-            self.learn_operator(fit)
-            if not fit.B.any():
+            self._rescale(fit)
+            work.C, best = fit.C, fit.objective[-1]
+            scale = best / (float(np.linalg.norm(fit.B)) + 0.5 * best / weight)
+            _, info = proximal_gradient(
+                smooth, both, fit.B, step=step, scale=max(scale, 1e-300), tol=tol, max_iter=ROUND_STEPS, warn=False
+            )
+            step, done = STEP_GROWTH * info.step, info.converged and tol == self.tol
+            if done or not fit.B.any() or not fit.C.any():
                 break
-            self.learn_coefficients(fit, DECAY_ROUNDS)
-            if _relative_change(fit.B, B) <= tol and _relative_change(fit.C, C) <= tol:
-                return
-            if not fit.C.any():
-                break
+            if info.converged:
+                tol = levels.pop(0) * self.tol
         else:
-            # Converged as well if the objectives of two rounds agree.
-            fit.converged = abs(fit.objective[-1] - fit.objective[-3]) <= tol * abs(fit.objective[-1])
-            if not fit.converged:
-                warnings.warn(
-                    f"operator and coefficients did not converge in max_rounds={self.max_rounds} rounds; the "
-                    f"last lowered the objective by {1 - fit.objective[-1] / fit.objective[-3]:.1e}: raise max_rounds",
-                    ConvergenceWarning,
-                    stacklevel=5,
-                )
+            warnings.warn(
+                f"operator and coefficients did not converge in max_rounds={self.max_rounds} rounds, gradient mapping "
+                f"{info.gradient_mapping:.1e}: raise max_rounds or tol",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        self.learn_coefficients(fit, self.tol, self.max_iter)
+        fit.objective.append(self.objective(fit.B, fit.C))
+        fit.converged = fit.converged and done
 
-
-def _relative_change(new: Array, old: Array) -> float:
-    return float(np.linalg.norm(new - old)) / max(float(np.linalg.norm(new)), 1e-300)
+    def _rescale(self, fit: OKVARSolution) -> None:
+        """B s and C / s with the same h; alpha |h|^2 + Omega(C) is divided by s if Omega is a norm."""
+        size = self.operator_weight * float(np.abs(fit.B).sum())
+        rest = self.alpha * float(np.vdot(fit.C, self.coupling.product(fit.C, fit.B)))
+        rest += 0.0 if self.penalty is None else self.penalty.value(fit.C)
+        if size > 0 and rest > 0:
+            s = float(np.sqrt(rest / size))
+            total = self.objective(s * fit.B, fit.C / s)
+            if total < fit.objective[-1]:
+                fit.B, fit.C = s * fit.B, fit.C / s
+                fit.objective.append(total)

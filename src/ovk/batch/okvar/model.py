@@ -40,7 +40,7 @@ class OKVAR(NamedOutputs, Parameters):
     penalty : penalty of `ovk.objectives`, optional
         Omega, for example ``L1(0.1)`` or ``L1L2(0.1)``, for sparse coefficients or few support points.
     learn_operator : bool
-        Learn the operator B of ``k * B``, or of ``(k * B) & K``, in turn with C, starting from the one in the kernel.
+        Learn the operator B of ``k * B``, or of ``(k * B) & K``, together with C, starting from the one in the kernel.
     operator_weight : float > 0
         Weight of the sum of |B_ij|. Otherwise B can grow without bound while C shrinks.
     lag : int
@@ -65,11 +65,12 @@ class OKVAR(NamedOutputs, Parameters):
     fit_intercept : bool
         Learn an unpenalised constant b for each variable.
     tol : float
-        Relative size of the gradient mapping at which proximal steps stop.
+        Relative distance of the objective to its minimum at which proximal steps stop; with ``target="integral"`` and a
+        penalty, the relative size of the gradient mapping.
     max_iter : int
         Maximum number of proximal steps.
     max_rounds : int
-        Maximum number of rounds of learning C and B in turn.
+        Maximum number of rounds of learning B, of 20 proximal steps each.
 
     Attributes
     ----------
@@ -86,7 +87,8 @@ class OKVAR(NamedOutputs, Parameters):
     dynamics_ : constant, decay and h in one object, from which predictions and networks are computed
     residuals_ : (n, d) one-step residuals
     bic_ : Bayesian information criterion
-    converged_ : whether the stopping rules were met
+    converged_ : whether the objective is within a part `tol` of its minimum; with a learned B and a penalty, of a
+        stationary point
     n_iter_ : proximal steps of the last minimisation for C, 1 for a closed form
 
     See Also
@@ -113,6 +115,16 @@ class OKVAR(NamedOutputs, Parameters):
     _default_factories = {"kernel": Gaussian}
 
     _state_classes = {"series_": TimeSeries}
+    _stored = {
+        "X_fit_": "n p",
+        "dual_coef_": "n d",
+        "intercept_ mean_ scale_": "d",
+        "decay_": "d | None",
+        "operator_": "d d | None",
+        "series_": list[TimeSeries],
+        "kernel_": OperatorKernel,
+        "bic_": "* inf",
+    }
 
     kernel: Any = None
     alpha: float = 1.0

@@ -50,6 +50,8 @@ class Network(Registered):
     [('a', 'b', 0.9)]
     """
 
+    _stored = {"scores": "d d nan", "chosen": "d d any", "signs": "d d"}
+
     scores: Array
     chosen: Mask
     signs: Array

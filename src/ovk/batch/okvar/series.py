@@ -21,6 +21,8 @@ STEP_TOL = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class TimeSeries(State):
+    _stored = {"values": "n d nan", "times": "n"}
+
     values: Array  # (n, d), nan where missing
     times: Array  # (n,), increasing
 

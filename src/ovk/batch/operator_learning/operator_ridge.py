@@ -121,6 +121,16 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     (20, 200)
     """
 
+    _stored = {
+        "Z_fit_": "n p",
+        "dual_coef_": "n k",
+        "intercept_ amplitudes_": "k",
+        "scales_": "p",
+        "groups_": list[tuple[int, int]],
+        "kernels_ alphas_ decays_": list,
+        "inputs_ outputs_": PrincipalComponents,
+    }
+
     kernel: Any = None
     alpha: Any = None
     _: KW_ONLY

@@ -22,13 +22,24 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, SingularSystem, State, Targets, check_int, equal, ridge_and_scales
+from ovk.base import (
+    Array,
+    DeviceMatrix,
+    SingularSystem,
+    State,
+    Targets,
+    check_int,
+    equal,
+    ridge_and_scales,
+    to_host,
+)
 from ovk.batch.ridge.ridge_system import as_generator, new_generator
 from ovk.features import NystromMap, OperatorNystromMap, OutputSums, as_rpcholesky
 from ovk.operators import OutputOperator, spectrum
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import (
     CholeskyFactor,
+    LeaveOneOut,
     SolverInfo,
     cholesky_factor,
     conjugate_gradient,
@@ -59,12 +70,13 @@ class LandmarkRidge(State, ABC):
         return int(self.sums.common.B.shape[1])
 
     @abstractmethod
-    def _transform(self, X: Any) -> Array:
+    def _transform(self, X: Any) -> Any:
         """Features and the constant: (n, m + 1), or (n, d, m + 1) if each output has its own."""
 
     def add(self, X: Any, targets: Targets) -> None:
         phi = self._transform(X)
-        bad = ~np.isfinite(phi).all(axis=tuple(range(1, phi.ndim)))
+        on_device = isinstance(phi, DeviceMatrix)
+        bad = ~(phi.finite_rows() if on_device else np.isfinite(phi).all(axis=tuple(range(1, phi.ndim))))
         if bad.any():
             raise SingularSystem(
                 f"kernel values of rows and landmarks must be finite; {int(bad.sum())} of {len(phi)} rows have nan or "
@@ -121,6 +133,52 @@ class LandmarkRidge(State, ABC):
         w = np.ones(len(R)) if weight is None else weight
         moved = (w[:, None] / np.broadcast_to(alpha, (self.d,)))[:, None, :]
         return residuals_of_smoother(R, self.posterior_covariance(X, alpha, intercept=intercept) * moved)
+
+
+class LandmarkLeaveOneOut(LeaveOneOut):
+    """Leave-one-out residuals and variances of training rows, and the function f of the landmarks at new inputs.
+
+    For new points `cross` and `prior` are the inputs themselves. The functions without a row are not known.
+    """
+
+    def __init__(self, sums: LandmarkRidge, f: Callable[[Any], Array], alpha: Any, left_out: Array, *, intercept: bool):
+        self.residuals, self.variances = left_out
+        super().__init__(alpha, sums.d, len(self.residuals), None)
+        self._sums, self._f, self._intercept = sums, f, intercept
+
+    @staticmethod
+    def of_rows(
+        sums: LandmarkRidge, X: Any, R: Array, weight: Array | None, alpha: float | Array, *, intercept: bool
+    ) -> Array:
+        """(2, n, d) leave-one-out residuals of rows that are part of the sums, and their variances.
+
+        With residuals R and the smoother's diagonal h they are R / (1 - h) and alpha / (w (1 - h)), plus the prior
+        variance outside the span of the landmarks. Complete rows of coupled outputs are left out as a whole, others
+        one output at a time.
+        """
+        w = np.ones((len(R), 1)) if weight is None else weight[:, None]
+        inside = np.einsum("nqq->nq", sums.posterior_covariance(X, alpha, intercept=intercept))
+        rest = np.maximum(1.0 - inside * w / alpha, 1e-12)
+        outside = np.maximum(np.einsum("nqq->nq", sums.residual_covariance(X)), 0.0)
+        residuals, complete = R / rest, ~np.isnan(R).any(axis=1)
+        if complete.any():
+            own = None if weight is None else weight[complete]
+            residuals[complete] = sums.left_out(X[complete], R[complete], own, alpha, intercept=intercept)
+        return np.stack([residuals, np.where(np.isnan(R), np.nan, alpha / (w * rest) + outside)])
+
+    def predict(self, cross: Any) -> Array:
+        return self._f(cross)
+
+    def variance(self, cross: Any, prior: Any) -> Array:
+        found = self._sums.posterior_covariance(cross, self.alpha, intercept=self._intercept)
+        both: Array = found + self._sums.residual_covariance(cross)
+        return np.asarray(np.maximum(np.einsum("nqq->nq", both), 0.0))
+
+    def predict_without(self, cross: Any) -> Array:
+        raise ValueError("jackknife+ and cv+ need all training rows: use method='jackknife', or fit without landmarks")
+
+    def variance_without(self, cross: Any, prior: Any) -> Array:
+        return self.predict_without(cross)
 
 
 @dataclass
@@ -195,10 +253,10 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: Any, resolved: Callab
         return selection.points(resolved(rows), X, new_generator(random_state))
     if isinstance(landmarks, (int, np.integer)) and not isinstance(landmarks, bool):
         m = min(check_int(landmarks, "landmarks"), X.shape[0])
-        chosen = X[np.sort(as_generator(random_state).choice(X.shape[0], size=m, replace=False))]
+        chosen = to_host(X[np.sort(as_generator(random_state).choice(X.shape[0], size=m, replace=False))])
         return chosen if sparse.issparse(chosen) else np.array(chosen, dtype=np.float64)
     try:
-        points = np.asarray(landmarks, dtype=np.float64)
+        points = np.asarray(to_host(landmarks), dtype=np.float64)
     except (TypeError, ValueError):
         points = np.asarray(landmarks, dtype=object)
     if points.dtype == object or points.ndim != 2 or points.shape[1] != X.shape[1] or len(points) == 0:
@@ -223,7 +281,7 @@ def rows_to_choose_from(landmarks: Any, parts: Iterator[tuple[Any, Targets]]) ->
             break
     if not head:
         raise ValueError("the iterator of chunks must not be empty")
-    first = [X for X, _ in head]
+    first = [to_host(X) for X, _ in head]
     return head, sparse.vstack(first, format="csr") if sparse.issparse(first[0]) else np.concatenate(first)
 
 
@@ -245,8 +303,10 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
     def _kernel(self) -> Any:
         return [self.features.kernel, self.operator]
 
-    def _transform(self, X: Any) -> Array:
-        phi = self.features.transform(X)
+    def _transform(self, X: Any) -> Any:
+        phi: Any = self.features.transform(X)
+        if isinstance(phi, DeviceMatrix):
+            return phi.with_ones()
         return np.column_stack([phi, np.ones(len(phi))])
 
     def _scaled(self, alpha: float | Array) -> tuple[Array, float, Array]:

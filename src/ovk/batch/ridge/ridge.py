@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk.base import (
     FILL,
     Array,
+    DeviceMatrix,
     Indices,
     Mask,
     NamedOutputs,
@@ -30,8 +31,11 @@ from ovk.base import (
     check_targets,
     check_tasks,
     drop_unobserved_rows,
+    is_dispatched,
     positive,
     progress_shown,
+    to_device_of,
+    to_host,
     track,
 )
 from ovk.batch.ridge.graph_penalty import (
@@ -42,20 +46,28 @@ from ovk.batch.ridge.graph_penalty import (
     weighted_inputs,
     with_unlabelled,
 )
-from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks, landmark_ridge, rows_to_choose_from
+from ovk.batch.ridge.landmarks import (
+    LandmarkLeaveOneOut,
+    LandmarkRidge,
+    choose_landmarks,
+    landmark_ridge,
+    rows_to_choose_from,
+)
 from ovk.batch.ridge.ridge_system import (
     LeaveOutPredictor,
     PairSystem,
     RidgeSolution,
     RidgeSystem,
     TrainingData,
+    check_on_device,
     ridge_system,
+    runs_on_devices,
     same_inputs,
     solve_ridge,
     takes_gram,
 )
 from ovk.batch.ridge.table_inputs import InputScaling
-from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackknife_plus
+from ovk.intervals import NoiseScale, Regions, concatenate, fold_numbers, jackknife, jackknife_plus
 from ovk.kernels import Gaussian
 from ovk.objectives import r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel, row_slices
@@ -90,7 +102,7 @@ def score_observed(model: Any, X: Any, y: Any, sample_weight: Any, task: Any) ->
         targets = check_targets(y, len(predicted), sample_weight, task, X, model.n_outputs_, part=True)
         return r2_observed(targets.Y, predicted, targets.weight)
     model._check_names(y)
-    prediction = np.asarray(model.predict(X)).reshape(X.shape[0] if hasattr(X, "shape") else len(X), -1)
+    prediction = np.asarray(to_host(model.predict(X))).reshape(X.shape[0] if hasattr(X, "shape") else len(X), -1)
     targets = check_targets(y, len(prediction), sample_weight, None, X, part=True)
     if targets.d != prediction.shape[1]:
         raise ValueError(f"y must have the {prediction.shape[1]} outputs of the fitted model, got {targets.d}")
@@ -113,9 +125,21 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     """
 
     _state_classes = {"landmarks_": LandmarkRidge, "inputs_": InputScaling}
+    _stored = {
+        "X_fit_": "n * any | other",
+        "dual_coef_": "n * | other",
+        "intercept_": "n_outputs_ | None",
+        "task_": "t int | None",
+        "sample_weight_": "w | None",
+        "observed_": "o d any | None",
+        "kernel_": OperatorKernel,
+        "errors_ output_errors_ best_error_": "* inf",
+    }
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
     _cure_of_gaps = FILL
+    #: Whether inputs may stay on a device.
+    _runs_on_devices = False
 
     kernel: Any
     fit_intercept: bool
@@ -128,6 +152,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     landmarks_: LandmarkRidge | None
     inputs_: InputScaling | None
     learned_rows_: Mask | None = None
+    #: (2, rows, d) leave-one-out residuals of some rows, and their variances, if a fit with landmarks kept them.
+    left_out_: Array | None = None
 
     def __sklearn_tags__(self) -> Any:
         return kernel_tags(super().__sklearn_tags__(), self.kernel)
@@ -193,6 +219,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def _resolved(self, X: Any, d: int) -> OperatorKernel:
         kernel: OperatorKernel = self._own_copy(self._default_kernel(), d)
+        if isinstance(X, DeviceMatrix):
+            check_on_device(kernel)
         return kernel.resolve(X, d)
 
     @property
@@ -233,7 +261,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         self.inputs_ = None
         self.kernel_ = kernel
         self.alpha_ = alpha
-        self.X_fit_ = found.X
+        self.X_fit_ = to_host(found.X)
         self.dual_coef_ = found.C[:, 0] if targets.single else found.C
         self.intercept_ = found.intercept
         self.n_outputs_ = targets.d
@@ -258,6 +286,9 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         observed = np.zeros(shape.d, dtype=bool)
         with ProgressBar("learning") as bar:
             for X, targets in parts:
+                if isinstance(X, DeviceMatrix):
+                    check_on_device(kernel)
+                    X = X.double()
                 sums.add(X, targets)
                 observed |= targets.observed_outputs()
                 bar.update(X.shape[0])
@@ -294,12 +325,21 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """Exact derivative of the prediction with respect to the inputs at each row of X, (n, d, p)."""
         expansion = self.expansion_
         J = expansion.jacobian(self._new_inputs(X))
-        return J if self.inputs_ is None else self.inputs_.slopes(J)
+        return self._named(J if self.inputs_ is None else self.inputs_.slopes(J), X)
 
-    def _new_inputs(self, X: Any) -> Any:
-        """Checked new inputs in the units of `X_fit_`."""
-        X = self._check_inputs(X, reset=False)
-        return X if self.inputs_ is None else self.inputs_(X)
+    def _new_inputs(self, asked: Any, *, on_device: bool = False) -> Any:
+        """Checked new inputs in the units of `X_fit_`, on the host, or with `on_device` where they are."""
+        X = self._check_inputs(asked, reset=False)
+        on_device = on_device and is_dispatched(asked) and self._predicts_on_devices()
+        if isinstance(X, DeviceMatrix):
+            return X if on_device else X.host()
+        X = X if self.inputs_ is None else self.inputs_(X)
+        return DeviceMatrix(to_device_of(asked, X)) if on_device else X
+
+    def _predicts_on_devices(self) -> bool:
+        """Whether the fitted function can be evaluated there; otherwise predictions are computed on the host."""
+        stored = self.X_fit_, self.dual_coef_
+        return runs_on_devices(self.kernel_) and not any(map(sparse.issparse, stored))
 
     @overload
     def predict(self, X: Any, *, task: Any = None, of: str = ...) -> Array: ...
@@ -347,16 +387,17 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         expansion = self.expansion_
         if return_std or return_cov:
             self._check_prior()
-        asked, X = X, self._new_inputs(X)
+        # On a device only the mean is computed there; variances, and long form, on the host.
+        asked, X = X, self._new_inputs(X, on_device=not (return_std or return_cov or task is not None))
         if task is not None:
             if return_cov:
                 raise ValueError("return_cov needs all outputs of a row and task selects one: use return_std")
             outputs = check_tasks(task, X.shape[0], self.n_outputs_)
             one = expansion.at(X, outputs)
             if not return_std:
-                return one
+                return self._named(one, asked)
             scale, noise = self._scale_and_noise(of)
-            return one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))
+            return self._named((one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))), asked)
         values = expansion(X)
         check_finite_predictions(self, values)
         mean = values[:, 0] if self.single_output_ else values
@@ -372,7 +413,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         scale, noise = self._scale_and_noise(of)
         covariance = (covariance + np.diag(noise)) * np.sqrt(np.multiply.outer(scale, scale))
         if return_cov:
-            return self._named(mean, asked), covariance
+            return self._named((mean, covariance), asked)
         std = np.sqrt(np.maximum(np.einsum("nqq->nq", covariance), 0.0))
         return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
 
@@ -395,7 +436,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _training_data(self) -> TrainingData:
         if self.landmarks_ is not None:
             raise ValueError(
-                "intervals need the training rows, which a model with landmarks does not keep: fit without landmarks"
+                "this needs the training rows, which a model with landmarks does not keep: fit without landmarks; "
+                "OVKRidgeCV with landmarks has intervals without groups, with method='jackknife'"
             )
         data = self.observed_, self.task_, self.sample_weight_
         return self._remembered("rows", lambda: TrainingData.recover(self.expansion_, self.alpha_, *data))
@@ -461,9 +503,10 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             Nominal coverage.
         method : "jackknife", "jackknife+" or "cv+"
             "jackknife": leave-one-out residuals in units of their standard deviations; wider where data are sparse,
-            with coverage usually close to `level`. "jackknife+" and "cv+": intervals around the leave-one-out
-            functions (or leave-one-fold-out functions), with coverage of at least 1 - 2 (1 - level) for any
-            distribution, provided that kernel and alpha were not chosen on the same rows.
+            with coverage usually close to `level`. `OVKRidgeCV` also learns where the noise is large. "jackknife+" and
+            "cv+": intervals around the leave-one-out functions (or leave-one-fold-out functions), with coverage of at
+            least 1 - 2 (1 - level) for any distribution, provided that kernel and alpha were not chosen on the same
+            rows.
         region : "each", "box" or "ellipsoid"
             An interval with that coverage for each output, or one region for all outputs of a row; for a curve or a
             field, a box is a band. "box" and "ellipsoid" require "jackknife".
@@ -487,14 +530,16 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         self._check_prior()
         asked, X = X, self._new_inputs(X)
         rows = self._leave_out(groups, folds if method == "cv+" else None)
-        blocks = self._blocks(groups)
+        blocks = None if self.landmarks_ is not None else self._blocks(groups)
         # The errors of a group, or of repeated inputs, are dependent: together they get the weight of one row.
         shared = None if blocks is None or len(np.unique(blocks)) == len(blocks) else blocks
+        noise = self._noise_scale(groups) if method == "jackknife" else None
         parts = []
         for part in track(list(row_slices(X.shape[0], rows.width)), "intervals"):
             cross, prior = rows.kernels(X[part])
             if method == "jackknife":
-                parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared))
+                how: dict[str, Any] = {"region": region, "groups": shared, "noise": noise}
+                parts.append(jackknife(rows.left_out, cross, prior, level, **how))
             else:
                 parts.append(jackknife_plus(rows.left_out, cross, prior, level, groups=shared))
         return self._regions_of_outputs(concatenate(parts), asked)
@@ -509,6 +554,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         Rows with the same inputs, or with the same label in `groups` (training rows,), are left out together.
         """
         check_is_fitted(self)
+        self._training_data()
         return self._leave_out(groups, None).left_out.residuals.copy()
 
     def _training_outputs(self) -> Array:
@@ -526,6 +572,12 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def _leave_out(self, groups: Any, folds: int | None) -> LeaveOutPredictor:
         """The leave-one-out predictor, kept for the next call; it takes the memory of one factorisation."""
+        if self.landmarks_ is not None and self.left_out_ is not None and groups is None and folds is None:
+            how: dict[str, Any] = {"alpha": self.alpha_, "left_out": self.left_out_}
+            how["intercept"] = self.intercept_ is not None
+            width = self.landmarks_.m * self.n_outputs_**2
+            found = LandmarkLeaveOneOut(self.landmarks_, self.expansion_, **how)
+            return LeaveOutPredictor(found, width, lambda new: (new, new))
         key = None if groups is None else np.asarray(groups).tobytes(), folds
         memo = self.__dict__.setdefault("_memo", {})
         if memo.get("left out", (None,))[0] != key:
@@ -535,8 +587,12 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
                 n = fitted.X.shape[0]
                 together = fold_numbers(n, folds, np.random.default_rng(0), together)
             memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
-        found: LeaveOutPredictor = memo["left out"][1]
-        return found
+        kept: LeaveOutPredictor = memo["left out"][1]
+        return kept
+
+    def _noise_scale(self, groups: Any) -> NoiseScale | None:
+        """A learned scale of the noise in intervals; None for a constant one."""
+        return None
 
     def _outputs_alike(self) -> bool:
         """Whether the outputs are values of one curve."""
@@ -647,6 +703,8 @@ class OVKRidge(OVKRegressor):
     (0.77, 1.0)
     """
 
+    _runs_on_devices = True
+
     kernel: Any = None
     alpha: Any = 1.0
     _: KW_ONLY
@@ -731,6 +789,8 @@ class OVKRidge(OVKRegressor):
 
     def _fit_manifold(self, X: Any, y: Any, sample_weight: Any, task: Any, unlabelled: Any, graph: Any) -> None:
         check_manifold(self.kernel, self.loss, streamed=y is None and is_stream(X))
+        if is_dispatched(X):
+            raise ValueError("a fit on a device does not support alpha_graph: set alpha_graph=0, or pass NumPy arrays")
         self._single_precision()
         X, targets = self._check_rows(X, y, sample_weight, task)
         targets = targets.wide()

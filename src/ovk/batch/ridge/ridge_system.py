@@ -25,7 +25,18 @@ from scipy.linalg import cho_solve, lapack
 from scipy.stats import chi2, norm
 from sklearn.utils import check_random_state
 
-from ovk.base import Array, Indices, ObservedPairs, SingularSystem, Targets, ridge_and_scales
+from ovk.base import (
+    Array,
+    DeviceMatrix,
+    Indices,
+    ObservedPairs,
+    SingularSystem,
+    Targets,
+    ridge_and_scales,
+    to_host,
+)
+from ovk.base import cholesky as device_cholesky
+from ovk.intervals import NoiseScale, noise_scale
 from ovk.kernels import Linear, Precomputed, ScalarKernel
 from ovk.operators import spectrum
 from ovk.ovkernels import (
@@ -40,6 +51,9 @@ from ovk.ovkernels import (
 )
 from ovk.solvers import (
     MAX_DENSE_UNKNOWNS,
+    Cholesky,
+    CholeskyFactor,
+    Eigen,
     LeaveOneOut,
     PairwiseLeaveOneOut,
     ScalarPairsLeaveOneOut,
@@ -236,6 +250,7 @@ def order_of_rows(X: Any, Y: Array) -> Indices:
 
 def row_keys(X: Any) -> list[Any]:
     """Sortable keys, equal for rows with equal inputs."""
+    X = to_host(X)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         X.sum_duplicates()
@@ -262,7 +277,7 @@ def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
     (G + alpha)^-1 y stays bounded and the diagonal of (G + alpha)^-1 = 11' / (n alpha) + ... does not: their ratio, the
     leave-one-out residual, goes to zero for any y.
     """
-    n = X.shape[0]
+    X, n = to_host(X), X.shape[0]
     if sparse.issparse(X) or X.shape[1] < n - 1 or np.isnan(targets.Y).any():
         return
     for A in (X, targets.Y):
@@ -396,6 +411,7 @@ class SinglePrecisionSystem:
 
     def __init__(self, kernel: ScalarKernel, X: Any, roots: Array, t: float, ridge: float) -> None:
         self._kernel, self._X, self._roots, self._t, self._ridge = kernel, X, roots, t, ridge
+        self._double = X.double() if isinstance(X, DeviceMatrix) else X
         # In units of the largest entry no value leaves the range of single precision.
         self._unit = t * float((roots**2 * kernel.diag(X)).max()) + ridge
         if not np.isfinite(self._unit):
@@ -406,6 +422,12 @@ class SinglePrecisionSystem:
         n = len(self._roots)
         for times in JITTERS:
             jitter = times * np.sqrt(n) * float(np.finfo(np.float32).eps)
+            if isinstance(self._X, DeviceMatrix):
+                rows: Any = self._roots[:, None] * (self._t / self._unit)
+                L = device_cholesky(self._kernel(self._X) * rows * self._roots, self._ridge / self._unit + jitter)
+                if L is not None:
+                    return CholeskyFactor(L, jitter, np.nan), jitter * self._unit
+                continue
             U, failed = lapack.spotrf(self._matrix(jitter).T, lower=0, clean=0, overwrite_a=1)
             if failed == 0:
                 return U, jitter * self._unit
@@ -431,14 +453,18 @@ class SinglePrecisionSystem:
         if self._t > 0:
             scaled = B * self._roots[:, None]
             for rows in row_slices(len(B), len(B), MAX_ENTRIES):
-                result[rows] += (self._t * self._roots[rows, None]) * (self._kernel(self._X[rows], self._X) @ scaled)
+                values = self._kernel(self._double[rows], self._double) @ scaled
+                result[rows] += (self._t * self._roots[rows, None]) * values
         return result
 
     def precondition(self, B: Array) -> Array:
         """Approximately A^-1 B; columns are scaled because single precision has a small range."""
         size = np.abs(B).max(axis=0)
         size[size == 0] = 1.0
-        small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
+        if isinstance(self._factor, CholeskyFactor):
+            small: Any = self._factor.solve(B / size)
+        else:
+            small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
         return np.asarray(small * (size / self._unit), dtype=np.float64)
 
 
@@ -515,14 +541,19 @@ def solve_ridge(
     single: bool = False,
 ) -> RidgeSolution:
     """Solve ridge regression for a resolved kernel."""
+    if isinstance(X, DeviceMatrix):
+        name = "eigen" if isinstance(solver, Eigen) else "cholesky" if isinstance(solver, Cholesky) else solver
+        check_on_device(kernel, solver=name, loss=loss, dtype="float32" if single else "float64")
+        # Other systems with inputs of single precision are solved in double precision.
+        single = X.is_single and targets.complete and name != "eigen" and bool(np.all(np.asarray(alpha) > 0))
     try:
         if single:
-            X = as_single(X)
+            X = X if isinstance(X, DeviceMatrix) else as_single(X)
             C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=intercept)
         else:
             if loss == "huber":
                 targets = robust_targets(kernel, alpha, X, targets, intercept=intercept)
-            system = ridge_system(kernel, X, targets, alpha)
+            system = ridge_system(kernel, X.double() if isinstance(X, DeviceMatrix) else X, targets, alpha)
             system.solver = solver
             (C, info), b = system.solve(intercept=intercept)
     except MemoryError as error:
@@ -533,6 +564,25 @@ def solve_ridge(
             "with the number of rows"
         ) from error
     return RidgeSolution(X, targets, C, b, info)
+
+
+#: Options of fits on a device. Inputs of single precision take the place of dtype="float32".
+ON_DEVICE = {"solver": ("auto", "cholesky", "eigen"), "loss": ("squared",), "dtype": ("float64",)}
+
+
+def runs_on_devices(kernel: OperatorKernel) -> bool:
+    """Whether the kernel is k * T with a kernel k that can be evaluated on a device."""
+    separable = kernel.as_separable()
+    return separable is not None and separable.scalar.runs_on_devices()
+
+
+def check_on_device(kernel: OperatorKernel, **options: Any) -> None:
+    """Reject a kernel, or `options` of `solve_ridge`, that do not run on a device."""
+    found = [f"{name}={value!r}: omit it" for name, value in options.items() if value not in ON_DEVICE[name]]
+    if not runs_on_devices(kernel):
+        found = [f"the kernel {kernel!r}: use k * T with a Gaussian, Matern, Laplacian or polynomial kernel k"]
+    if found:
+        raise ValueError(f"a fit on a device does not support {found[0]}, or pass NumPy arrays")
 
 
 # The training data of a fitted expansion, and its leave-one-out functions.
@@ -597,6 +647,19 @@ class TrainingData:
             if spread is not None:
                 rows.left_out.raise_noise(spread, self.targets.weight)
         return rows
+
+    def noise_scale(self, left_out: LeaveOneOut, together: Indices | None) -> NoiseScale | None:
+        """The learned scale of the noise, for a kernel k T of inputs in wide form; None if a constant is as good."""
+        separable, weight = self.kernel.as_separable(), self.targets.weight
+        if separable is None or self.targets.task is not None or takes_gram(self.kernel):
+            return None
+        if isinstance(left_out, SeparableLeaveOneOut):
+            return noise_scale(left_out.pairs, left_out, weight, together)
+        if not isinstance(left_out, ScalarPairsLeaveOneOut):
+            return None
+        G = separable.scalar(self.X)
+        scaled = G if weight is None else G * np.sqrt(np.outer(weight, weight))
+        return noise_scale(eigenpairs(scaled), left_out, weight, together)
 
     def _without(self, how: dict[str, Any]) -> LeaveOutPredictor:
         kernel, X, targets, separable = self.kernel, self.X, self.targets, self.kernel.as_separable()

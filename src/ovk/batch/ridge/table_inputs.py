@@ -32,6 +32,8 @@ CONSTANT_DEVIATION = 1e-12
 class InputScaling(State):
     """z = (x - centre) factor for each column; 0 where x is missing, with an indicator column."""
 
+    _stored = {"centre": "p", "factor": "p", "gaps": "k"}
+
     centre: Array  # (p,) weighted means of the observed values
     #: (p,) inverse weighted deviations; 0 for a constant column, which is ignored at new points too.
     factor: Array

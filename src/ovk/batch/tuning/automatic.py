@@ -1,7 +1,7 @@
 """Automatic choice of kernel, widths and alphas.
 
 Candidates are the linear kernel, Gaussian, Matern (smoothness 3/2) and Laplacian kernels of several widths around the
-median distance, each with 17 alphas. An alpha is selected for each output by the residuals of left-out rows (or groups,
+median distance, each with 22 alphas. An alpha is selected for each output by the residuals of left-out rows (or groups,
 or later rows). The score of a candidate is
 
     mean over outputs of min over alphas of mean_i rho(r_ij) / variance of output j,
@@ -21,7 +21,7 @@ The result is one kernel. At most 400 random rows select the widths, and 1,000 t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import combinations, pairwise
@@ -171,10 +171,12 @@ def correlation(Y: Array) -> Array:
 #: Kernels by name: one, or two in metrics learned from the two halves of the rows.
 Kernels = dict[str, tuple[ScalarKernel, ...]]
 
-#: From interpolation with a narrow kernel to a constant function.
-ALPHAS = np.logspace(-5.0, 3.0, 17)
+#: From interpolation of outputs without noise to a constant function; below 1e-10 rounding decides.
+ALPHAS = np.concatenate([np.logspace(-10.0, -6.0, 5), np.logspace(-5.0, 3.0, 17)])
 #: Maximum numbers of rows that select widths and alphas.
 MAX_WIDTH_ROWS, MAX_ALPHA_ROWS = 400, 1000
+#: Largest error, relative to the best kernel so far, at which a metric is tried with further widths.
+PROMISING_ERROR = 1.05
 #: Maximum number of candidates in a sum.
 MAX_SUMMED = 6
 #: Above `MAX_WIDTH_ROWS` rows, largest error of a sum relative to the best single kernel.
@@ -191,6 +193,8 @@ THRESHOLD_MEDIANS = 4.0
 class AutomaticChoice(Registered):
     """The automatic choice of `OVKRidgeCV`, for standardised inputs and outputs."""
 
+    _stored = {"operator": "d d", "errors": "* inf"}
+
     kernel: ScalarKernel
     alphas: Array  # (d,)
     operator: Array  # (d, d) the identity unless outputs are missing and coupling helps
@@ -198,6 +202,21 @@ class AutomaticChoice(Registered):
     #: Candidates, families with widths in units of the median distance: the chosen one, then the others, best first.
     names: list[str]
     errors: Array  # (candidates, alphas, d) robust leave-one-out errors, about 1 for predicting the mean
+
+    def edges(self) -> list[str]:
+        """Chosen alphas and width that lie at the edge of their grid where the error still falls."""
+        # Below the smallest alpha, rounding decides.
+        own_errors = zip(self.alphas, self.errors[0].T, strict=True)
+        found = [edge_of_grid("alpha", ALPHAS, e, a) for a, e in own_errors if a > ALPHAS[0]]
+        # A sum has several widths, the linear kernel has none, and wide kernels approach a limit.
+        family, _, width = self.names[0].rpartition(" ")
+        if family and not family.startswith("sum"):
+            best = self.errors.min(axis=1).mean(axis=1)
+            own = [k for k, name in enumerate(self.names) if name.rpartition(" ")[0] == family]
+            widths = np.array([float(self.names[k].rpartition(" ")[2]) for k in own])
+            if float(width) == widths.min():
+                found.append(edge_of_grid(f"{family} width", widths, best[own], float(width), EDGE_WIDTH_ERROR))
+        return sorted({text for text in found if text is not None})
 
     def __repr__(self) -> str:
         low, high = self.alphas.min(), self.alphas.max()
@@ -211,13 +230,16 @@ class AutomaticChoice(Registered):
 
 
 def automatic_choice(
-    X: Any, Y: Array, rng: np.random.Generator, *, metric: bool = False, **how: Any
+    X: Any, Y: Array, rng: np.random.Generator, *, metric: bool | str = False, **how: Any
 ) -> AutomaticChoice:
     """Choose kernel, alphas and coupling for standardised data; `how` has further fields of `ComparisonData`.
 
-    With `metric`, kernels in learned metrics of the inputs are candidates too.
+    With `metric`, kernels in learned metrics of the inputs are candidates too. With "auto" only where they can pay off
+    within three times the time: for dense inputs, at least two and at most half as many as rows that compare kernels.
     """
     n, d = Y.shape
+    if metric == "auto":
+        metric = not sparse.issparse(X) and 1 < X.shape[1] <= 0.5 * min(n, MAX_WIDTH_ROWS)
     data = ComparisonData(X, Y, **how)
     if data.groups is not None and data.time_order:
         raise ValueError("groups and time_order=True cannot be combined: omit one of them")
@@ -232,7 +254,7 @@ def automatic_choice(
     threshold = candidates[0].threshold
     ridge = next(float(np.exp(np.log(c.alphas).mean())) for c in candidates if c.name == "Matern 3/2 1")
     if metric and some.units >= MIN_METRIC_ROWS:
-        candidates += some.scored(some.cross_fitted(ridge), threshold)
+        candidates += some.scored_metrics(ridge, candidates[0])
         candidates.sort(key=lambda candidate: candidate.error)
     mixed = averaged(candidates[:MAX_SUMMED], some.units)
     if mixed is not None:
@@ -244,11 +266,11 @@ def automatic_choice(
     alphas, many = chosen.alphas, some
     if len(rows) < n:
         many = data.some(np.sort(order[: _affordable(Y[order], MAX_ALPHA_ROWS)]))
-        in_metric = {} if chosen.terms.keys() <= plain.keys() else many.cross_fitted(ridge)
+        in_metric = many.cross_fitted(ridge, chosen.terms)
         errors = many.errors(weighted_sum(plain | in_metric, chosen.terms), threshold)[1]
-        errors = pooled(errors, many.units)
+        errors = pooled(errors * HANDICAPS[:, None], many.units)
         alphas = few_alphas(errors, MAX_DISTINCT_ALPHAS) if n > MAX_ALPHA_ROWS else ALPHAS[best_alphas(errors)]
-    learned = {} if chosen.terms.keys() <= plain.keys() else metric_kernels(many.X, many.Y, ridge)
+    learned = metric_kernels(many.X, many.Y, ridge, chosen.terms)
     (kernel,) = weighted_sum(plain | {name: (one,) for name, one in learned.items()}, chosen.terms)
     operator = np.eye(d)
     if d > 1 and np.isnan(Y).any():
@@ -320,10 +342,22 @@ class ComparisonData:
         """Number of independent errors: rows or groups."""
         return len(self.Y) if self.groups is None else len(np.unique(self.groups))
 
-    def cross_fitted(self, ridge: float) -> Kernels:
-        """Kernels in metrics learned from each half of the rows."""
-        first, second = (metric_kernels(self.X[self.half == h], self.Y[self.half == h], ridge) for h in (0, 1))
+    def cross_fitted(self, ridge: float, names: Collection[str] | None = None) -> Kernels:
+        """Kernels in metrics learned from each half of the rows, all or those with these names."""
+        first, second = (metric_kernels(self.X[self.half == h], self.Y[self.half == h], ridge, names) for h in (0, 1))
         return {name: (first[name], second[name]) for name in first}
+
+    def scored_metrics(self, ridge: float, best: Candidate) -> list[Candidate]:
+        """Kernels in learned metrics: one width of each metric, and further widths of promising ones.
+
+        Their decompositions, two for each kernel, take most of the time of the choice.
+        """
+        kernels = self.cross_fitted(ridge)
+        found = self.scored({name: each for name, each in kernels.items() if name.endswith(" 1")}, best.threshold)
+        enough = PROMISING_ERROR * min(best.error, found[0].error)
+        promising = tuple(candidate.name.removesuffix("1") for candidate in found if candidate.error < enough)
+        more = {name: k for name, k in kernels.items() if name.startswith(promising) and not name.endswith(" 1")}
+        return found + self.scored(more, best.threshold)
 
     def coupled(self, kernel: ScalarKernel, alphas: Array, threshold: Array, order: Indices) -> tuple[Array, Array]:
         """The best operator (d, d) and its alphas (d,), compared on the first rows of a random order."""
@@ -368,8 +402,9 @@ class ComparisonData:
         return sorted(found, key=lambda candidate: candidate.error)
 
     def _candidate(self, name: str, kernels: tuple[ScalarKernel, ...], errors: Array, threshold: Array) -> Candidate:
-        best = best_alphas(pooled(errors, self.units))
-        error = float(errors[best, np.arange(len(best))].mean())
+        compared = errors * HANDICAPS[:, None]
+        best = best_alphas(pooled(compared, self.units))
+        error = float(compared[best, np.arange(len(best))].mean())
         return Candidate(name, kernels, {name: 1.0}, errors, ALPHAS[best], error, threshold)
 
     def residuals(self, G: Array, alphas: Array) -> Array:
@@ -418,6 +453,26 @@ class ComparisonData:
         return np.where(np.isnan(errors), np.inf, errors)
 
 
+#: A choice at the edge of its grid is reported if its error is below this share of its neighbour's: of the next alpha,
+#: or of twice the width.
+EDGE_ALPHA_ERROR, EDGE_WIDTH_ERROR = 0.95, 0.8
+#: Errors below this share of the variance count as equal, because differences between them are mostly rounding.
+NEGLIGIBLE_ERROR = 1e-12
+#: Factors of the errors in comparisons. Alphas below 1e-5 are for outputs almost without noise, where their errors are
+#: smaller by far. Otherwise wide kernels with tiny alphas, whose systems are ill conditioned, would win by chance.
+HANDICAPS = np.where(ALPHAS < 0.99e-5, 1.02, 1.0)
+
+
+def edge_of_grid(name: str, grid: Array, errors: Array, chosen: float, share: float = EDGE_ALPHA_ERROR) -> str | None:
+    """A description if `chosen` is the smallest or largest of `grid` (m,) and the errors (m,) still fall there."""
+    order = np.argsort(grid)
+    for word, end in (("smallest", order[:2]), ("largest", order[::-1][:2])):
+        error, neighbour = errors[end[0]], errors[end[-1]]
+        if chosen == grid[end[0]] and NEGLIGIBLE_ERROR < error < share * neighbour:
+            return f"{name} {chosen:.3g}, the {word} candidate"
+    return None
+
+
 def pooled(errors: Array, n: int) -> Array:
     """Errors (alphas, d) of outputs with n rows, shrunk to their mean as if by `SHARED_ROWS` more rows."""
     known = np.isfinite(errors).all(axis=0)
@@ -427,7 +482,7 @@ def pooled(errors: Array, n: int) -> Array:
 
 def best_alphas(errors: Array) -> Indices:
     """(d,) indices of the best alphas from errors (alphas, d); the largest alpha wins a tie."""
-    return np.asarray(len(errors) - 1 - errors[::-1].argmin(axis=0))
+    return np.asarray(len(errors) - 1 - np.maximum(errors, NEGLIGIBLE_ERROR)[::-1].argmin(axis=0))
 
 
 def few_alphas(errors: Array, most: int) -> Array:

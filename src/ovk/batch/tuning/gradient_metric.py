@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -71,6 +72,8 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
     (300, 5)
     """
 
+    _stored = {"components_": "k n_features_in_", "outer_product_": "n_features_in_ n_features_in_"}
+
     kernel: Any = None
     alpha: float = 0.1
     _: KW_ONLY
@@ -96,15 +99,21 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
         with self._fitting(X, y):
             X = check_inputs(self, X, dtype=np.float64)
             kernel = Gaussian() if self.kernel is None else self.kernel
-            R = np.eye(X.shape[1])
+            U, R = X, np.eye(X.shape[1])
             for _ in range(steps):
                 f = OVKRidge(clone(kernel), self.alpha, landmarks=self.landmarks, random_state=self.random_state)
-                U = X @ R
-                J = f.fit(U, y).jacobian(U)
+                J = f.fit(U, y).jacobian(U).reshape(-1, X.shape[1])
                 # The chain rule gives the gradient with respect to the original inputs.
-                G = J.reshape(-1, X.shape[1]) @ R
-                A = G.T @ G / len(X)
-                R = _root(np.diag(np.diagonal(A)) if self.diagonal else A, power)
+                if self.diagonal:
+                    G = J * np.diagonal(R)
+                    R = np.diag(_roots(np.einsum("ij,ij->j", G, G), power))
+                    U = X * np.diagonal(R)
+                else:
+                    G = J @ R
+                    values, Q = np.linalg.eigh(G.T @ G)
+                    R = (Q * _roots(values, power)) @ Q.T
+                    U = X @ R
+            A = G.T @ G / len(X)
             self.components_, self.outer_product_ = R, A
         return self
 
@@ -114,15 +123,13 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
         return np.asarray(check_inputs(self, X, reset=False, dtype=np.float64) @ self.components_)
 
 
-def _root(A: Array, power: float) -> Array:
-    """A^(power / 2), scaled to the squared norm p; the identity if A is zero."""
-    values, Q = np.linalg.eigh(A)
-    largest = float(values[-1])
+def _roots(values: Array, power: float) -> Array:
+    """Eigenvalues of A^(power / 2) from those of A, (p,), scaled to the squared norm p; ones if all are zero."""
+    largest = float(values.max())
     if not largest > 0:
-        return np.eye(len(A))
+        return np.ones(len(values))
     roots = np.maximum(values / largest, 0.0) ** (0.5 * power)
-    # The eigenvalues of the map are the roots.
-    return np.asarray((Q * (roots * np.sqrt(len(A) / (roots @ roots)))) @ Q.T)
+    return np.asarray(roots * np.sqrt(len(values) / (roots @ roots)))
 
 
 # Kernels in a learned metric, and two halves of the rows that evaluate them.
@@ -152,24 +159,30 @@ def halves(order: Indices, groups: Indices | None, *, time_order: bool = False) 
     return place[unit] % 2
 
 
-def metric_kernels(X: Array, Y: Array, ridge: float) -> dict[str, ScalarKernel]:
+#: Kernels by the name of their metric, with steps, power and whether it only scales the axes.
+METRICS = {
+    "metric, Matern 3/2": (2, 0.5, False),
+    "metric of axes, Laplacian": (3, 0.5, True),
+    "metric of few axes, Laplacian": (5, 1.0, True),
+}
+
+
+def metric_kernels(X: Array, Y: Array, ridge: float, names: Collection[str] | None = None) -> dict[str, ScalarKernel]:
     """Matern kernels in a metric of all directions, and Laplacians in metrics of the axes, by name.
 
     Inputs X (n, p) have comparable scales, outputs Y (n, d) are standardised, nan where one is missing. `ridge` is the
-    alpha of the regression whose gradients are used.
+    alpha of the regression whose gradients are used. Only metrics of kernels in `names`, by default all, are learned.
     """
     # Missing outputs become the mean, which shrinks the gradients but keeps their directions.
     Y = np.where(np.isnan(Y), 0.0, Y)
-
-    def learned(*, steps: int, power: float, diagonal: bool) -> tuple[Array, Array]:
+    result: dict[str, ScalarKernel] = {}
+    for family, (steps, power, diagonal) in METRICS.items():
+        widths = {f"{family} {f:g}": f for f in WIDTHS}
+        if names is not None and not widths.keys() & set(names):
+            continue
         metric = GradientMetric(Matern(1.5), ridge, steps=steps, power=power, diagonal=diagonal).fit(X, Y)
-        return metric.components_, metric.transform(X)
-
-    R, U = learned(steps=2, power=0.5, diagonal=False)
-    width = median_distance(U)
-    result: dict[str, ScalarKernel] = {f"metric, Matern 3/2 {f:g}": Mapped(Matern(1.5, f * width), R) for f in WIDTHS}
-    for name, steps, power in (("axes", 3, 0.5), ("few axes", 5, 1.0)):
-        R, U = learned(steps=steps, power=power, diagonal=True)
-        width = median_distance(U, "cityblock")
-        result |= {f"metric of {name}, Laplacian {f:g}": Mapped(Laplacian(f * width), R) for f in WIDTHS}
+        R, distance = metric.components_, "cityblock" if diagonal else "euclidean"
+        width = median_distance(X @ R, distance)
+        for name, f in widths.items():
+            result[name] = Mapped(Laplacian(f * width) if diagonal else Matern(1.5, f * width), R)
     return result

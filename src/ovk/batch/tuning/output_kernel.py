@@ -111,6 +111,8 @@ class OutputKernelRidge(OVKRegressor):
            [ 0. ,  0. ,  0. ,  1. ]])
     """
 
+    _stored = {"T_": "n_outputs_ n_outputs_", "objective_log_": "* inf"}
+
     kernel: Any = None
     alphas: Any = None
     _: KW_ONLY

@@ -13,22 +13,31 @@ from sklearn.utils.validation import validate_data
 
 from ovk.base import (
     Array,
+    DeviceMatrix,
     Indices,
     Targets,
     check_alpha,
     check_alphas,
     check_groups,
     check_inputs,
+    is_dispatched,
     one_blas_thread,
     positive,
     progress_shown,
     refuse_odd_frames,
+    to_device_of,
 )
-from ovk.batch.ridge.landmarks import choose_landmarks
+from ovk.batch.ridge.landmarks import LandmarkLeaveOneOut, choose_landmarks
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.batch.ridge.ridge_system import merge_same_inputs, new_generator, robust_targets, rows_left_out_together
+from ovk.batch.ridge.ridge_system import (
+    check_on_device,
+    merge_same_inputs,
+    new_generator,
+    robust_targets,
+    rows_left_out_together,
+)
 from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, reject_missing
-from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice
+from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice, edge_of_grid
 from ovk.batch.tuning.error_surface import (
     CandidateErrors,
     candidate_kernels,
@@ -36,11 +45,20 @@ from ovk.batch.tuning.error_surface import (
     output_dim_of,
     with_operator,
 )
+from ovk.intervals import NoiseScale
 from ovk.operators import Dense, OutputOperator
-from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel, row_slices
 
 #: By default: maximum number of rows without landmarks, landmarks above it, and rows that then compare candidates.
 MAX_EXACT_ROWS, DEFAULT_LANDMARKS, MAX_COMPARED_ROWS = 5000, 1500, 2000
+#: A choice at the edge of its grid is reported for this many alphas and rows: fewer alphas are a choice between them,
+#: and in fewer rows the errors of neighbours differ by chance.
+MIN_GRID, MIN_EDGE_ROWS = 5, 40
+#: Tried for a given kernel if the error still falls at the smallest default alpha.
+SMALL_ALPHAS = np.logspace(-10, -7, 4)
+#: With landmarks: maximum number of rows whose leave-one-out residuals are kept for intervals, and minimum number of
+#: rows without the landmarks.
+MAX_INTERVAL_ROWS, MIN_INTERVAL_ROWS = 2000, 50
 
 
 @dataclass(eq=False, repr=False)
@@ -61,7 +79,9 @@ class OVKRidgeCV(OVKRegressor):
     kernel : operator-valued or scalar kernel, or a list of candidates; selected automatically by default
         A user-supplied kernel receives the raw, unscaled inputs.
     alphas : sequence of floats > 0, optional
-        Candidates; by default 25 values from 1e-6 to 1e2, or 17 from 1e-5 to 1e3 without a kernel.
+        Candidates; by default 25 values from 1e-6 to 1e2 (and four down to 1e-10 if the error still falls at 1e-6),
+        or 22 from 1e-10 to 1e3 without a kernel. A warning is given if the selected alpha, or width, is at the edge of
+        its grid and the error still falls there.
     omegas : sequence of floats in [0, 1], optional
         Candidate operators ``MixedEffect(omega)``, which replace the kernel's operator.
     operators : sequence of output operators, optional
@@ -83,10 +103,11 @@ class OVKRidgeCV(OVKRegressor):
         frame always become indicator columns.
     missing_inputs : "impute" or "error"
         Without a kernel: replace nan in X by the column mean and add an indicator column, or reject it.
-    metric : bool
+    metric : "auto" or bool
         Without a kernel: also try kernels in metrics of the inputs learned by `GradientMetric`, each evaluated on rows
-        that it was not learned from. Useful if few inputs or directions matter; needs 50 rows (or groups), and takes
-        three to five times as long.
+        that it was not learned from. Useful if few inputs or directions matter; needs 50 rows (or groups), and takes up
+        to three times as long. "auto" tries them with at least 2 dense inputs, and at most half
+        as many as rows (200 above 400 rows).
     time_order : bool
         Without a kernel: rows are in time order, and candidates are compared by predicting later rows from earlier
         ones.
@@ -121,6 +142,7 @@ class OVKRidgeCV(OVKRegressor):
     best_error_ : smallest of `errors_`
     inputs_ : the standardisation of the inputs, or None; `X_fit_` and `kernel_` refer to standardised inputs
     landmarks_ : sums over all rows if landmarks were used, else None
+    left_out_ : (2, rows, d) with landmarks leave-one-out residuals of at most 2,000 rows and their variances, else None
     and those of `OVKRidge`
 
     See Also
@@ -142,6 +164,7 @@ class OVKRidgeCV(OVKRegressor):
     """
 
     _state_classes = {"columns_": FrameColumns}
+    _runs_on_devices = True
 
     kernel: Any = None
     alphas: Any = None
@@ -155,7 +178,7 @@ class OVKRidgeCV(OVKRegressor):
     loss: str = "squared"
     standardize: bool = True
     missing_inputs: str = "impute"
-    metric: bool = False
+    metric: bool | str = "auto"
     time_order: bool = False
     landmarks: Any = "auto"
     tol: float = 1e-8
@@ -179,11 +202,36 @@ class OVKRidgeCV(OVKRegressor):
             Without a kernel: leave out whole groups (patients, sites), because new rows belong to new groups.
         """
         with self._fitting(X, y), progress_shown(self.verbose):
+            asked = X
             X, inputs, targets, groups = self._read(X, y, sample_weight, task, groups)
             kernel, alpha, solver = self._choose(X, targets, groups)
-            self._solve(kernel, alpha, X, targets, solver, self._landmark_points(X, kernel))
+            if is_dispatched(asked) and not isinstance(X, DeviceMatrix):
+                X = DeviceMatrix(to_device_of(asked, X))
+            points = self._landmark_points(X, kernel)
+            self._solve(kernel, alpha, X, targets, solver, points)
+            self.__dict__.pop("left_out_", None)
+            on_host = not (sparse.issparse(X) or isinstance(X, DeviceMatrix))
+            if points is not None and targets.task is None and on_host:
+                self.left_out_ = self._landmark_residuals(X, targets, points)
             self.inputs_ = inputs
         return self
+
+    def _landmark_residuals(self, X: Array, targets: Targets, points: Array) -> Array:
+        """Leave-one-out residuals, and their variances, of at most `MAX_INTERVAL_ROWS` random rows, for intervals."""
+        assert self.landmarks_ is not None
+        # The span of the landmarks explains landmarks fully, unlike new rows.
+        landmarks = {point.tobytes() for point in points}
+        others = np.flatnonzero([row.tobytes() not in landmarks for row in np.ascontiguousarray(X)])
+        others = others if len(others) >= MIN_INTERVAL_ROWS else np.arange(len(X))
+        some = np.sort(new_generator(self.random_state).permutation(others)[:MAX_INTERVAL_ROWS])
+        X, targets = X[some], targets.rows(some)
+        parts = []
+        for rows in row_slices(len(some), self.landmarks_.m * targets.d**2):
+            part, weight = targets.rows(rows), None if targets.weight is None else targets.weight[rows]
+            R = part.Y - self.expansion_(X[rows])
+            how: dict[str, Any] = {"intercept": self.intercept_ is not None}
+            parts.append(LandmarkLeaveOneOut.of_rows(self.landmarks_, X[rows], R, weight, self.alpha_, **how))
+        return np.concatenate(parts, axis=1)
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any
@@ -218,7 +266,9 @@ class OVKRidgeCV(OVKRegressor):
             X = check_array(self.columns_(X), ensure_all_finite="allow-nan", input_name="X")
             return X if impute else reject_missing(X)
         finite = "allow-nan" if impute and not sparse.issparse(X) else True
-        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
+        X = check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
+        # The choice compares few rows, on the host.
+        return X.host() if isinstance(X, DeviceMatrix) else X
 
     def _scaling(self, X: Any, weight: Array | None) -> InputScaling | None:
         """Standardisation and imputation of the inputs, None if neither is needed."""
@@ -246,6 +296,7 @@ class OVKRidgeCV(OVKRegressor):
         if self.leave_out != "row" or any(one is not None for one in given):
             return self._compare([as_operator_kernel(self.choice_.kernel)], alphas, X, targets, scored)
         self.__dict__.update(Comparison(ALPHAS, self.choice_.errors[:, None], scored).attributes())
+        _warn_of_edges(X, self.choice_.edges(), "pass alphas, or a kernel with other widths")
         return kernel, alpha, "auto"
 
     def _find(
@@ -253,8 +304,10 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[AutomaticChoice, Separable, float | Array]:
         """The automatic choice, with its kernel and alphas in the units of the outputs."""
         same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
-        if self.metric and sparse.issparse(X):
-            raise ValueError("metric=True does not support sparse inputs: set metric=False")
+        if self.metric not in (True, False, "auto"):
+            raise ValueError(f"metric must be True, False or 'auto', got {self.metric!r}")
+        if self.metric is True and sparse.issparse(X):
+            raise ValueError("metric=True does not support sparse inputs: set metric='auto' or False")
         choice, kernel, alpha = self._in_standard_units(X, targets, same, groups)
         if self.loss == "squared":
             return choice, kernel, alpha
@@ -296,6 +349,10 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[OperatorKernel, float | Array, Any]:
         """The best kernel with its operator, alpha and solver."""
         given = candidate_operators(self.operators, self.omegas, kernels)
+        if isinstance(X, DeviceMatrix):
+            for one in kernels:
+                check_on_device(one)
+            X = X.double()
         kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
         operators: list[OutputOperator | None] = [
             None if one is None else self._own_copy(one, targets.d).resolve(targets.d) for one in given
@@ -307,8 +364,18 @@ class OVKRidgeCV(OVKRegressor):
         tol, entry = positive(self.tol, "tol", zero=True), self.leave_out == "entry"
         errors = CandidateErrors(X, targets, same, alphas, self.fit_intercept, entry, tol)
         found = errors.compare(kernels, operators, scored, self.n_jobs)
-        self.__dict__.update(found.attributes())
         k, o, a = found.best()
+        variance = max(float(np.nanvar(targets.Y)), 1e-300)
+        edge = edge_of_grid("alpha", alphas, found.mean[k, o] / variance, alphas[a])
+        if edge is not None and self.alphas is None and a == 0:
+            # Small alphas leave the shortcut for grams of low rank less to drop, so they are tried only if needed.
+            alphas, edge = np.concatenate([SMALL_ALPHAS, alphas]), None
+            errors = replace(errors, alphas=alphas)
+            found = errors.compare(kernels, operators, scored, self.n_jobs)
+            k, o, a = found.best()
+        if edge is not None and len(alphas) >= MIN_GRID:
+            _warn_of_edges(X, [edge], "extend alphas")
+        self.__dict__.update(found.attributes())
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
         best = with_operator(kernels[k], operators[o])
         alpha: float | Array = float(alphas[a])
@@ -342,6 +409,13 @@ class OVKRidgeCV(OVKRegressor):
         best = int((coupled[0] * ratios)[:, self._scored(targets.d)].mean(axis=-1).argmin())
         return np.asarray(alphas[best] * ratios)
 
+    def _noise_scale(self, groups: Any) -> NoiseScale | None:
+        if self.landmarks_ is not None:
+            return None
+        rows = self._leave_out(groups, None)
+        key = ("noise", None if groups is None else np.asarray(groups).tobytes())
+        return self._remembered(key, lambda: self._training_data().noise_scale(rows.left_out, self._blocks(groups)))
+
     def _landmark_points(self, X: Any, kernel: OperatorKernel) -> Any:
         n, automatic = X.shape[0], isinstance(self.landmarks, str) and self.landmarks == "auto"
         if self.landmarks is None or (automatic and n <= MAX_EXACT_ROWS):
@@ -355,3 +429,12 @@ class OVKRidgeCV(OVKRegressor):
             )
         given = DEFAULT_LANDMARKS if automatic else self.landmarks
         return choose_landmarks(given, X, self.random_state, lambda rows: kernel)
+
+
+def _warn_of_edges(X: Any, edges: list[str], remedy: str) -> None:
+    if edges and X.shape[0] >= MIN_EDGE_ROWS:
+        warnings.warn(
+            f"the choice lies at the edge of its grid, where the error still falls ({'; '.join(edges)}): {remedy}",
+            UserWarning,
+            stacklevel=4,
+        )

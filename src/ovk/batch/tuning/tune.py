@@ -44,6 +44,8 @@ RESTART_SPREAD = 1.0
 class TuningInfo(Registered):
     """How a kernel was tuned."""
 
+    _stored = {"value start restarts left_out": "* inf"}
+
     criterion: str  # "evidence" or "loo"
     value: float  # the final criterion: negative log evidence, or mean squared leave-one-out residual
     start: float  # the criterion at the first start

@@ -315,6 +315,8 @@ class MLPoly(Aggregation):
     [0.67 0.33 0.  ]
     """
 
+    _stored = {"weights_ regret_ sum_ squares_": "k d", "size_ cut_ potential_": "d"}
+
     sum_: Array
     squares_: Array
     potential_: Array
@@ -385,6 +387,8 @@ class BOA(Aggregation):
     >>> print(rule.weights_[:, 0].round(2))
     [1. 0.]
     """
+
+    _stored = {"weights_ regret_ squares_ corrected_ correction_ rates_": "k d inf", "size_ cut_ growth_": "d inf"}
 
     squares_: Array
     corrected_: Array

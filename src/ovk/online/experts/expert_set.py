@@ -53,6 +53,8 @@ class Choice(State):
     (p,) or (p + d,), and the ridge parameters of the kernel and linear experts.
     """
 
+    _stored = {"metric": "c"}
+
     lag: bool
     width: float
     metric: Array
@@ -356,6 +358,18 @@ class ExpertSet(CompactState):
         "ridges": DecayingRidge,
         "logistic": OnlineLogistic,
     }
+    _stored = {
+        "inputs labels": Scale,
+        "classes": bool,
+        "choice": Choice,
+        "points": "k c",
+        "whitening": "s",
+        "spans": list[list[int]],
+        "ridges": list[DecayingRidge],
+        "logistic": list[OnlineLogistic],
+        "outputs": list[int] | None,
+        "count": int,
+    }
 
     def __init__(
         self,
@@ -526,6 +540,7 @@ class OtherOutputs(State):
 
     _saved_state = ("units", "groups", "ridges")
     _state_classes = {"units": Scale, "ridges": DecayingRidge}
+    _stored = {"units": Scale, "groups": list[list[int]], "ridges": list[DecayingRidge]}
 
     def __init__(
         self, F: Array, Y: Array, weights: Array | None, units: Scale, groups: list[list[int]], robust: float

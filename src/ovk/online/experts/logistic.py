@@ -27,6 +27,7 @@ class OnlineLogistic(State):
     """
 
     _saved_state = ("alpha", "discount", "weights", "inverse")
+    _stored = {"alpha": float, "discount": float, "weights": "m d", "inverse": "d m m"}
 
     def __init__(self, weights: Array, alpha: float, *, discount: float = 1.0) -> None:
         self.weights, self.alpha, self.discount = np.array(weights, dtype=float), float(alpha), float(discount)
@@ -104,6 +105,7 @@ class LogisticStacking(State):
 
     _saved_state = ("vote", "stacked")
     _state_classes = {"stacked": OnlineLogistic}
+    _stored = {"vote": MLPoly, "stacked": list[OnlineLogistic]}
 
     def __init__(self, experts: int, outputs: int, *, discount: float = 0.999, alpha: float = 3.0) -> None:
         self.vote = MLPoly(discount)

@@ -71,6 +71,7 @@ ODDS_AGAINST_NEW = 10.0
 class ErrorAlarm(State):
     _saved_state = ("level", "labels", "sums", "since", "rows", "usual_sums")
     _state_classes = {"rows": RowBuffer}
+    _stored = {"level": "k", "labels": "k", "sums": "k", "since": "k", "rows": RowBuffer, "usual_sums": "2 d inf"}
 
     def __init__(self, inputs: int, outputs: int, *, classes: bool) -> None:
         watched = 1 if classes else outputs
@@ -172,6 +173,7 @@ class Contest(State):
     """Weights of a new learner and an old one, from (n, d) squared errors of both; `usual` (d,) is added to each."""
 
     _saved_state = ("old", "new", "labels", "usual")
+    _stored = {"old": "d inf", "new": "d inf", "labels": "d", "usual": "d inf"}
 
     def __init__(self, old: Array, new: Array, usual: Array) -> None:
         self.usual = usual
@@ -237,6 +239,15 @@ class ExpertMixture(State):
         "others": OtherOutputs,
         "alarm": ErrorAlarm,
         "contest": Contest,
+    }
+    _stored = {
+        "classes lag": bool,
+        "count since": int,
+        "total seen last": "d",
+        "low high reach": "d inf",
+        "recent": LearnedRows,
+        "experts previous": list[ExpertSet],
+        "regrets": MLPoly,
     }
 
     _refit_rows, _comparison_rows = REFIT_ROWS, COMPARISON_ROWS

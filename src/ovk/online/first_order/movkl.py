@@ -89,6 +89,8 @@ class OnlineMovKL(StreamRegressor):
     [0.   0.69 0.   0.3 ]
     """
 
+    _stored = {"losses_": "k", "slopes_": "k", "learners_": list}
+
     kernels: Any = None
     learner: Any = None
     _: KW_ONLY

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import (
+    SIZE,
     Array,
     Mask,
     Times,
@@ -182,6 +183,14 @@ class OLOK(StreamRegressor):
 
     _saved_state = ("_rows",)
     _state_classes = {"support_": SupportPoints, "progress_": Progress}
+    _stored = {
+        "support_": SupportPoints,
+        "progress_": Progress,
+        "_rows": int,
+        "kappa2_": float,
+        "block_size_": SIZE,
+        "truncation_error_ cumulative_risk_": "* inf",
+    }
 
     kernel: Any = None
     alpha: float = 1e-3

@@ -7,7 +7,9 @@ The influence of a support point shrinks by 1 - eta alpha at every step, so old 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import exp, hypot, sqrt
+from bisect import bisect_left
+from collections.abc import Callable
+from math import ceil, exp, floor, hypot, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +22,8 @@ from ovk.online.first_order.blocks import Steps, recursion
 KINK_SHARE = 0.01
 #: Window of ``truncation="auto"``.
 AUTO_WINDOW = 4096
+#: Upper limit of t_0 of `PaperWindow`.
+LARGEST_WINDOW = 1 << 60
 
 
 class TruncationWarning(UserWarning):
@@ -118,28 +122,38 @@ class PaperWindow(ByAge):
         return np.maximum(grown, self.first(eta, alpha))
 
     def first(self, eta: float, alpha: float) -> int:
-        """t_0."""
+        """t_0, or LARGEST_WINDOW if it is larger.
+
+        The second condition is  g(u) = eta alpha exp(epsilon u) - u / 2 + log(eta alpha) >= 0  with u = log t. g is
+        convex and smallest at u* = -log(2 epsilon eta alpha) / epsilon, so the condition can fail only around u*, and
+        holds from the first t >= exp(u*) on. The other two stay true once they are.
+        """
         epsilon = in_interval(self.epsilon, "epsilon", 1e-3, 0.499)
         product = eta * alpha
+        if product <= 0:
+            return LARGEST_WINDOW
 
-        def holds(t: float) -> bool:
-            return (
-                product < sqrt(t)
-                and exp(-product * t**epsilon) <= product / sqrt(t)
-                and t ** (0.5 + epsilon) <= 0.75 * t
-            )
+        def margin(u: float) -> float:
+            return product * exp(epsilon * u) - 0.5 * u + log(product)
 
-        # Each condition stays true once it is (the second beyond its last crossing): bisection.
-        high = 1
-        while not (holds(high) and holds(4.0 * high)):
-            high *= 2
-            if high > 1 << 60:
-                return high
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if holds(middle) else (middle, high)
-        return high
+        lowest, start = -log(2.0 * epsilon * product) / epsilon, 1
+        if lowest > 0 and margin(lowest) < 0:
+            if lowest > log(LARGEST_WINDOW):
+                return LARGEST_WINDOW
+            around = exp(lowest)
+            # No integer lies between the two roots if the condition holds on both sides of exp(u*).
+            if margin(log(floor(around))) < 0 or margin(log(ceil(around))) < 0:
+                start = ceil(around)
+        return max(
+            _first_true(lambda t: product < sqrt(t), 1),
+            _first_true(lambda t: margin(log(t)) >= 0, start),
+            _first_true(lambda t: t ** (0.5 + epsilon) <= 0.75 * t, 1),
+        )
+
+
+def _first_true(holds: Callable[[int], bool], start: int) -> int:
+    """The smallest t in [start, LARGEST_WINDOW] at which a condition holds that stays true; LARGEST_WINDOW if none."""
+    return start + bisect_left(range(start, LARGEST_WINDOW), True, key=holds)
 
 
 class Tolerance(Truncation):

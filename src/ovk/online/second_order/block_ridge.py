@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import Array, Mask, State, Times
+from ovk.base import SIZE, Array, Mask, State, Times
 from ovk.features import FeatureSums, RidgeFactor
 from ovk.online.second_order.decaying_ridge import block_length
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RidgeForecast
@@ -32,6 +32,8 @@ WINDOW_SEGMENTS = 8
 @dataclass
 class SumsOfEachOutput(FeatureSums, kind="each output"):
     """Sums S (d, m, m) and B (m, d) over the rows in which each output was observed."""
+
+    _stored = {"S": "k m m"}
 
     @classmethod
     def zeros(cls, m: int, k: int) -> Self:
@@ -215,6 +217,8 @@ MIN_BLOCK_POINTS, MAX_BLOCK_POINTS = 128, 512
 class OutputGroup(State):
     """Outputs with the same ridge: columns `start` to `stop` of B. With an infinite ridge their weights are 0."""
 
+    _stored = {"ridge": "* inf"}
+
     ridge: float
     start: int
     stop: int
@@ -281,6 +285,7 @@ class GroupBlock(State):
     """
 
     _state_classes = {"factor": RidgeFactor, "triangle": GrowingCholesky}
+    _stored = {"ridge": "* inf", "z": "m k", "U": "j l"}
 
     ridge: float
     factor: RidgeFactor
@@ -345,6 +350,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
     """
 
     _state_classes = {"groups": OutputGroup, "blocks": GroupBlock}
+    _stored = {"per": SIZE}
 
     groups: list[OutputGroup]
     per: int

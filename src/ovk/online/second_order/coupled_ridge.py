@@ -67,6 +67,16 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
     """
 
     _state_classes = {"border": RidgeFactor}
+    _stored = {
+        "F": "d r",
+        "delta": "d",
+        "weights": "d m",
+        "where": "j 2 int",
+        "labels errors": "j",
+        "whitened": "j q",
+        "factor": "j j",
+        "rows": "n m",
+    }
 
     F: Array
     delta: Array

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
-from ovk.base import Array, Mask, SingularSystem, State, Times
+from ovk.base import SIZE, Array, Mask, SingularSystem, State, Times
 
 
 class CompactState(State):
@@ -115,6 +115,8 @@ def limits_along(limit: Array, residuals: Array, factor: float) -> Array:
 class ResidualLimits(State):
     """Limits (d,) on the residuals of the next row; `early` are the (n, d) residuals of the first rows."""
 
+    _stored = {"limit": "d inf", "early": "n d nan"}
+
     limit: Array
     early: Array = field(default_factory=lambda: np.empty((0, 0)))
 
@@ -178,6 +180,18 @@ class DecayingRidge(CompactState):
         *("S", "B", "count", "rows", "errors", "factor", "whitened", "roots"),
     )
     _triangles = ("S",)
+    _stored = {
+        "alpha discount": float,
+        "block": SIZE,
+        "limit robust": "* inf",
+        "reach": "d inf",
+        "S": "s",
+        "B": "m d",
+        "count": int,
+        "rows whitened": "count m",
+        "errors": "count d",
+        "factor": "count count",
+    }
 
     def __init__(
         self,
@@ -212,6 +226,8 @@ class DecayingRidge(CompactState):
     @classmethod
     def _build(cls, state: Mapping[str, Any]) -> Self:
         built = super()._build(state)
+        if not (0.0 < built.discount <= 1.0 and built.alpha > 0.0):
+            raise ValueError(f"DecayingRidge.discount and alpha must be positive, the file has {built.discount:g}")
         spare = built.block - len(built.rows)
         for name in ("rows", "whitened", "errors"):
             setattr(built, name, np.pad(getattr(built, name), ((0, spare), (0, 0))))

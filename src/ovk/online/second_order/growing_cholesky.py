@@ -86,6 +86,12 @@ class GrowingCholesky(State):
             # A file may contain unused rows.
             start = (len(self.panels) - 1) * self.panel
             self.panels[-1], self.E[-1] = self.panels[-1][: self.n - start, : self.n], self.E[-1][: self.n - start]
+        ends = [*range(self.panel, self.n, self.panel), self.n] if self.n else []
+        rows = np.diff(ends, prepend=0).tolist()
+        if [P.shape for P in self.panels] != list(zip(rows, ends, strict=True)):
+            raise ValueError(f"GrowingCholesky.panels must be {len(ends)} panels of {self.n} rows")
+        if [e.shape for e in self.E] != [(count, self.k) for count in rows]:
+            raise ValueError(f"GrowingCholesky.E must have {self.n} rows and {self.k} columns, in panels")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickles of the views would not be views, and unused rows need not be stored.

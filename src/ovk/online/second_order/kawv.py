@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -78,6 +79,7 @@ class KAWV(StreamRegressor):
 
     _default_factories = {"kernel": Gaussian}
     _state_classes = {"rows_": LearnedRows, "triangles_": GrowingCholesky}
+    _stored = {"rows_": LearnedRows, "triangles_": list[GrowingCholesky], "entries_": "n int | None"}
 
     kernel: Any = None
     alpha: float = 1.0
@@ -91,6 +93,12 @@ class KAWV(StreamRegressor):
     _start = common.start
     _learn = common.learn
     predict = common.predict
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        super().load_state(state)
+        entries = state.get("entries_")
+        if entries is not None and entries.max(initial=0) >= max(len(self.rows_) * self.n_outputs_, 1):
+            raise ValueError(f"KAWV.entries_ must be indices of {len(self.rows_)} rows and {self.n_outputs_} outputs")
 
     @property
     def support_(self) -> Array:

@@ -10,8 +10,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
-from ovk.features import KORS, Dictionary, FeaturePlan, FeatureSums, Given, Nystrom, StreamFeatures, Uniform
+from ovk.base import SIZE, Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
+from ovk.features import (
+    DEPENDENCE_TOL,
+    KORS,
+    Dictionary,
+    FeaturePlan,
+    FeatureSums,
+    Given,
+    Nystrom,
+    StreamFeatures,
+    Uniform,
+)
 from ovk.kernels import Gaussian
 from ovk.objectives import simplex_code
 from ovk.online.second_order import forecaster as common
@@ -32,6 +42,7 @@ from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.learner import StreamRegressor, learns_width
 from ovk.online.shared.rows import LearnedRows
 from ovk.online.theory import capacity_exponent, suggest
+from ovk.operators import Identity, OutputOperator
 from ovk.ovkernels import Separable, row_slices
 
 # Outputs are decoupled in the eigenvectors of the output operator as long as every row is complete. From the first
@@ -122,6 +133,7 @@ class PKAWV(StreamRegressor):
         "past_": LearnedRows,
         "limits_": ResidualLimits,
     }
+    _stored = {"ridges_": list[ProgressiveRidge], "features_": StreamFeatures, "vectors_": "d d | None", "_left": SIZE}
 
     kernel: Any = None
     alpha: float = 1.0
@@ -162,7 +174,8 @@ class PKAWV(StreamRegressor):
         """A learner with the parameters suggested by theory, for outputs and kernel values of order one.
 
         alpha and the scale mu of the `KORS` dictionary are those of `suggest`: alpha = 1 and mu = n^-2 for the Gaussian
-        kernel; for a rougher kernel they balance the terms of the regret.
+        kernel; for a rougher kernel they balance the terms of the regret. mu is at least 1e-6, which is what features
+        with a projected past resolve.
 
         Parameters
         ----------
@@ -189,7 +202,8 @@ class PKAWV(StreamRegressor):
         if found.m > most:
             # With fewer points than the best rate needs, another alpha is optimal.
             found = suggest(kernel, rows, 1 if p is None else p, m=most)
-        return cls(kernel, found.alpha, Nystrom(KORS(found.mu), budget=most), **params)
+        # A projected past ignores smaller distances to the dictionary.
+        return cls(kernel, found.alpha, Nystrom(KORS(max(found.mu, DEPENDENCE_TOL)), budget=most), **params)
 
     def merge(self, other: PKAWV) -> Self:
         """Add what another learner has learned, exactly as from its rows; the other does not change.
@@ -245,6 +259,10 @@ class PKAWV(StreamRegressor):
         given = isinstance(plan, Nystrom) and isinstance(plan.selection, Given)
         return super()._default_warm_up() if learns_width(self.kernel) and not given else 0
 
+    def _waits_for_other_labels(self) -> bool:
+        # A dictionary and units from a time when nothing happened, such as the nights of a room, do not fit the rest.
+        return True
+
     def _check_parameters(self) -> None:
         common.check_parameters(self)
         super()._check_parameters()
@@ -277,8 +295,7 @@ class PKAWV(StreamRegressor):
         self.vectors_: Array | None = None
         m, alpha = self.features_.m, float(self.alpha)
         if self.features_.per == 1:
-            assert isinstance(self.kernel_, Separable)
-            spectrum = self.kernel_.operator.eigh()
+            spectrum = self._operator().eigh()
             self.vectors_ = np.asarray(spectrum.vectors)
             groups = [
                 OutputGroup(alpha / t if t > 0 else np.inf, group.start, group.stop)
@@ -292,6 +309,10 @@ class PKAWV(StreamRegressor):
         # of the features. A block that contains both cases would have errors of rounding / alpha.
         if m:
             self._left = min(self._left, max(m // self.features_.per, 1))
+
+    def _operator(self) -> OutputOperator:
+        """T of a kernel k T; a kernel of another kind with one output is a scalar kernel times 1."""
+        return self.kernel_.operator if isinstance(self.kernel_, Separable) else Identity(1)
 
     def _sums(self, sums: FeatureSums) -> StreamSums:
         if self.discount != 1:
@@ -466,11 +487,10 @@ class PKAWV(StreamRegressor):
         With a diagonal operator each output becomes a separate problem; otherwise there is one problem with separate
         sums, T = F F' + diag(delta).
         """
-        assert isinstance(self.kernel_, Separable)
         assert self.vectors_ is not None
         V, (before,), alpha = self.vectors_, self.ridges_, float(self.alpha)
         self._commit()
-        operator = self.kernel_.operator
+        operator = self._operator()
         T = operator.dense()
         self.vectors_ = None
         if operator.is_diagonal():
@@ -534,8 +554,7 @@ class PKAWV(StreamRegressor):
         blocks = Phi.reshape(len(X), per, Phi.shape[1])
         beyond = self.features_.prior(X) - blocks @ blocks.transpose(0, 2, 1)
         if per == 1:
-            assert isinstance(self.kernel_, Separable)
-            beyond = np.maximum(beyond, 0.0) * self.kernel_.operator.dense()
+            beyond = np.maximum(beyond, 0.0) * self._operator().dense()
         return self.alpha * forecast.leverages() + beyond
 
 

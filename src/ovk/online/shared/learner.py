@@ -70,18 +70,30 @@ class FastPath:
 
 @dataclass
 class HeldRows(State):
-    """The first rows of a warm-up of `size` rows."""
+    """The first rows of a warm-up of `size` rows.
+
+    If the labels are equal in all of them, the warm-up starts again, with the last quarter of the rows. The first
+    `equal` rows are those from before.
+    """
 
     _state_classes = {"rows": LearnedRows}
 
     size: int
     rows: LearnedRows
+    equal: int = 0
 
     def restarts(self) -> list[int]:
-        return sorted({max(1, self.size // share) for share in RESTART_DIVISORS})
+        return sorted({self.equal + max(1, self.size // share) for share in RESTART_DIVISORS})
+
+    def all_equal(self) -> bool:
+        return bool((self.rows.Y[:1] == self.rows.Y).all())
+
+    def start_again(self) -> None:
+        self.rows.drop(len(self.rows) - max(1, self.size // 4))
+        self.equal = len(self.rows)
 
     def started(self) -> bool:
-        return len(self.rows) >= self.restarts()[0]
+        return self.equal > 0 or len(self.rows) >= self.restarts()[0]
 
     def running_means(self, Y: Array) -> Array:
         """(n, d) mean of each output over the rows before each row of Y, 0 for the first row."""
@@ -102,7 +114,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     The rows of the warm-up choose the units in which the learner works. After an eighth, a quarter, a half and all of
     them the learner restarts: these rows determine the centre and scale of inputs and outputs and the width of the
     kernel, and are then learned in order. Chunk sizes therefore make no difference, and each row is predicted from the
-    rows before it, in the first eighth by their mean.
+    rows before it, in the first eighth by their mean. A learner may repeat the warm-up until labels differ.
     """
 
     single_output_: bool
@@ -118,6 +130,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     output_units_: Scale | None = None
     held_: HeldRows | None = None
     _state_classes: ClassVar[Any] = {"input_units_": Scale, "output_units_": Scale, "held_": HeldRows}
+    _stored = {"cumulative_loss_": "* inf"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -255,6 +268,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         """Whether the warm-up also chooses the units of the outputs."""
         return True
 
+    def _waits_for_other_labels(self) -> bool:
+        """Whether the warm-up is repeated as long as all labels are equal."""
+        return False
+
     def _warm_up_rows(self) -> int:
         return self._default_warm_up() if self.warm_up is None else check_int(self.warm_up, "warm_up", least=0)
 
@@ -303,13 +320,23 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         """Choose the units and learn the held rows; without any, the last rows determine the units."""
         held = self.held_
         assert held is not None
+        if held.equal and held.all_equal():
+            held.start_again()
+            return
         X, Y, weights = held.rows.with_weights() if len(held.rows) else (chunk.X, chunk.Y, None)
         self._choose_units(X, Y)
         rows = self._rows_in_units(Rows(X, Y, np.full(len(X), True), self.single_output_, weights))
+        learned = self.t_ if held.equal else None
         self._start(rows)
         self._learn(rows)
-        if len(held.rows) >= held.size:
+        if learned is not None:
+            # Most of the equal rows are no longer held.
+            self.t_ = learned
+        if len(held.rows) >= held.restarts()[-1]:
             self.held_ = None
+            if self._waits_for_other_labels() and held.all_equal():
+                held.start_again()
+                self.held_ = held
 
     def _choose_units(self, X: Array, Y: Array) -> None:
         self.input_units_ = Scale.from_rows(X)

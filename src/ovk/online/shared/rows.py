@@ -108,6 +108,8 @@ MAX_OUTLIER_SHARE = 0.002
 class Scale(State):
     """Centre and scale of columns, (p,) each."""
 
+    _stored = {"centre": "p", "scale": "p"}
+
     centre: Array
     scale: Array
 
@@ -186,6 +188,8 @@ class RowBuffer(State):
     Existing rows never change, so copies share them, and one of several copies may append rows that the others do not
     see.
     """
+
+    _stored = {"arrays": ("n *", "n * nan", ...)}
 
     arrays: tuple[Array, ...]
     _space: list[Any] = field(init=False, repr=False, compare=False)
@@ -281,6 +285,8 @@ class SupportPoints(RowBuffer):
 
     There are k = 2 sets of coefficients with averaging, the second being the running sum, else k = 1.
     """
+
+    _stored = {"arrays": ("m p", "m k d", "m int")}
 
     @classmethod
     def empty(cls, p: int, d: int, sets: int) -> Self:
