@@ -87,7 +87,7 @@ def test_a_thousand_connections_of_many_addresses_keep_nobody_out(models):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", [kind for kind in STARTS if kind != "silent after a request"])
+@pytest.mark.parametrize("kind", list(STARTS)[:3])  # the others have their response, and 75 seconds
 def test_the_server_does_not_wait_for_ever(small, kind):
     """Also if nobody else wants the connection."""
     with ExitStack() as stack:
