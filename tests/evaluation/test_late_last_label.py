@@ -117,3 +117,13 @@ def test_classes():
     tickets = live.predict(X[30:60])[1]
     live.learn(tickets, names[30:60])
     assert live.model_.last_label_ == names[59]
+
+
+def test_delayed_labels_of_classes_may_be_numbers():
+    X = slow(60)[0]
+    y = (X[:, 0] > 0).astype(int)
+    one, other = AutoStreamClassifier().partial_fit(X[:30], y[:30]), AutoStreamClassifier().partial_fit(X[:30], y[:30])
+    one.partial_fit(X[30:], y[30:])
+    # `progressive` stores the last labels in an array of objects.
+    other.partial_fit_late(X[30:], y[30:], np.array(y[29:-1].tolist(), dtype=object))
+    assert np.array_equal(one.predict_proba(X), other.predict_proba(X))

@@ -243,3 +243,30 @@ def test_after_each_of_many_changes_the_error_is_that_of_a_new_learner(seed):
         some = slice(change, change + 700)
         new = AutoStream().predict_then_learn(X[some], y[some])
         assert np.mean((Z - y)[some][150:] ** 2) < 1.3 * np.mean((new - y[some])[150:] ** 2)
+
+
+def burst(factor, at=260, n=520):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 2))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(n)
+    labels = y.copy()
+    labels[at : at + 25] *= factor
+    return X, y, labels
+
+
+def test_a_burst_of_outliers_is_forgotten():
+    X, y, labels = burst(1e12)
+    model = AutoStream()
+    Z = np.concatenate([model.predict_then_learn(X[i : i + 65], labels[i : i + 65]) for i in range(0, len(X), 65)])
+    # Before, it was 61 times the error: experts, units and weights were those of the burst.
+    before, after = (np.mean((Z - y)[rows] ** 2) for rows in (slice(160, 260), slice(420, 520)))
+    assert after < 20.0 * before
+
+
+@pytest.mark.long
+def test_single_rows_and_chunks_forget_the_same_burst():
+    X, _, labels = burst(1e12)
+    model, single = AutoStream().partial_fit(X, labels), AutoStream().partial_fit(X[:250], labels[:250])
+    for x, label in zip(X[250:], labels[250:], strict=True):
+        single.partial_fit(x[None], np.array([label]))
+    assert_allclose(single.predict(X[:5]), model.predict(X[:5]), rtol=1e-6)

@@ -24,7 +24,7 @@ from ovk.online.experts.expert_set import (
 )
 from ovk.online.experts.logistic import LogisticStacking
 from ovk.online.second_order.decaying_ridge import next_limit
-from ovk.online.shared.rows import MAX_DEVIATIONS, LearnedRows, RowBuffer, clip_outliers
+from ovk.online.shared.rows import MAX_BURST_ROWS, MAX_DEVIATIONS, LearnedRows, RowBuffer, clip_burst, clip_outliers
 
 # When to start a second learner, and how to weight the two.
 #
@@ -228,8 +228,8 @@ class ExpertMixture(State):
     """
 
     _saved_state = (
-        *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach", "recent"),
-        *("experts", "previous", "others", "regrets", "stacking", "alarm", "candidate", "contest"),
+        *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach", "burst_ends"),
+        *("recent", "experts", "previous", "others", "regrets", "stacking", "alarm", "candidate", "contest"),
     )
     _state_classes = {
         "recent": LearnedRows,
@@ -267,6 +267,8 @@ class ExpertMixture(State):
         self.previous: list[ExpertSet] = []
         self.others: OtherOutputs | None = None
         self.reach = np.full(outputs, np.inf)
+        #: Number of rows at which a burst of outliers should be over; the experts are then fitted without it.
+        self.burst_ends = 0
         slots = len(experts_and_windows(classes=classes)) + 3
         self.regrets = MLPoly(DISCOUNT)
         self.regrets.start(slots, outputs)
@@ -293,7 +295,13 @@ class ExpertMixture(State):
         while start < len(X):
             counted = self.count - self.since
             until = min(MAX_LEARNED_ROWS, self._until_refit(counted))
+            if self.burst_ends > self.count:
+                until = min(until, self.burst_ends - self.count)
             stop = min(start + MAX_ROWS, len(X), start + _rows_up_to(learned[start:], until))
+            outside = self._outside(Y[start:stop])
+            if outside.any():
+                # A burst may begin at this row.
+                stop = start + int(outside.argmax()) + 1
             groups = [(experts, experts.count) for experts in self.experts if len(self.experts) > 1]
             for experts, had in groups:
                 own: Mask = np.asarray(known[start:stop, experts.columns].any(axis=1))
@@ -305,7 +313,8 @@ class ExpertMixture(State):
                 candidate_Z = None
                 if self.candidate is not None:
                     candidate_Z = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
-                if self.count - self.since in self._refit_rows:
+                after_burst = self.count == self.burst_ends and self._had_burst()
+                if after_burst or self.count - self.since in self._refit_rows:
                     self._refit()
                 else:
                     for experts, had in groups:
@@ -575,7 +584,16 @@ class ExpertMixture(State):
         before = self.experts
         if before:
             # Outputs without labels before this fit had no units.
-            self.regrets.restart(before[0].labels.unknown())
+            restarted = before[0].labels.unknown()
+            if not self.classes:
+                Y, burst = clip_burst(Y, before[0].labels)
+                if burst.any():
+                    # What was learned from the burst does not last beyond this fit.
+                    restarted = restarted | burst
+                    self.recent.replace(2, Y)
+                    self.low = np.where(burst, np.fmin.reduce(Y, initial=np.inf), self.low)
+                    self.high = np.where(burst, np.fmax.reduce(Y, initial=-np.inf), self.high)
+            self.regrets.restart(restarted)
             self.previous = [one.only_kernel() for one in before]
         elif not self.classes:
             Y = clip_outliers(Y)
@@ -623,15 +641,27 @@ class ExpertMixture(State):
         """
         if not self.experts or self.classes:
             return Y
-        low, high, least = self.low, self.high, MAX_DEVIATIONS * self.experts[0].labels.scale
-        below, above = _bounds(low, high, least)
-        if not ((below > Y) | (above < Y)).any():
+        if not self._outside(Y).any():
             return Y
+        low, high, least = self.low, self.high, MAX_DEVIATIONS * self.experts[0].labels.scale
         clipped = Y.copy()
         for i, y in enumerate(Y):
             clipped[i] = np.clip(y, *_bounds(low, high, least))
             low, high = np.fmin(low, clipped[i]), np.fmax(high, clipped[i])
+        if self.burst_ends <= self.count and (clipped[-1] != Y[-1])[np.isfinite(Y[-1])].any():
+            self.burst_ends = self.count + int(np.isfinite(Y).any(axis=1).sum()) + 2 * MAX_BURST_ROWS
         return clipped
+
+    def _had_burst(self) -> bool:
+        return bool(clip_burst(self.recent.arrays[2], self.experts[0].labels)[1].any())
+
+    def _outside(self, Y: Array) -> Mask:
+        """(n,) mask of the rows with labels that a row may not add to the present range."""
+        if not self.experts or self.classes:
+            return np.full(len(Y), False)
+        below, above = _bounds(self.low, self.high, MAX_DEVIATIONS * self.experts[0].labels.scale)
+        outside: Mask = np.logical_or.reduce((below > Y) | (above < Y), axis=1)
+        return outside
 
     def _slots(self, means: Array, last: Array) -> Array:
         """(n, k, d) predictions of the mean and of the last label, nan for the other experts."""

@@ -272,9 +272,9 @@ def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
         present = labels[known]
         filler = present[0] if len(present) else 0
         labels = np.where(known, labels, filler)
-        if labels.dtype.kind == "O" and len({type(label) for label in labels.tolist()}) == 1:
-            # Without None, an array of numbers and None is numeric.
-            labels = np.array(labels.tolist())
+    if labels.dtype.kind == "O" and len({type(label) for label in labels.tolist()}) == 1:
+        # Without None, an array of numbers and None is numeric.
+        labels = np.array(labels.tolist())
     if labels.dtype.kind != "b" and known.any():  # booleans are always classes; skipping the check saves time
         check_classification_targets(labels[known])
     return labels, known

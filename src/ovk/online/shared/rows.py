@@ -100,6 +100,8 @@ def _invalid_row_message(name: str, fine: Mask, what: str) -> str:
 
 #: Inputs and residuals are clipped to this many standard deviations.
 MAX_DEVIATIONS = 6.0
+#: A burst of errors has labels beyond this many standard deviations, and at most this many rows.
+BURST_DEVIATIONS, MAX_BURST_ROWS = 1e3, 40
 #: A column with a larger share of distant labels has no outliers.
 MAX_OUTLIER_SHARE = 0.002
 
@@ -168,6 +170,22 @@ def clip_outliers(Y: Array) -> Array:
     low, _, high = _quantiles(Y)
     reach = np.where(high > low, 3.0 * (high - low), np.inf)
     return np.clip(Y, low - reach, high + reach)
+
+
+def clip_burst(Y: Array, units: Scale) -> tuple[Array, Mask]:
+    """(n, d) labels without a burst of errors, and a (d,) mask of the outputs that had one.
+
+    In a burst, all labels beyond `BURST_DEVIATIONS` in units from before are within `MAX_BURST_ROWS` rows. A change in
+    the last rows may persist, and is none.
+    """
+    far = np.abs(units.outputs(Y)) > BURST_DEVIATIONS
+    first, last = far.argmax(axis=0), len(Y) - 1 - far[::-1].argmax(axis=0)
+    short = (last - first < MAX_BURST_ROWS) & (last < len(Y) - MAX_BURST_ROWS)
+    burst: Mask = far.any(axis=0) & short & (len(Y) >= 5 * MAX_BURST_ROWS)
+    numbers = np.arange(len(Y))[:, None]
+    # The mixture clips labels to a range that grows from row to row, so the first rows of a burst are not as far.
+    within = (first - MAX_BURST_ROWS <= numbers) & (numbers <= last + MAX_BURST_ROWS)
+    return np.where(burst & within, clip_outliers(Y), Y), burst
 
 
 def _quantiles(X: Array) -> Array:
