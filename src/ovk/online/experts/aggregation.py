@@ -388,7 +388,11 @@ class BOA(Aggregation):
     [1. 0.]
     """
 
-    _stored = {"weights_ regret_ squares_ corrected_ correction_ rates_": "k d inf", "size_ cut_ growth_": "d inf"}
+    _stored = {
+        "weights_": "k d",
+        "regret_ squares_ corrected_ correction_ rates_": "k d inf",
+        "size_ cut_ growth_": "d inf",
+    }
 
     squares_: Array
     corrected_: Array

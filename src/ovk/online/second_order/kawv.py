@@ -79,7 +79,7 @@ class KAWV(StreamRegressor):
 
     _default_factories = {"kernel": Gaussian}
     _state_classes = {"rows_": LearnedRows, "triangles_": GrowingCholesky}
-    _stored = {"rows_": LearnedRows, "triangles_": list[GrowingCholesky], "entries_": "n int | None"}
+    _stored = {"rows_": LearnedRows, "triangles_": list[GrowingCholesky | None], "entries_": "n int | None"}
 
     kernel: Any = None
     alpha: float = 1.0
@@ -96,8 +96,14 @@ class KAWV(StreamRegressor):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         super().load_state(state)
-        entries = state.get("entries_")
-        if entries is not None and entries.max(initial=0) >= max(len(self.rows_) * self.n_outputs_, 1):
+        entries: Any = state.get("entries_")
+        if entries is None:
+            return
+        if (
+            entries.max(initial=-1) >= len(self.rows_) * self.n_outputs_
+            or self.triangles_[0] is None
+            or len(entries) != self.triangles_[0].n
+        ):
             raise ValueError(f"KAWV.entries_ must be indices of {len(self.rows_)} rows and {self.n_outputs_} outputs")
 
     @property

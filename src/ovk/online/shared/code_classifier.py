@@ -26,7 +26,7 @@ from ovk.base import (
 )
 from ovk.kernels import Gaussian
 from ovk.objectives import Calibration, ScoreCounts, two_sided
-from ovk.online.shared.learner import FastPath, add_features
+from ovk.online.shared.learner import FastPath, StreamRegressor, add_features
 
 
 class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=False):
@@ -39,6 +39,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 
     _default_factories = {"kernel": Gaussian}
     _state_classes = {"counts_": ScoreCounts}
+    _stored = {"learner_": StreamRegressor}
 
     classes_: Labels
     n_features_in_: int
