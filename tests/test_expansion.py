@@ -12,7 +12,7 @@ from ovk.base.parameters import equal
 from ovk.kernels import Gaussian, Laplacian, Linear, NotDifferentiable
 from ovk.operators import Dense, Identity
 from ovk.ovkernels import expansion as expansion_module
-from ovk.ovkernels.expansion import Expansion, row_slices
+from ovk.ovkernels.base import Expansion, row_slices
 
 EVERY = instances.each(instances.OVKERNELS)
 SUPPORT, NEW = instances.inputs(None, 5, seed=1), instances.inputs(None, 4, seed=2)

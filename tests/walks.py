@@ -107,7 +107,7 @@ def learn_request(folder):
 
 #: Call and the most files that it may pass through.
 WALKS = {
-    "`OVKRidgeCV().fit(X, Y)` with missing outputs": (ridge_with_missing_outputs, 21),
+    "`OVKRidgeCV().fit(X, Y)` with missing outputs": (ridge_with_missing_outputs, 20),
     "`AutoStream().partial_fit(X, Y)`": (chunk_of_autostream, 12),
     "`ovk stream FILE --save --predictions`": (stream_of_a_file, 40),
     "a service: start, one `/learn`, stop": (learn_request, 30),

@@ -34,7 +34,7 @@ def ridge() -> float:
 @statement(
     "OVK slides",
     "the reproducing property of an operator-valued kernel",
-    "ovk.ovkernels.expansion.Expansion",
+    "ovk.ovkernels.base.Expansion",
     "ovkernels/test_laws.py::test_positive_semi_definite",
 )
 def reproducing() -> float:
@@ -50,7 +50,7 @@ def reproducing() -> float:
 @statement(
     "OVK slides",
     "the norm for K = k B is that of the pseudo-inverse of B",
-    "ovk.ovkernels.expansion.Expansion",
+    "ovk.ovkernels.base.Expansion",
     "test_expansion.py::test_norm",
 )
 def norm() -> float:

@@ -161,7 +161,7 @@ def test_prediction_in_many_chunks(data, monkeypatch):
     X_new = np.random.default_rng(0).uniform(-1, 1, (70, 2))
     whole = model.predict(X_new, return_cov=True)
     # Chunks have 32 rows at least.
-    monkeypatch.setattr("ovk.ovkernels.expansion.row_slices.__defaults__", (1,))
+    monkeypatch.setattr("ovk.ovkernels.base.row_slices.__defaults__", (1,))
     parts = model.predict(X_new, return_cov=True)
     assert_allclose(parts[0], whole[0], rtol=0, atol=1e-12)
     assert_allclose(parts[1], whole[1], rtol=0, atol=1e-12)

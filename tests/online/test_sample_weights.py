@@ -117,7 +117,7 @@ def test_the_bound_on_truncation_counts_weights():
     assert len(short.support_) < 150
     points = np.vstack([short.support_.X, whole.support_.X])
     coefficients = np.vstack([short.support_.A[:, 0], -whole.support_.A[:, 0]])
-    assert ovk.ovkernels.expansion.Expansion(short.kernel_, points, coefficients).norm() <= short.truncation_error_
+    assert ovk.ovkernels.Expansion(short.kernel_, points, coefficients).norm() <= short.truncation_error_
     assert np.abs(Z - Z_whole).max() < 0.05
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import ovk
 from ovk.base.parameters import Parameters
-from ovk.base.stored import check_stored
+from ovk.base.state import check_stored
 from ovk.kernels import Gaussian
 from ovk.operators import Identity
 from ovk.persistence import CorruptFile, load, save

@@ -60,11 +60,14 @@ from ovk.base.parameters import (
     rule,
 )
 from ovk.base.state import (
+    COUNT,
+    SIZE,
     CopyOnWrite,
     SingularSystem,
     State,
     StateMismatch,
     Transactional,
+    check_stored,
     is_fitted_name,
     lookup,
     public_name,
@@ -72,7 +75,6 @@ from ovk.base.state import (
     register,
     snapshot_of,
 )
-from ovk.base.stored import COUNT, SIZE, check_stored
 from ovk.base.types import (
     Aggregate,
     Array,

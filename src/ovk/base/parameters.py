@@ -58,7 +58,7 @@ class Parameters(BaseEstimator):
     _saved_state: ClassVar[tuple[str, ...]] = ()
     #: Classes of the saved attributes that hold a private object, a list of them, or None.
     _state_classes: ClassVar[Mapping[str, type[State]]] = {}
-    #: Shapes, or types, of saved attributes: see `ovk.base.stored`.
+    #: Shapes, or types, of saved attributes: see `ovk.base.state`.
     _stored: ClassVar[Mapping[str, Any]] = {"n_features_in_": int, "n_outputs_": int, "classes_": "k any | other"}
 
     #: Make the default of a parameter that is None, when one of its own parameters is set (``kernel__...``).

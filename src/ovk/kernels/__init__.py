@@ -3,6 +3,7 @@
 from ovk.kernels.base import (
     Intercept,
     Linear,
+    Mapped,
     NotDifferentiable,
     Polynomial,
     Product,
@@ -14,7 +15,7 @@ from ovk.kernels.base import (
     product_window,
 )
 from ovk.kernels.foreign import Function, Precomputed, SklearnKernel, as_kernel, as_ours, numbers_of_objects
-from ovk.kernels.mapped import Mapped, OnColumns, OnCurves, Periodic
+from ovk.kernels.mapped import OnColumns, OnCurves, Periodic
 from ovk.kernels.stationary import (
     Gaussian,
     Laplacian,

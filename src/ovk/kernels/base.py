@@ -300,6 +300,70 @@ class Scaled(ScalarKernel):
         return [Slope(A, B, self._factor() * metric) for A, B, metric in self.kernel.slopes(X, Z)]
 
 
+class TransformedKernel(ScalarKernel, saved=False):
+    """k(phi(x), phi(z)): a kernel of coordinates phi of the inputs."""
+
+    kernel: ScalarKernel
+
+    @abstractmethod
+    def coordinates(self, X: Any) -> Array:
+        """phi(x) of every input, (n, q)."""
+
+    def _pair(self, X: Any, Z: Any | None) -> tuple[Array, Array | None]:
+        return self.coordinates(X), None if Z is None else self.coordinates(Z)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return self.kernel(*self._pair(X, Z))
+
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
+        return self.kernel.product(*self._pair(X, Z), W, since)
+
+    def diag(self, X: Any) -> Array:
+        return self.kernel.diag(self.coordinates(X))
+
+    def resolve(self, X: Any) -> Self:
+        inner = self.kernel.resolve(self.coordinates(X))
+        return self if inner is self.kernel else self.replace(kernel=inner)
+
+    def norm_bound(self) -> float | None:
+        return self.kernel.norm_bound()
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        return prefixed("kernel", self.kernel.gradient(*self._pair(X, Z)))
+
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        return prefixed("kernel", self.kernel.gradient_product(weights, self.coordinates(X)))
+
+
+@dataclass(eq=False, repr=False)
+class Mapped(TransformedKernel):
+    """k(M'x, M'z): a kernel in another metric of the inputs, such as that of `ovk.GradientMetric`."""
+
+    kernel: ScalarKernel
+    components: Any  # M, (p, q)
+
+    def _map(self, p: int) -> Array:
+        M = np.asarray(self.components, dtype=np.float64)
+        if M.ndim != 2 or M.shape[1] == 0 or not np.isfinite(M).all():
+            raise ValueError(f"components must be a finite matrix with at least one column, got shape {M.shape}")
+        if len(M) != p:
+            raise ValueError(f"components has {len(M)} rows but the inputs have {p} features")
+        return M
+
+    def runs_on_devices(self) -> bool:
+        return self.kernel.runs_on_devices()
+
+    def coordinates(self, X: Any) -> Any:
+        M = self._map(X.shape[1])
+        return X @ X.like(M) if isinstance(X, DeviceMatrix) else np.asarray(X @ M)
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        # d/dx k(M'x, M'z) = M D (A M'z + B M'x), with D the inner kernel's metric
+        M = self._map(X.shape[1])
+        inner = self.kernel.slopes(*self._pair(X, Z))
+        return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]
+
+
 def _times(slope: Slope, values: Array) -> Slope:
     return Slope(slope.A * values, None if slope.B is None else slope.B * values, slope.metric)
 

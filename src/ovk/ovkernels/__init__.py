@@ -1,9 +1,8 @@
 """Operator-valued kernels K(x, z): kernels whose values are d x d matrices."""
 
-from ovk.ovkernels.base import OperatorKernel, Term
+from ovk.ovkernels.base import Expansion, OperatorKernel, Separable, Term, as_operator_kernel, row_slices
 from ovk.ovkernels.curl_free import CurlFree, DivFree
 from ovk.ovkernels.diagonal import Diagonal, Hadamard, Transformable
-from ovk.ovkernels.expansion import Expansion, row_slices
 from ovk.ovkernels.grams import (
     ByOutput,
     Decoupled,
@@ -16,7 +15,6 @@ from ovk.ovkernels.grams import (
     common_eigenvectors,
     distinct,
 )
-from ovk.ovkernels.separable import Separable, as_operator_kernel
 from ovk.ovkernels.weighted_sum import WeightedSum
 
 __all__ = ["CurlFree", "Diagonal", "DivFree", "Expansion", "Hadamard", "OperatorKernel", "Transformable", "WeightedSum"]

@@ -1,21 +1,19 @@
-"""The interface of an operator-valued kernel K(x, z), and sums of separable terms."""
+"""Operator-valued kernels: the interface K(x, z), separable kernels, and expansions f(x) = sum_i K(x, x_i) c_i."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Algebra, Array, Indices, Parameters
-from ovk.kernels import NotDifferentiable, ScalarKernel, contract
-from ovk.operators import Dense, OutputOperator
+from ovk.base import ATOM, PRODUCT, Algebra, Array, DeviceMatrix, Indices, Parameters, Registered, operand, rule
+from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel, as_ours, contract
+from ovk.operators import Dense, Identity, OutputOperator
 from ovk.ovkernels.grams import Gram, Kronecker, distinct, proportional
-
-if TYPE_CHECKING:
-    from ovk.ovkernels.separable import Separable
 
 
 class Term(NamedTuple):
@@ -211,3 +209,208 @@ def by_entry(prefix: str, gradient: dict[str, Array]) -> dict[str, Array]:
             suffix = "[" + ",".join(map(str, index)) + "]" if shape else ""
             result[f"{prefix}__{name}{suffix}"] = value[index]
     return result
+
+
+@dataclass(eq=False, repr=False)
+class Separable(OperatorKernel):
+    """Separable (decomposable) kernel, K(x, z) = k(x, z) T, written ``k * T``."""
+
+    kernel: Any  # k: a scalar kernel, one of scikit-learn, a name or a function
+    operator: OutputOperator
+
+    @property
+    def output_dim(self) -> int | None:
+        self._check_operator()
+        return self.operator.output_dim
+
+    def _check_operator(self) -> None:
+        if not isinstance(self.operator, OutputOperator):
+            raise ValueError(f"operator must be an output operator (ovk.operators), got {self.operator!r}")
+
+    @property
+    def scalar(self) -> ScalarKernel:
+        """k, converted from a name or a function."""
+        return self.kernel if isinstance(self.kernel, ScalarKernel) else as_kernel(self.kernel)
+
+    def resolve(self, X: Any, d: int) -> Self:
+        self._check_operator()
+        kernel, operator = self.scalar.resolve(X), self.operator.resolve(d)
+        if kernel is self.kernel and operator is self.operator:
+            return self
+        return type(self)(kernel, operator)
+
+    def _expression(self) -> tuple[str, int]:
+        if not isinstance(self.kernel, ScalarKernel):
+            return super()._expression()
+        return f"{operand(self.kernel, PRODUCT)} * {operand(self.operator, ATOM)}", PRODUCT
+
+    def terms(self) -> list[Term]:
+        return [Term(1.0, self.scalar, self.operator, "kernel", "operator")]
+
+    def as_separable(self) -> Separable:
+        return self
+
+    def gram(self, X: Any, Z: Any | None = None) -> Kronecker:
+        return Kronecker(self.scalar(X, Z), self.operator)
+
+    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
+        if sparse.issparse(C):
+            return super().product(X, Z, C, since)
+        return self.operator.apply(self.scalar.product(X, Z, C, since))
+
+    def diagonal_blocks(self, X: Any) -> Array:
+        return self.scalar.diag(X)[:, None, None] * self.operator.dense()
+
+    def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
+        return self.scalar(X, Z) * self.operator.dense()[np.ix_(s, s if t is None else t)]
+
+    def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
+        W = self.operator.apply(C.reshape(-1, C.shape[-1])).reshape(C.shape)
+        return contract(self.scalar.slopes(X, Z), X, Z, W)
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
+        G = self.scalar(X, Z)
+        inputs = by_entry("kernel", self.scalar.gradient(X, Z))
+        outputs = by_entry("operator", self.operator.gradient())
+        return {
+            **{name: Kronecker(change, self.operator) for name, change in inputs.items()},
+            **{name: Kronecker(G, Direction(change)) for name, change in outputs.items()},
+        }
+
+    def norm_bound(self) -> float | None:
+        bound = self.scalar.norm_bound()
+        return None if bound is None else bound * float(self.operator.eigh().values[-1])
+
+
+class Direction(Dense, saved=False):
+    """The derivative of an operator: symmetric, but possibly indefinite."""
+
+
+def as_operator_kernel(kernel: Any) -> OperatorKernel:
+    """An operator-valued kernel from a user's kernel; a scalar kernel means uncoupled outputs."""
+    if isinstance(kernel, ScalarKernel):
+        return Separable(kernel, Identity())
+    kernel = kernel if isinstance(kernel, OperatorKernel) else as_ours(kernel)
+    if isinstance(kernel, OperatorKernel):
+        return kernel
+    if isinstance(kernel, OutputOperator):
+        raise ValueError(f"kernel must be a kernel, got the operator {kernel!r}: pass k * T with a scalar kernel k")
+    return Separable(as_kernel(kernel), Identity())
+
+
+rule("*", ScalarKernel, OutputOperator)(Separable)
+
+
+@rule("*", float, Separable)
+def _multiple(factor: float, K: Separable) -> Separable:
+    return Separable(factor * K.scalar, K.operator)
+
+
+#: Maximum number of kernel values in memory during prediction (128 MB).
+MAX_KERNEL_VALUES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Expansion(Registered):
+    """A function in the space of an operator-valued kernel, f(x) = sum_i K(x, x_i) c_i + offset.
+
+    Parameters
+    ----------
+    kernel : operator-valued kernel
+        K.
+    support : (m, p) array
+        The inputs x_i.
+    C : (m, d) array or scipy sparse matrix
+        The coefficients c_i.
+    offset : (d,) array, optional
+        Intercept.
+
+    See Also
+    --------
+    OperatorKernel, ovk.OVKRidge
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.ovkernels import Expansion
+    >>> from ovk.kernels import Linear
+    >>> from ovk.operators import Identity
+    >>> f = Expansion(Linear() * Identity(1), np.array([[1.0], [2.0]]), np.array([[1.0], [1.0]]))
+    >>> f(np.array([[2.0]]))
+    array([[6.]])
+    >>> f.at(np.array([[2.0], [1.0]]), np.array([0, 0]))
+    array([6., 3.])
+    >>> f.jacobian(np.array([[2.0]]))
+    array([[[3.]]])
+    >>> f.norm()
+    3.0
+    """
+
+    kernel: OperatorKernel
+    support: Any
+    C: Any
+    offset: Array | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("support", "C"):
+            value = getattr(self, name)
+            if isinstance(value, (list, tuple)):
+                object.__setattr__(self, name, np.asarray(value, dtype=np.float64))
+
+    def __call__(self, X: Any) -> Array:
+        """Values f(x), (n, d), computed in chunks of rows to bound memory."""
+        X = np.asarray(X, dtype=np.float64) if isinstance(X, (list, tuple)) else X
+        n, (m, d) = X.shape[0], self.C.shape
+        values = np.empty((n, d))
+        # Moved once, not for every chunk.
+        support = X.like(self.support) if isinstance(X, DeviceMatrix) else self.support
+        # The product with k T holds only k, and its preparation of the support is shared by all rows of a chunk.
+        separable = self.kernel.as_separable() is not None and not sparse.issparse(self.C)
+        for rows in row_slices(n, max(m, d) if separable else m * d):
+            values[rows] = self.kernel.product(X[rows], support, self.C)
+        return values if self.offset is None else values + self.offset
+
+    def at(self, X: Any, outputs: Indices) -> Array:
+        """One output of each row, f_q(x_i) with q = outputs_i, (n,), without computing the others."""
+        width, value = self._one_output()
+        values = np.empty(X.shape[0])
+        for rows in row_slices(len(values), width):
+            values[rows] = value(X[rows], outputs[rows])
+        return values if self.offset is None else values + self.offset[outputs]
+
+    def _one_output(self) -> tuple[int, Callable[[Any, Indices], Array]]:
+        """A function that computes f_q(x) of rows x and outputs q, and its memory per row."""
+        m, d = self.C.shape
+        if sparse.issparse(self.C):
+            # Coefficients of pairs of a point and an output: the kernel on pairs.
+            C = self.C.tocoo()
+            points, inputs = C.coords
+            support = self.support[points]
+            return C.nnz, lambda X, q: self.kernel.pairs(X, q, support, inputs) @ C.data
+        separable = self.kernel.as_separable()
+        if separable is not None:
+            scalar, A = separable.scalar, separable.operator.apply(self.C).T
+            return 2 * m, lambda X, q: np.einsum("ij,ij->i", scalar(X, self.support), A[q])
+        return m * d, lambda X, q: self.kernel.gram(X, self.support).matmat(self.C)[np.arange(len(q)), q]
+
+    def jacobian(self, X: Any) -> Array:
+        """Derivative of f in its input at each row of X, (n, d, p), in closed form."""
+        X, Z, C = (np.asarray(A.toarray() if sparse.issparse(A) else A) for A in (X, self.support, self.C))
+        parts = [self.kernel.jacobian(X[rows], Z, C) for rows in row_slices(len(X), len(Z))]
+        return np.concatenate(parts) if parts else np.empty((0, C.shape[1], X.shape[1]))
+
+    def norm(self) -> float:
+        """The norm |f| in the kernel's space, sqrt(sum_ij <c_i, K(x_i, x_j) c_j>), without the intercept."""
+        C = self.C if isinstance(self.C, np.ndarray) else self.C.toarray()
+        # Scaled by the largest coefficient, as squares of numbers such as 1e300 would overflow.
+        size = float(np.abs(C).max(initial=0.0)) or 1.0
+        scaled = C / size
+        values = Expansion(self.kernel, self.support, scaled)(self.support)
+        return size * float(np.sqrt(max(float(np.vdot(scaled, values)), 0.0)))
+
+
+def row_slices(n: int, width: int, most: int = MAX_KERNEL_VALUES) -> Iterator[slice]:
+    """Slices of the rows 0..n, each with about `most` entries in `width` columns."""
+    step = max(32, most // max(width, 1))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))

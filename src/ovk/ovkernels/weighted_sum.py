@@ -9,9 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.base import ATOM, PRODUCT, SUM, Array, Indices, PartsMixin, operand, rule
-from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term
+from ovk.ovkernels.base import OperatorKernel, Separable, SeparableTerms, Term
 from ovk.ovkernels.grams import DenseBlocks, Gram
-from ovk.ovkernels.separable import Separable
 
 
 @dataclass(eq=False, repr=False)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ovk.app.serve import Tokens
 from ovk.app.serve.access import RequestRefused
-from ovk.app.serve.body import parse_json
+from ovk.app.serve.protocol import parse_json
 
 
 def refusal(content):

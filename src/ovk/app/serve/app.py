@@ -24,7 +24,6 @@ from starlette.routing import Route as StarletteRoute
 
 from ovk._version import __version__
 from ovk.app.serve.access import AuthMiddleware, Limits, RequestRefused, Tokens, needs
-from ovk.app.serve.body import split_body
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import (
     RequestRows,
@@ -32,6 +31,7 @@ from ovk.app.serve.protocol import (
     read_frame,
     read_rows,
     read_tensors,
+    split_body,
     write_tensors,
 )
 from ovk.app.serve.schemas import INFER, INVOCATIONS, LEARN, OUTPUT, PROMOTE, RequestSchema, Route, describe
