@@ -334,9 +334,10 @@ class JSONRecords(TextRecords):
     def _parse(self, size: int) -> Parsed:
         rows: list[Any] = []
         faults: list[tuple[int, str]] = []
-        for i, line in enumerate(islice(self.lines, size)):
-            if not self.strict:
-                self._add_to_digest(_encoded(line))
+        lines = list(islice(self.lines, size))
+        if not self.strict:
+            self._add_to_digest(_encoded("".join(lines)))
+        for i, line in enumerate(lines):
             row = _object(line)
             rows.append(None if row is None else [row.get(name) for name in self.names])
             if row is None and not line.isspace():
