@@ -105,8 +105,8 @@ class OVKRidgeCV(OVKRegressor):
         Without a kernel: replace nan in X by the column mean and add an indicator column, or reject it.
     metric : "auto" or bool
         Without a kernel: also try kernels in metrics of the inputs learned by `GradientMetric`, each evaluated on rows
-        that it was not learned from. Useful if few inputs or directions matter; needs 50 rows (or groups), and takes up
-        to three times as long. "auto" tries them with at least 2 dense inputs, and at most half
+        that it was not learned from. Useful if few inputs or directions matter; needs 50 rows (or groups), and takes
+        two to three times as long. "auto" tries them with at least 2 dense inputs, and at most half
         as many as rows (200 above 400 rows).
     time_order : bool
         Without a kernel: rows are in time order, and candidates are compared by predicting later rows from earlier
