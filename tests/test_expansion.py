@@ -11,7 +11,6 @@ import reference
 from ovk.base.parameters import equal
 from ovk.kernels import Gaussian, Laplacian, Linear, NotDifferentiable
 from ovk.operators import Dense, Identity
-from ovk.ovkernels import expansion as expansion_module
 from ovk.ovkernels.base import Expansion, row_slices
 
 EVERY = instances.each(instances.OVKERNELS)
@@ -84,7 +83,7 @@ def test_values_do_not_depend_on_slices(monkeypatch):
     X = np.random.default_rng(0).standard_normal((101, 3))
     f = Expansion(Gaussian(1.0) * Dense(instances.B), SUPPORT, C, OFFSET)
     whole, derivative = f(X), f.jacobian(X)
-    monkeypatch.setattr(expansion_module.row_slices, "__defaults__", (64,))
+    monkeypatch.setattr(row_slices, "__defaults__", (64,))
     assert len(list(row_slices(101, 5))) > 1
     assert_allclose(f(X), whole, rtol=1e-12)
     assert_allclose(f.jacobian(X), derivative, rtol=1e-12)

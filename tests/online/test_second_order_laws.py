@@ -367,13 +367,14 @@ def test_triangular_systems_without_features():
 
 def test_parameters_from_theory():
     model = PKAWV.auto(Gaussian(1.0), n=2000, random_state=0)
-    assert (model.alpha, model.features.selection.mu) == (1.0, 2000.0**-2)
+    # The scale of the bound, n^-2, is below what features resolve.
+    assert (model.alpha, model.features.selection.mu) == (1.0, 1e-6)
     X = stream(300)[0]
     y = np.sin(X[:, 0])
     assert np.mean((model.predict_then_learn(X, y)[-100:] - y[-100:]) ** 2) < 0.05
     rough = PKAWV.auto(Matern(1.5, 1.0), n=10_000, p=1, budget=20)
     assert rough.features.budget == 20
     assert rough.alpha == pytest.approx(10_000 * 20**-1.5)
-    assert PKAWV.auto().features.selection.mu == 1e-8
+    assert PKAWV.auto().features.selection.mu == 1e-6
     with pytest.raises(ValueError, match="p, the number of inputs, is required for Matern"):
         PKAWV.auto(Matern(1.5, 1.0))

@@ -134,6 +134,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         "observed_": "o d any | None",
         "kernel_": OperatorKernel,
         "errors_ output_errors_ best_error_": "* inf",
+        "left_out_": "* nan | None",
     }
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
