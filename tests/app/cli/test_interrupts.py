@@ -126,7 +126,7 @@ def test_a_waiting_process_saves_its_blocks_and_exits(table, tmp_path):
         left, err = finish(process)
         assert left == 128 + number
         found = re.search(
-            r"^ovk: interrupted: ([\d,]+) rows are saved in (.*): continue with --resume (.*)\n\Z", err, re.M
+            r"^ovk: interrupted: ([\d,]+) rows are saved in (.*); continue with --resume (.*)\n\Z", err, re.M
         )
         assert found, err
         assert found[2] == found[3] == str(model)
@@ -184,14 +184,14 @@ def test_only_saved_rows_are_reported_as_saved(tmp_path):
     feed(process, lines)
     wait_for((parts / "part-000001.csv").exists, process)
     process.send_signal(signal.SIGINT)
-    assert finish(process) == (130, "ovk: interrupted: nothing was saved; with --save the run could be continued\n")
+    assert finish(process) == (130, "ovk: interrupted: nothing was saved; pass --save to make a run resumable\n")
     # During the warm-up there is nothing to save.
     model = tmp_path / "m.ovk"
     process = start("stream", "-", *ASK, "--resume", model)
     feed(process, lines[:50])
-    assert process.stderr.readline().startswith("there is no")
+    assert process.stderr.readline().startswith(f"{model} does not exist yet")
     process.send_signal(signal.SIGTERM)
-    assert finish(process) == (143, f"ovk: interrupted before anything was learned: there is no {model} yet\n")
+    assert finish(process) == (143, f"ovk: interrupted before anything was learned: {model} was not written\n")
     assert not model.exists()
 
 
@@ -230,7 +230,7 @@ def test_a_second_signal_stops_immediately(table, tmp_path):
     process.send_signal(signal.SIGINT)
     code, err = finish(process)
     assert code == 130
-    assert err.startswith(f"ovk: interrupted twice: {model} is as the last checkpoint left it")
+    assert err.startswith(f"ovk: interrupted twice: {model} contains the last checkpoint")
     assert model.read_bytes() == before
     run(path, *places(folder, "--resume"))
     assert contents(folder) == whole

@@ -80,7 +80,7 @@ def test_the_page_of_a_stream_with_dates(ovk, tmp_path):
     assert ovk("stream", path, *asked)[0] == 0
     assert ovk("plot", model, "--out", page)[0] == 0
     text = page.read_text(encoding="utf-8")
-    assert "What m.ovk has learned" in text
+    assert "Results of m.ovk" in text
     assert "300 rows read" in text
     assert "sin 1 of day" not in text
     assert "<td>Date and Time (date)</td>" in text
