@@ -193,7 +193,11 @@ class WindowSums(StreamSums, kind="window"):
     filled: int = 0
 
     def total(self) -> FeatureSums:
-        return sum(self.segments[1:], start=self.segments[0] * 1.0)
+        total = self.segments[0] * 1.0
+        for segment in self.segments[1:]:
+            total.S += segment.S
+            total.B += segment.B
+        return total
 
     def points_left(self) -> int | None:
         return self.window // min(WINDOW_SEGMENTS, self.window) - self.filled
