@@ -149,7 +149,7 @@ def test_parameters_beyond_the_header_limit(tmp_path, monkeypatch):
 def test_more_lists_than_can_be_read_quickly(tmp_path):
     save([[]] * 150_000, tmp_path / "model.ovk")
     assert len(load(tmp_path / "model.ovk")) == 150_000
-    with pytest.raises(NotSavable, match="100,000 lists"):
+    with pytest.raises(NotSavable, match="100,000 small lists"):
         save([[]] * 210_000, tmp_path / "other.ovk")
     save([np.zeros(100_000), [[]] * 210_000, "[" * 1_000_000], tmp_path / "model.ovk")
     load(tmp_path / "model.ovk")

@@ -166,7 +166,7 @@ main(sys.argv[1:])
     )
     assert found.returncode == 0, found.stderr
     line = json.loads(found.stderr)
-    assert (line["event"], line["reason"]) == ("stopped", "SIGTERM before it was listening")
+    assert (line["event"], line["reason"]) == ("stopped", "SIGTERM before listening")
 
 
 def test_sigterm_ends_a_start_in_good_order_while_packages_are_imported():

@@ -214,7 +214,8 @@ class RowBuffer(State):
     _first: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._move(max(MIN_BUFFER_ROWS, 2 * len(self)))
+        # Without a copy, so that buffers that share arrays in a file share them after loading, and in the next file.
+        self._space, self._first = list(self.arrays), 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickles of the views would not be views.
@@ -257,7 +258,7 @@ class RowBuffer(State):
     def _make_room(self, more: int) -> None:
         n, space = len(self), len(self._space[0])
         if self._first + n + more > space:
-            self._move(space if 4 * (n + more) <= 3 * space else 2 * (n + more))
+            self._move(space if 4 * (n + more) <= 3 * space else max(MIN_BUFFER_ROWS, 2 * (n + more)))
 
     def _move(self, space: int) -> None:
         """Move the rows to the front of new arrays with `space` rows."""
