@@ -49,9 +49,8 @@ def write_table(path: Path, n: int, *, dirty: bool) -> None:
 class Reading:
     """The two tables, and what each reader found in them."""
 
-    def __init__(self, n: int) -> None:
-        self._held = tempfile.TemporaryDirectory(prefix="ovk-reading-")
-        self.paths = {name: Path(self._held.name) / f"{name}.csv" for name in ("clean", "dirty")}
+    def __init__(self, folder: str, n: int) -> None:
+        self.paths = {name: Path(folder) / f"{name}.csv" for name in ("clean", "dirty")}
         for name, path in self.paths.items():
             write_table(path, n, dirty=name == "dirty")
         self.found: dict[tuple[str, str], tuple[str, int]] = {}
@@ -97,21 +96,22 @@ def cases(settings: Settings) -> Iterator[Case]:
     rounds: int = settings.pick(toy=1, quick=3, default=5)
     # A toy table is too small to pay for importing pyarrow.
     floor = 0.1 if settings.size == "toy" else 1.0
-    reading = Reading(n)
-    wanted = {"clean": 2.5, "dirty": 2.5, "session": 1.8}
-    for name, bound in wanted.items():
-        runs = {reader: partial(reading.read, name, reader) for reader in (ARROW, STANDARD)}
-        if name == "session":
-            runs = {reader: partial(reading.learn, reader) for reader in (ARROW, STANDARD)}
-        yield Case(
-            "session with pkawv" if name == "session" else f"{name} table into inputs and outputs",
-            {"rows": n, "columns": N_COLUMNS, "block": BLOCK},
-            [Contender(reader, run) for reader, run in runs.items()],
-            rounds,
-            partial(_checks, f"{name}: times as fast as the standard library", bound * floor),
-            partial(reading.same, name),
-            threads=1,
-        )
+    with tempfile.TemporaryDirectory(prefix="ovk-reading-") as folder:
+        reading = Reading(folder, n)
+        wanted = {"clean": 2.5, "dirty": 2.5, "session": 1.8}
+        for name, bound in wanted.items():
+            runs = {reader: partial(reading.read, name, reader) for reader in (ARROW, STANDARD)}
+            if name == "session":
+                runs = {reader: partial(reading.learn, reader) for reader in (ARROW, STANDARD)}
+            yield Case(
+                "session with pkawv" if name == "session" else f"{name} table into inputs and outputs",
+                {"rows": n, "columns": N_COLUMNS, "block": BLOCK},
+                [Contender(reader, run) for reader, run in runs.items()],
+                rounds,
+                partial(_checks, f"{name}: times as fast as the standard library", bound * floor),
+                partial(reading.same, name),
+                threads=1,
+            )
 
 
 BENCHMARK = Benchmark("reading", "Reading CSV files", cases)
