@@ -85,7 +85,7 @@ def learned(pairs: Pairs, n: int, noise: float = 0.0, **options: Any) -> tuple[L
         predicted = model.predict(pairs.X_test)
         seconds.append(time.process_time() - start)
     error = relative_error(predicted, pairs.Y_test)
-    found = Learned(error, 100.0 * model.left_out_error_, fitting, min(seconds) / len(pairs.X_test))
+    found = Learned(error, 100.0 * model.loo_error_, fitting, min(seconds) / len(pairs.X_test))
     return found, model
 
 

@@ -96,7 +96,7 @@ def test_the_part_of_a_ridge_that_gave_its_holes_is_left_as_it_was():
 @pytest.mark.parametrize("alpha", [0.3, np.array([0.1, 1.0, 0.3])], ids=["alpha", "alphas"])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("coupled", [SEPARABLE, SEPARABLE + Gaussian(3.0) * Dense(np.diag([1.0, 2.0, 0.5]))])
-def test_left_out_residuals_are_those_of_fits_without_the_row(coupled, intercept, alpha, outputs):
+def test_loo_residuals_are_those_of_fits_without_the_row(coupled, intercept, alpha, outputs):
     x, y, w = X[:40], outputs[:40], WEIGHTS[:40]
     model = OVKRidge(coupled, alpha, fit_intercept=intercept, landmarks=POINTS).fit(x, y, w)
     found = model.landmarks_.left_out(x, y - model.predict(x), w, model.alpha_, intercept=intercept)

@@ -139,9 +139,9 @@ def operators_on_curves() -> float:
     "MovKL",
     "leaving out one curve at a time",
     "ovk.MovKLCV",
-    "batch/test_movkl.py::test_left_out_curves_equal_refitting_with_the_same_weights",
+    "batch/test_movkl.py::test_loo_curves_equal_refitting_with_the_same_weights",
 )
-def left_out_curves() -> float:
+def loo_curves() -> float:
     """Every row predicted from the others, with the weights that were learned from all."""
     kernels = [Gaussian(0.3) * Identity(3), Gaussian(1.0) * MixedEffect(0.5, 3)]
     model = MovKLCV(kernels, [0.3]).fit(X, Y)

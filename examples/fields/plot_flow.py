@@ -22,7 +22,7 @@ kernels = [Linear(), Linear() + Gaussian(6.0)]
 model = OperatorRidge(kernels, decay=[1.0, 2.0], input_grid=flow.grid, output_grid=flow.grid).fit(X, Y)
 predicted = model.predict(new)
 error = np.mean(np.linalg.norm(predicted - truth, axis=1) / np.linalg.norm(truth, axis=1))
-print(f"relative error {error:.1%}, left out {model.left_out_error_:.1%}")
+print(f"relative error {error:.1%}, left out {model.loo_error_:.1%}")
 
 # %%
 # A flow that was not among the examples, and the width of its 90% band. :doc:`/guide/operators` compares the errors

@@ -96,10 +96,10 @@ def test_probabilities_are_those_of_the_labels(classes):
     assert max(abs(said[part].mean() - truth[part].mean()) for part in order) < 0.1
 
 
-def test_left_out_scores_are_those_of_refits():
+def test_loo_scores_are_those_of_refits():
     y = (NUMBERS == 1).astype(int)
     model = OVKClassifier(Gaussian(1.0), 0.1).fit(X, y)
-    left_out = 2.0 * y - 1 - model.model_.left_out_residuals()[:, 0]
+    left_out = 2.0 * y - 1 - model.model_.loo_residuals()[:, 0]
     for i in (0, 7):
         keep = np.arange(120) != i
         again = OVKClassifier(Gaussian(1.0), 0.1).fit(X[keep], y[keep])

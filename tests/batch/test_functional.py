@@ -119,7 +119,7 @@ def test_jacobian_by_differences():
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_left_out_errors_equal_refitting(intercept):
+def test_loo_errors_equal_refitting(intercept):
     alphas, numbers = [0.01, 0.3], [2, 5, 9]
     model = FunctionalRidgeCV(Gaussian(1.0) * Integral(), alphas, grid=T, n_eigen=numbers, fit_intercept=intercept).fit(
         X, Y
@@ -159,15 +159,15 @@ def test_curves_with_gaps_are_left_out_whole():
 
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_left_out_curves_equal_refitting(gaps, intercept):
+def test_loo_curves_equal_refitting(gaps, intercept):
     seen = Y.copy()
     if gaps:
         seen[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
     kernel = Gaussian(1.0) * Integral()
     model = FunctionalRidge(kernel, 0.1, grid=T, fit_intercept=intercept).fit(X, seen)
-    observed, mean, std = model.left_out_curves([3, 8])
+    observed, mean, std = model.loo_curves([3, 8])
     assert_allclose(observed, seen[[3, 8]], atol=1e-9)
-    assert_allclose(observed - mean, model.left_out_residuals()[[3, 8]], atol=1e-9)
+    assert_allclose(observed - mean, model.loo_residuals()[[3, 8]], atol=1e-9)
     for number, i in enumerate([3, 8]):
         rest = np.arange(len(X)) != i
         left = FunctionalRidge(kernel, 0.1, grid=T, fit_intercept=intercept).fit(X[rest], seen[rest])
@@ -176,12 +176,10 @@ def test_left_out_curves_equal_refitting(gaps, intercept):
         own = left.predict(X[i : i + 1], return_std=True, of="posterior")[1][0] ** 2 + noise
         # Up to a factor for each time, common to all leave-one-out residuals.
         ratio = std[number] ** 2 / own
-        assert_allclose(
-            ratio, model.left_out_curves([0])[2][0] ** 2 / _own_variance(kernel, seen, intercept), rtol=1e-6
-        )
-    assert len(model.left_out_curves()[0]) == len(X)
+        assert_allclose(ratio, model.loo_curves([0])[2][0] ** 2 / _own_variance(kernel, seen, intercept), rtol=1e-6)
+    assert len(model.loo_curves()[0]) == len(X)
     with pytest.raises(ValueError, match="fitted to rows of curves"):
-        FunctionalRidge().fit(X, Y[:, 0]).left_out_curves()
+        FunctionalRidge().fit(X, Y[:, 0]).loo_curves()
 
 
 def _own_variance(kernel, seen, intercept):
@@ -381,7 +379,7 @@ def test_curves_far_from_zero_are_learned_as_well(gaps):
     for mine, other in zip(far.predict(new, return_std=True), near.predict(new, return_std=True), strict=True):
         assert_allclose(mine - mine.mean(), other - other.mean(), atol=1e-6)
     assert_allclose(far.predict_interval(new).lower, near.predict_interval(new).lower + 1e6, rtol=0, atol=1e-5)
-    assert_allclose(far.left_out_residuals(), near.left_out_residuals(), atol=1e-6)
+    assert_allclose(far.loo_residuals(), near.loo_residuals(), atol=1e-6)
     assert_allclose(far.jacobian(new), near.jacobian(new), atol=1e-6)
 
 

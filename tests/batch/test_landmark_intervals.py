@@ -17,7 +17,7 @@ def rows(n, rng, d=2):
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
 @pytest.mark.parametrize("omega", [0.0, 0.6], ids=["separate", "coupled"])
-def test_left_out_residuals_by_refitting(omega, weighted):
+def test_loo_residuals_by_refitting(omega, weighted):
     X, Y = rows(60, np.random.default_rng(0))
     weight = np.linspace(0.5, 2.0, 60) if weighted else None
     how = {"omegas": [omega], "landmarks": X[:15]}
@@ -28,7 +28,7 @@ def test_left_out_residuals_by_refitting(omega, weighted):
         ridge = OVKRidge(kernel, 0.1, landmarks=X[:15]).fit(
             X[others], Y[others], None if weight is None else weight[others]
         )
-        assert_allclose(model.left_out_[0, i], Y[i] - ridge.predict(X[[i]])[0], rtol=1e-6)
+        assert_allclose(model.landmark_loo_[0, i], Y[i] - ridge.predict(X[[i]])[0], rtol=1e-6)
 
 
 def test_with_all_rows_as_landmarks_intervals_are_those_of_the_exact_model():
@@ -64,7 +64,7 @@ def test_what_needs_all_rows_is_refused(how):
     with pytest.raises(ValueError, match=r"training rows.*fit without landmarks"):
         model.predict_interval(X[:3], **how)
     exact = model.set_params(landmarks=None).fit(X, Y)
-    assert exact.left_out_ is None
+    assert exact.landmark_loo_ is None
 
 
 def test_landmarks_among_the_rows_do_not_widen_intervals():
@@ -72,5 +72,5 @@ def test_landmarks_among_the_rows_do_not_widen_intervals():
     X, new = rng.standard_normal((500, 8)), rng.standard_normal((500, 8))
     y, truth = (np.sin(Z[:, 0]) + 0.1 * rng.standard_normal(500) for Z in (X, new))
     model = OVKRidgeCV(Gaussian(1.5), [1e-5], landmarks=150).fit(X, y)
-    assert model.left_out_.shape == (2, 350, 1)
+    assert model.landmark_loo_.shape == (2, 350, 1)
     assert abs(model.predict_interval(new).contains(truth).mean() - 0.9) < 0.05

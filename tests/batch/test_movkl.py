@@ -302,7 +302,7 @@ def test_label_curves():
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_left_out_curves_equal_refitting_with_the_same_weights(name, intercept):
+def test_loo_curves_equal_refitting_with_the_same_weights(name, intercept):
     model = MovKLCV(kernels(name), [0.05], grid=T, fit_intercept=intercept).fit(X, Y)
     total = 0.0
     for i in range(len(X)):

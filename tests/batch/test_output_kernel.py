@@ -141,7 +141,7 @@ def test_long_form_weights_and_repeats(form, data):
 
 @pytest.mark.parametrize("holes", [False, True])
 @pytest.mark.parametrize("entry", [False, True])
-def test_left_out_errors(holes, entry, data):
+def test_loo_errors(holes, entry, data):
     Y = data.holes if holes else data.Y
     leave_out = "entry" if entry else "row"
     model = OutputKernelRidge(Gaussian(0.8) * MixedEffect(0.5), [0.1, 1.0], max_iter=0, leave_out=leave_out)

@@ -64,7 +64,7 @@ def without(model, rows, values, weight, keep):
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 @pytest.mark.parametrize("values", [Y, HOLES], ids=["complete", "gaps"])
 @pytest.mark.parametrize("name", MODELS)
-def test_left_out_functions_are_those_of_refits(name, values, weight):
+def test_loo_functions_are_those_of_refits(name, values, weight):
     model = MODELS[name].fit(X, values, weight)
     for groups in (None, np.arange(24) // 3):
         rows = model._leave_out(groups, None)
@@ -170,8 +170,8 @@ def test_groups_of_all_rows_or_of_informative_rows():
     every = model.predict_interval(X, groups=groups)
     np.testing.assert_array_equal(every.upper, model.predict_interval(X, groups=groups[known]).upper)
     np.testing.assert_array_equal(
-        model.left_out_residuals(groups),
-        OVKRidgeCV().fit(X[known], Y[known], groups=groups[known]).left_out_residuals(groups[known]),
+        model.loo_residuals(groups),
+        OVKRidgeCV().fit(X[known], Y[known], groups=groups[known]).loo_residuals(groups[known]),
     )
     # A fit without gaps uses only its own rows.
     model.fit(X[known], Y[known])

@@ -242,7 +242,7 @@ def test_outputs_that_are_mostly_zero_are_never_worse_than_the_start():
         tuned = tune(model, X, Y, restarts=1, random_state=0)
     start, found = tuned.tuning_.left_out
     assert tuned.tuning_.kept == ("tuned" if found <= start else "start")
-    kept = np.mean(np.mean(tuned.left_out_residuals() ** 2, axis=0) / Y.var(axis=0))
+    kept = np.mean(np.mean(tuned.loo_residuals() ** 2, axis=0) / Y.var(axis=0))
     assert_allclose(kept, min(start, found), rtol=1e-6)
     assert (tuned.alpha_ > 1e-5 * Y.var(axis=0)).all()
 
@@ -250,7 +250,7 @@ def test_outputs_that_are_mostly_zero_are_never_worse_than_the_start():
 def test_the_start_is_kept_with_a_warning(monkeypatch):
     X, Y, _ = planted(30)
     found = iter([np.full(3, 0.1), np.full(3, 0.2)])
-    monkeypatch.setattr("ovk.batch.tuning.tune.left_out_errors", lambda model: next(found))
+    monkeypatch.setattr("ovk.batch.tuning.tune.loo_errors", lambda model: next(found))
     with pytest.warns(UserWarning, match="the initial settings were kept"):
         model = tune(OVKRidge(Gaussian(0.7), 0.05), X, Y, restarts=1, max_iter=50)
     assert model.tuning_.kept == "start"

@@ -102,8 +102,8 @@ def test_observations_are_dots_at_their_own_times():
 
 def test_leave_one_out_predictions_of_training_curves():
     model = FunctionalRidgeCV(grid=T).fit(X, np.where(np.arange(12) == X.round() + 5, np.nan, Y))
-    display = FunctionalPredictionDisplay.from_left_out(model, max_curves=4)
-    seen, mean, std = model.left_out_curves([0, 4, 9, 14])
+    display = FunctionalPredictionDisplay.from_leave_one_out(model, max_curves=4)
+    seen, mean, std = model.loo_curves([0, 4, 9, 14])
     np.testing.assert_allclose((display.mean, deviations(display)), (mean, std))
     np.testing.assert_allclose(display.observed[1][2], seen[2][~np.isnan(seen[2])])
     assert display.names[1] == "row 4, left out"

@@ -56,7 +56,7 @@ def test_mtr_complete_and_partly_observed(need):
     assert result[f"andro, {mtr.APART}"] < result[f"andro, {mtr.APART}, 30% observed"]
 
 
-def test_left_out_predictions_of_partly_observed_outputs():
+def test_loo_predictions_of_partly_observed_outputs():
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((12, 2)), rng.standard_normal((12, 2))
     kernel = Separable(Gaussian(1.0), MixedEffect(0.5, 2))

@@ -356,7 +356,7 @@ class ObservedPairs:
             )
         return np.eye(self.shape[1])[self.outputs] * self.roots[:, None]
 
-    def left_out_together(self, *, entry: bool) -> Indices:
+    def held_out_together(self, *, entry: bool) -> Indices:
         """(N,) labels of pairs that are left out together: those of a group, with `entry` of a group and an output."""
         return self.groups * self.shape[1] + self.outputs if entry else self.groups
 

@@ -263,7 +263,7 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
             return [Calibration(*one) for one in self.calibrations_]
 
         def calibrated() -> list[Calibration]:
-            left_out = self.labels_.codes(self.label_numbers_) - self.model_.left_out_residuals()
+            left_out = self.labels_.codes(self.label_numbers_) - self.model_.loo_residuals()
             return self._calibrated(left_out, self.model_.sample_weight_)
 
         return self.model_._remembered("calibrations", calibrated)

@@ -24,7 +24,7 @@ from ovk.base import (
     unnamed,
 )
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.batch.ridge.ridge_system import rows_left_out_together, takes_gram
+from ovk.batch.ridge.ridge_system import rows_held_out_together, takes_gram
 from ovk.batch.tuning.error_surface import (
     CandidateErrors,
     candidate_kernels,
@@ -207,12 +207,12 @@ class CurveOutputs(OVKRegressor, saved=False):
             regions = regions.scaled(1.0 / self.grid_.roots(), self.level_)
         return super()._regions_of_outputs(regions, X)
 
-    def left_out_residuals(self, groups: Any = None) -> Array:
+    def loo_residuals(self, groups: Any = None) -> Array:
         """Leave-one-out residuals (curves, d) on the fitted grid: observed curves minus predictions without them."""
-        found = super().left_out_residuals(groups)
+        found = super().loo_residuals(groups)
         return found if self.grid_ is None else found / self.grid_.roots()
 
-    def left_out_curves(self, rows: Any = None) -> tuple[Array, Array, Array]:
+    def loo_curves(self, rows: Any = None) -> tuple[Array, Array, Array]:
         """Training curves, and their leave-one-out predictions and standard deviations.
 
         Parameters
@@ -228,7 +228,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         """
         check_is_fitted(self)
         if self.grid_ is None or self.task_ is not None:
-            raise ValueError("left_out_curves needs a model fitted to rows of curves: fit Y with a grid")
+            raise ValueError("loo_curves needs a model fitted to rows of curves: fit Y with a grid")
         every = np.arange(self.X_fit_.shape[0])
         chosen = every if rows is None else every[np.asarray(rows, dtype=np.intp)]
         kept = self._leave_out(None, None)
@@ -621,7 +621,7 @@ class FunctionalRidgeCV(CurveOutputs):
             grid, targets, rows = binned_curves(curves, targets)
             X, candidates = X[rows], [None if one is None else one.replace(grid=grid) for one in operators]
             compared = [with_operator(kernel, candidates[0]) for kernel in kernels]
-        same = rows_left_out_together(self.kernel, X, targets, intercept=self._free_intercept)
+        same = rows_held_out_together(self.kernel, X, targets, intercept=self._free_intercept)
         tol = positive(self.tol, "tol", zero=True)
         errors = CandidateErrors(X, targets, same, alphas, self._free_intercept, tol=tol)
         found = errors.compare(compared, candidates, list(range(targets.d)))

@@ -205,14 +205,14 @@ class FunctionalPredictionDisplay(Display):
         return cls(points, mean, ends, label, observed, names, xlabel, ylabel)._drawn(axes, plot)
 
     @classmethod
-    def from_left_out(cls, estimator: Any, *, max_curves: int = 8, axes: Any = None, plot: bool = True) -> Self:
+    def from_leave_one_out(cls, estimator: Any, *, max_curves: int = 8, axes: Any = None, plot: bool = True) -> Self:
         """Leave-one-out predictions of up to `max_curves` training curves, with two standard deviations.
 
         Curves with the same inputs are left out together.
         """
         fitted, n = _curve_grid(estimator), estimator.X_fit_.shape[0]
         rows = np.unique(np.linspace(0, n - 1, min(check_int(max_curves, "max_curves"), n)).astype(np.intp))
-        seen, mean, std = estimator.left_out_curves(rows)
+        seen, mean, std = estimator.loo_curves(rows)
         points = fitted.checked()
         observed = _observed(seen, fitted, slice(None), len(rows), points)
         names = [f"row {i}, left out" for i in rows]

@@ -97,8 +97,8 @@ def test_fit_then_predict(ovk, tmp_path):
     assert code == 0
     assert err == ""
     found = json.loads(out)
-    assert found["left_out_rows"] == "the last fifth of the rows"
-    assert all(mine < mean for mine, mean in zip(found["left_out_mse"], found["left_out_mse_of_mean"], strict=True))
+    assert found["loo_rows"] == "the last fifth of the rows"
+    assert all(mine < mean for mine, mean in zip(found["loo_mse"], found["loo_mse_of_mean"], strict=True))
     code, out, _ = ovk("predict", model, path, "--level", 0.8)
     rows = list(csv.DictReader(out.splitlines()))
     assert len(rows) == 200

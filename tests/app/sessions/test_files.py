@@ -89,7 +89,7 @@ def test_the_command_with_a_separate_scheduler(folder, tmp_path, capsys):
             process.kill()
             process.wait()
     found = json.loads(capsys.readouterr().out)
-    assert max(found["left_out_mse"]) < 0.02
+    assert max(found["loo_mse"]) < 0.02
     alone = fit_files(split_files(pattern), Settings(["a", "b"], kernel="auto"), landmarks=30)
     np.testing.assert_array_equal(load(model).estimator.dual_coef_, alone.estimator.dual_coef_)
     main_done(["predict", str(model), str(folder / "0.csv"), "--out", str(tmp_path / "p.csv")])

@@ -28,7 +28,7 @@ def test_fit_file_agrees_with_the_command(table, tmp_path):
     options = ["--targets", "zinc,lead", "--json", "--save", str(tmp_path / "soil.ovk")]
     written = CliRunner().invoke(app, ["fit", str(table), *options])
     assert written.exit_code == 0, written.output
-    np.testing.assert_allclose(model.scores[0].mse, json.loads(written.stdout)["left_out_mse"], rtol=1e-9)
+    np.testing.assert_allclose(model.scores[0].mse, json.loads(written.stdout)["loo_mse"], rtol=1e-9)
     assert isinstance(model, TableModel)
     found = model.predict_file(table)
     np.testing.assert_allclose(found["lead"], found["lead outcome"], atol=0.3)

@@ -76,7 +76,7 @@ def test_the_command_does_the_same(known, grouped, tmp_path):
     written = CliRunner().invoke(app, ["fit", str(known), *options, "--json"])
     assert written.exit_code == 0, written.output
     found = json.loads(written.stdout)
-    np.testing.assert_allclose(found["left_out_mse"], grouped.scores[0].mse, rtol=1e-9)
+    np.testing.assert_allclose(found["loo_mse"], grouped.scores[0].mse, rtol=1e-9)
     assert found["columns"]["patient"] == "not used: identifies the groups"
     assert found["groups"] == "patient"
     assert found["warnings"] == []

@@ -200,7 +200,7 @@ def test_unnamed_and_doubled_columns_are_left_out():
     rows = batch(["0", "1"], ["1", "2"], ["1", "2"], ["3", "4"], ["q", "r"], ["5", "6"])
     preparation = Preparation(["y"]).bind(["", "a", "a", "y", "id", "b"]).fit(rows)
     assert preparation.feature_names_ == ["b"]
-    assert set(preparation.left_out_) == {"", "a", "id"}
+    assert set(preparation.unused_) == {"", "a", "id"}
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_the_leave_one_out_error_is_relative_to_the_root_mean_square(model):
     Z, S = model.inputs_.coordinates(X) / model.inputs_.unit, model.outputs_.coordinates(bent(A, T))
     (found,) = leave_one_out(KernelCandidate(Gaussian(1.5), 0.5), Z, model.inputs_.scales, S, [1e-6])
     expected = np.sqrt(np.sum(found.residuals**2) / np.sum(S**2))
-    assert model.left_out_error_ == pytest.approx(expected, rel=1e-8)
+    assert model.loo_error_ == pytest.approx(expected, rel=1e-8)
     assert 0.01 < expected < 0.9
 
 

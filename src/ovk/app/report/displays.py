@@ -74,7 +74,7 @@ def _curves(model: Any) -> Display:
     drawn = model.grid_ is not None and not isinstance(model.grid_, ProductGrid)
     if not drawn and isinstance(model, FunctionalRidgeCV):
         return LeaveOneOutDisplay.from_estimator(model)
-    return FunctionalPredictionDisplay.from_left_out(model)
+    return FunctionalPredictionDisplay.from_leave_one_out(model)
 
 
 _DISPLAYS: dict[type, Callable[[Any], Display]] = {

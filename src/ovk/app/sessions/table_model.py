@@ -162,7 +162,7 @@ class TableModel(LearnedTable, State, Registered):
         ]
         found.facts |= {
             "inputs": self.preparation.feature_names_,
-            "left_out_rows": self.tested,
+            "loo_rows": self.tested,
             "rows": self.n_rows,
             "rows_learned": self.n_known,
             "groups": settings.groups,
@@ -197,8 +197,8 @@ class TableModel(LearnedTable, State, Registered):
         )
         found.recent = self.recent
         found.facts = {
-            "left_out_mse": mse,
-            "left_out_mse_of_mean": of_mean,
+            "loo_mse": mse,
+            "loo_mse_of_mean": of_mean,
             "alpha": self.estimator.alpha,
             "kernel": repr(self.estimator.kernel_),
             **interval_facts(self.recent),
@@ -254,7 +254,7 @@ def whole_table(records: Records, settings: Settings) -> WholeTable:
         cells = whole.columns[list(records.names).index(settings.groups)]
         groups = group_numbers([cells[i] for i in known.tolist()], settings.groups, records.label)
         folds = [groups % FOLDS == fold for fold in range(FOLDS)]
-        preparation.left_out_[settings.groups] = "identifies the groups"
+        preparation.unused_[settings.groups] = "identifies the groups"
     if n < MIN_ROWS or not all(np.isfinite(Y[~fold]).any(axis=0).all() for fold in folds):
         raise ValueError(f"{records.label} has too few rows with known targets for learning and testing, got {n}")
     return WholeTable(preparation, rows, known, X, Y, groups, folds, total)

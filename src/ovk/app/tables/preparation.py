@@ -204,7 +204,7 @@ class Preparation(Parameters):
         "columns_ outputs_": list[Column],
         "feature_names_": list[str],
         "lags_": Lags,
-        "left_out_": dict[str, str],
+        "unused_": dict[str, str],
         "instants_": "n nan | None",
     }
 
@@ -259,19 +259,19 @@ class Preparation(Parameters):
         """Determine the types of the columns from the first rows."""
         most = check_int(self.max_levels, "max_levels")
         #: Unused columns, with the reason.
-        self.left_out_: dict[str, str] = {}
+        self.unused_: dict[str, str] = {}
         self.columns_: list[Column] = []
         features = self.features
         if features is None:
             used = {*self.targets, *self.time}
-            self.left_out_ |= dict.fromkeys(self.ignore, "ignored as requested")
+            self.unused_ |= dict.fromkeys(self.ignore, "ignored as requested")
             features = []
             counts = Counter(self._names)
             for name in self._names:
-                if name in used or name in self.left_out_:
+                if name in used or name in self.unused_:
                     continue
                 if not name or counts[name] > 1:
-                    self.left_out_[name] = "it has no name" if not name else "its name is not unique"
+                    self.unused_[name] = "it has no name" if not name else "its name is not unique"
                 else:
                     features.append(name)
         self._read_columns(features, batch, most)
@@ -288,7 +288,7 @@ class Preparation(Parameters):
         self.feature_names_ = [name for column in self.columns_ for name in column.names()]
         self.feature_names_ += self.lags_.names(list(self.targets))
         if not self.feature_names_:
-            others = ", ".join(f"{name!r} ({why})" for name, why in self.left_out_.items())
+            others = ", ".join(f"{name!r} ({why})" for name, why in self.unused_.items())
             raise ValueError(
                 f"{self.label} has no inputs" + (f" (not used: {others})" if others else "") + ": name columns as "
                 "features, or use lags or time"
@@ -303,7 +303,7 @@ class Preparation(Parameters):
             cells = self._cells(batch, name)
             column = guess_column(name, cells, most)
             if column is None:
-                self.left_out_[name] = "its words never repeat in the first rows"
+                self.unused_[name] = "its words never repeat in the first rows"
             else:
                 self.columns_.append(column)
             if found := column_warning(name, column, cells):
@@ -446,4 +446,4 @@ class Preparation(Parameters):
         """The type of each column, in words."""
         known = {source: column.describe() for column in self.columns_ for source in column.sources()}
         outputs = {column.sources()[0]: column.describe() for column in self.outputs_}
-        return {**known, **outputs, **{name: f"{UNUSED}{why}" for name, why in self.left_out_.items()}}
+        return {**known, **outputs, **{name: f"{UNUSED}{why}" for name, why in self.unused_.items()}}

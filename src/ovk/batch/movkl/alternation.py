@@ -355,7 +355,7 @@ def _with_dead_kernel(system: System, at: LearnedWeights, alpha: float, tol: flo
     return None
 
 
-def left_out_residuals(system: System, learned: LearnedWeights, alpha: float, folds: Indices | None = None) -> Array:
+def loo_residuals(system: System, learned: LearnedWeights, alpha: float, folds: Indices | None = None) -> Array:
     """Leave-one-out residuals of every curve, (n, d), times the root of its weight; nan where missing.
 
     Closed form if the operators have common eigenvectors, also for curves that are left out together, which have the

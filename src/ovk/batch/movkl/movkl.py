@@ -27,7 +27,7 @@ from ovk.base import (
     share_of_right_labels,
 )
 from ovk.batch.curves import CurveOutputs, bind_grid, has_curve_operator
-from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
+from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, loo_residuals
 from ovk.batch.ridge.ridge_system import RidgeSolution, check_two_inputs, same_inputs
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Polynomial, ScalarKernel, Scaled, median_distance, spread_rows
@@ -378,7 +378,7 @@ class MovKLCV(CurveOutputs):
                 # In descending order: each alpha starts at the previous solution.
                 for a in np.argsort(-alphas):
                     start = _learn(self, system, float(alphas[a]), start)
-                    errors[e, a] = np.nansum(left_out_residuals(system, start, float(alphas[a]), sets) ** 2)
+                    errors[e, a] = np.nansum(loo_residuals(system, start, float(alphas[a]), sets) ** 2)
                     found[e, int(a)] = system, start
             if not found:
                 raise ValueError("n_eigen must hold at least one number, got an empty sequence")
@@ -496,7 +496,7 @@ class MovKLClassifier(ClassifierMixin, Parameters):
         return found[..., 1] if self.label_sets_ else found
 
     def _calibration(self) -> Calibration:
-        residuals = self.model_.left_out_residuals()
+        residuals = self.model_.loo_residuals()
         coded = np.sign(self.model_._training_outputs())
         seen = np.isfinite(residuals)
         weight = np.ones(len(coded)) if self.model_.sample_weight_ is None else self.model_.sample_weight_

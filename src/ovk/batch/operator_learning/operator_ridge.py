@@ -91,7 +91,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     inputs_, outputs_ : `PrincipalComponents` of inputs and outputs
     groups_ : list of (start, stop), the output coordinates of each group
     kernels_, alphas_, decays_ : choice of each group
-    left_out_error_ : float
+    loo_error_ : float
         Root mean square of the leave-one-out errors, relative to that of the outputs, in the rows used for the choice.
     dual_coef_ : (n, r)
     intercept_ : (r,)
@@ -203,7 +203,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         self.amplitudes_ = _joined(self.groups_, [one.amplitudes for one in chosen])
         errors = _joined(self.groups_, [one.errors for one in chosen])
         size = float(np.mean(T[some] ** 2, axis=0).sum())
-        self.left_out_error_ = float(np.sqrt(errors.sum() / size)) if size > 0 else 0.0
+        self.loo_error_ = float(np.sqrt(errors.sum() / size)) if size > 0 else 0.0
         self.calibration_ = self._calibration(chosen, T[some], Y[some])
         self.Z_fit_, self.scales_ = Z, scales
         self.dual_coef_, self.intercept_ = np.empty_like(T), np.empty(T.shape[1])

@@ -134,7 +134,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         "observed_": "o d any | None",
         "kernel_": OperatorKernel,
         "errors_ output_errors_ best_error_": "* inf",
-        "left_out_": "* nan | None",
+        "landmark_loo_": "* nan | None",
     }
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
@@ -154,7 +154,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     inputs_: InputScaling | None
     learned_rows_: Mask | None = None
     #: (2, rows, d) leave-one-out residuals of some rows, and their variances, if a fit with landmarks kept them.
-    left_out_: Array | None = None
+    landmark_loo_: Array | None = None
 
     def __sklearn_tags__(self) -> Any:
         return kernel_tags(super().__sklearn_tags__(), self.kernel)
@@ -549,7 +549,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """Regions in the user's units, with the index and column names of the inputs X as given."""
         return regions.named(lambda ends: self._named(ends, X))
 
-    def left_out_residuals(self, groups: Any = None) -> Array:
+    def loo_residuals(self, groups: Any = None) -> Array:
         """Leave-one-out residuals (training rows, d): outputs minus predictions without their row, nan if missing.
 
         Rows with the same inputs, or with the same label in `groups` (training rows,), are left out together.
@@ -573,8 +573,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def _leave_out(self, groups: Any, folds: int | None) -> LeaveOutPredictor:
         """The leave-one-out predictor, kept for the next call; it takes the memory of one factorisation."""
-        if self.landmarks_ is not None and self.left_out_ is not None and groups is None and folds is None:
-            how: dict[str, Any] = {"alpha": self.alpha_, "left_out": self.left_out_}
+        if self.landmarks_ is not None and self.landmark_loo_ is not None and groups is None and folds is None:
+            how: dict[str, Any] = {"alpha": self.alpha_, "left_out": self.landmark_loo_}
             how["intercept"] = self.intercept_ is not None
             width = self.landmarks_.m * self.n_outputs_**2
             found = LandmarkLeaveOneOut(self.landmarks_, self.expansion_, **how)

@@ -260,7 +260,7 @@ def row_keys(X: Any) -> list[Any]:
     return [row.tobytes() for row in np.ascontiguousarray(X) + 0.0]
 
 
-def rows_left_out_together(kernel: Any, X: Any, targets: Targets, *, intercept: bool) -> Indices:
+def rows_held_out_together(kernel: Any, X: Any, targets: Targets, *, intercept: bool) -> Indices:
     """(n,) group numbers of rows with the same inputs; checks that leave-one-out errors are meaningful."""
     same = np.arange(X.shape[0]) if takes_gram(kernel) else same_inputs(X)
     if intercept:

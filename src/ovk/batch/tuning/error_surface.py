@@ -61,7 +61,7 @@ def pairwise_errors(
     """
     E = pairs.columns() if intercept else None
     total = pairs.sum_by_output(pairs.weights)
-    for residuals in PairwisePath(K, pairs.scaled_values(), pairs.left_out_together(entry=entry), E).path(alphas):
+    for residuals in PairwisePath(K, pairs.scaled_values(), pairs.held_out_together(entry=entry), E).path(alphas):
         sums = pairs.sum_by_output(residuals**2)
         yield np.divide(sums, total, out=np.zeros(len(sums)), where=total > 0)
 

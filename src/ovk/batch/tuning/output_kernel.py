@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ovk.base import Array, ProgressBar, Targets, check_alphas, check_int, positive
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.batch.ridge.ridge_system import rows_left_out_together
+from ovk.batch.ridge.ridge_system import rows_held_out_together
 from ovk.batch.tuning.error_surface import SeparableErrors, pairwise_errors
 from ovk.objectives import L1, Frobenius, Penalty, Spectral, Trace
 from ovk.operators import Dense, spectrum
@@ -162,7 +162,7 @@ class OutputKernelRidge(OVKRegressor):
 
     def _profile(self, kernel: Separable, X: Any, targets: Targets) -> tuple[Profile, ErrorsOf, Eigenpairs | None]:
         """Ridge regression as a function of T, its errors (d,) by T and alpha, and eigenvectors of the gram."""
-        groups = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
+        groups = rows_held_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         entry = self.leave_out == "entry"
         if targets.complete:
             # One eigendecomposition, with repeated inputs merged.

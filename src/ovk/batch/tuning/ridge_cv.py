@@ -34,7 +34,7 @@ from ovk.batch.ridge.ridge_system import (
     merge_same_inputs,
     new_generator,
     robust_targets,
-    rows_left_out_together,
+    rows_held_out_together,
 )
 from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, reject_missing
 from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice, edge_of_grid
@@ -142,7 +142,7 @@ class OVKRidgeCV(OVKRegressor):
     best_error_ : smallest of `errors_`
     inputs_ : the standardisation of the inputs, or None; `X_fit_` and `kernel_` refer to standardised inputs
     landmarks_ : sums over all rows if landmarks were used, else None
-    left_out_ : (2, rows, d) with landmarks leave-one-out residuals of at most 2,000 rows and their variances, else None
+    landmark_loo_ : (2, rows, d) leave-one-out residuals and variances of at most 2,000 rows with landmarks, else None
     and those of `OVKRidge`
 
     See Also
@@ -209,10 +209,10 @@ class OVKRidgeCV(OVKRegressor):
                 X = DeviceMatrix(to_device_of(asked, X))
             points = self._landmark_points(X, kernel)
             self._solve(kernel, alpha, X, targets, solver, points)
-            self.__dict__.pop("left_out_", None)
+            self.__dict__.pop("landmark_loo_", None)
             on_host = not (sparse.issparse(X) or isinstance(X, DeviceMatrix))
             if points is not None and targets.task is None and on_host:
-                self.left_out_ = self._landmark_residuals(X, targets, points)
+                self.landmark_loo_ = self._landmark_residuals(X, targets, points)
             self.inputs_ = inputs
         return self
 
@@ -303,7 +303,7 @@ class OVKRidgeCV(OVKRegressor):
         self, X: Any, targets: Targets, groups: Indices | None
     ) -> tuple[AutomaticChoice, Separable, float | Array]:
         """The automatic choice, with its kernel and alphas in the units of the outputs."""
-        same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
+        same = rows_held_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         if self.metric not in (True, False, "auto"):
             raise ValueError(f"metric must be True, False or 'auto', got {self.metric!r}")
         if self.metric is True and sparse.issparse(X):
@@ -360,7 +360,7 @@ class OVKRidgeCV(OVKRegressor):
         if self.landmarks is not None and X.shape[0] > MAX_EXACT_ROWS:
             some = np.sort(new_generator(self.random_state).permutation(X.shape[0])[:MAX_COMPARED_ROWS])
             X, targets = X[some], targets.rows(some)
-        same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
+        same = rows_held_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         tol, entry = positive(self.tol, "tol", zero=True), self.leave_out == "entry"
         errors = CandidateErrors(X, targets, same, alphas, self.fit_intercept, entry, tol)
         found = errors.compare(kernels, operators, scored, self.n_jobs)

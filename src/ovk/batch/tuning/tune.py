@@ -154,7 +154,7 @@ def tune(
         compared = criterion == "evidence" and suits.can_leave_out(kernel)
         before = np.zeros(targets.d)
         if compared:
-            before = left_out_errors(fitted.set_params(**search.parameters_at(search.start)).fit(X, Y, task=task))
+            before = loo_errors(fitted.set_params(**search.parameters_at(search.start)).fit(X, Y, task=task))
             search.raise_noise_floor(MIN_NOISE_SHARE * before)
         starts = search.random_starts(check_int(restarts, "restarts"), new_generator(random_state))
         best, info = search.run(starts, check_int(max_iter, "max_iter"))
@@ -166,9 +166,7 @@ def tune(
             )
         fitted.set_params(**search.parameters_at(best)).fit(X, Y, task=task)
         if compared:
-            info = replace(
-                info, left_out=[float((e / suits.variance).mean()) for e in (before, left_out_errors(fitted))]
-            )
+            info = replace(info, left_out=[float((e / suits.variance).mean()) for e in (before, loo_errors(fitted))])
             if info.left_out[1] > info.left_out[0]:
                 info = replace(info, kept="start")
                 fitted.set_params(**search.parameters_at(search.start)).fit(X, Y, task=task)
@@ -183,9 +181,9 @@ def tune(
     return tuned
 
 
-def left_out_errors(model: OVKRegressor) -> Array:
+def loo_errors(model: OVKRegressor) -> Array:
     """(d,) mean squared leave-one-out residuals of a fitted model; 0 for an output without observations."""
-    squares = model.left_out_residuals().reshape(-1, model.n_outputs_) ** 2
+    squares = model.loo_residuals().reshape(-1, model.n_outputs_) ** 2
     seen = ~np.isnan(squares)
     return np.asarray(np.where(seen, squares, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
 
@@ -482,7 +480,7 @@ class TuningCriterion:
         alone = self._evidence or (leave_out == "row" and len(np.unique(groups)) == self.n)
         structured = targets.complete and alone and targets.weight is None and not constants
         self._Y = self.y.reshape(self.n, self.d) if structured else None
-        self._together = self.pairs.left_out_together(entry=leave_out == "entry")
+        self._together = self.pairs.held_out_together(entry=leave_out == "entry")
 
     def can_leave_out(self, kernel: OperatorKernel) -> bool:
         """Whether closed-form leave-one-out is affordable."""
