@@ -8,9 +8,9 @@ from numpy.testing import assert_array_equal
 
 import ovk
 from ovk import OLOK, AutoStream, progressive
-from ovk.evaluation import ACI, ConformalPID, DelayedLabels, RollingConformal, StronglyAdaptive, WithIntervals
+from ovk.evaluation import ACI, COP, ConformalPID, DelayedLabels, RollingConformal, StronglyAdaptive, WithIntervals
 
-METHODS = [ACI, ConformalPID, StronglyAdaptive, RollingConformal]
+METHODS = [ACI, COP, ConformalPID, StronglyAdaptive, RollingConformal]
 REGIONS = ["each", "box", "ellipsoid"]
 
 

@@ -16,6 +16,7 @@ from learners import rows as learner_rows
 from ovk import PKAWV, AutoStreamClassifier, PKAWVClassifier
 from ovk.evaluation import (
     ACI,
+    COP,
     ConformalPID,
     DelayedLabels,
     RefittedRidge,
@@ -27,7 +28,7 @@ from ovk.evaluation import (
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian
 
-METHODS = [ACI(0.8, window=20), ConformalPID(0.8), StronglyAdaptive(0.8), RollingConformal(0.8)]
+METHODS = [ACI(0.8, window=20), COP(0.8), ConformalPID(0.8), StronglyAdaptive(0.8), RollingConformal(0.8)]
 
 
 def rows(n=400, k=3):

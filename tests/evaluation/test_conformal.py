@@ -12,7 +12,7 @@ from sklearn.linear_model import SGDRegressor
 import ovk
 import reference
 from ovk import OLOK, progressive
-from ovk.evaluation import ACI, ConformalPID, RollingConformal, StronglyAdaptive, WithIntervals
+from ovk.evaluation import ACI, COP, ConformalPID, RollingConformal, StronglyAdaptive, WithIntervals
 from ovk.evaluation.conformal import JointScore
 from ovk.plotting import IntervalDisplay, RecentDisplay
 
@@ -617,3 +617,32 @@ def test_pid_stays_within_its_bound_when_every_score_is_zero():
     T = np.arange(1.0, len(found) + 1)
     h = np.pi / 2 * 0.1 * (T + 1) / np.log(T + 1)
     assert (np.abs(np.cumsum(found < 0.0) / T - 0.1) <= (h + 1) / T + 1e-12).all()
+
+
+@pytest.mark.parametrize(("sharpness", "trust"), [(1.0, 0.0), (0.0, 0.5), (2.0, 1.0)])
+def test_optimistic_and_error_quantified_radii_agree_with_their_equations(sharpness, trust):
+    scores, a, rate, window = np.random.default_rng(0).exponential(size=300), 0.2, 0.05, 30
+    method = COP(1 - a, rate=rate, window=window, trust=trust, sharpness=sharpness)
+    regions = method.regions_then_learn(np.zeros(300), scores)
+    assert np.isinf(regions.radius[:10]).all()
+    q, distance = np.sort(scores[:10])[8], 0.0  # ceil(11 * 0.8) = 9
+    for t in range(10, 300):
+        last = scores[max(t - window, 0) : t]
+        B = last.max() - last.min()
+        radius = q + rate * B * (distance - trust * (np.mean(last <= q) - (1 - a)))
+        np.testing.assert_allclose(regions.radius[t, 0], radius)
+        u = sharpness * (scores[t] - radius) / B
+        distance = u * np.exp(u) / (1 + np.exp(u)) ** 2
+        q += rate * B * ((scores[t] > radius) - a)
+
+
+@pytest.mark.parametrize("sharpness", [0.0, 1.0])
+def test_optimistic_intervals_cover_and_do_not_depend_on_units(sharpness):
+    t = np.arange(4000)
+    y = np.where(t < 2000, 1.0, 5.0) * np.random.default_rng(0).standard_normal(4000)
+    found = COP(0.9, sharpness=sharpness).regions_then_learn(np.zeros(4000), y)
+    assert 0.87 < np.nanmean(found.covered) < 0.93
+    scaled = COP(0.9, sharpness=sharpness).regions_then_learn(np.zeros(4000), 1e6 * y)
+    np.testing.assert_allclose(scaled.radius, 1e6 * found.radius, rtol=1e-9)
+    infinite = COP(0.9, sharpness=sharpness).regions_then_learn(np.zeros(40), np.r_[y[:20], np.inf, y[21:40]])
+    assert np.isfinite(infinite.radius[10:]).all()

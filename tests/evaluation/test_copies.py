@@ -10,6 +10,7 @@ import ovk
 from ovk.evaluation import (
     ACI,
     CLASSIFICATION,
+    COP,
     Chunk,
     ConformalPID,
     DelayedLabels,
@@ -29,6 +30,8 @@ from ovk.operators import MixedEffect
 METHODS = {
     "aci": lambda region: ACI(0.8, region, window=30),
     "pid": lambda region: ConformalPID(0.8, region, season=3),
+    "error-quantified": lambda region: COP(0.8, region, trust=0, sharpness=1),
+    "optimistic": lambda region: COP(0.8, region),
     "strongly adaptive": lambda region: StronglyAdaptive(0.8, region, lifetime=5),
     "rolling": lambda region: RollingConformal(0.8, region, window=40, step=10),
 }

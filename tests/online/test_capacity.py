@@ -12,7 +12,7 @@ from ovk.kernels import Function, Gaussian, Linear, Matern
 from ovk.online import effective_dimension, log_determinant, online_dimension, sketched_effective_dimension
 from ovk.operators import Dense, Identity
 from ovk.ovkernels import CurlFree
-from ovk.solvers import SingularSystem
+from ovk.solvers import SingularSystemError
 
 KERNELS = instances.each(instances.KERNELS)
 OVKERNELS = instances.each(instances.OVKERNELS)
@@ -103,9 +103,9 @@ def test_bad_input():
         effective_dimension(Gaussian(1.0), X, 0.0)
     with pytest.raises(ValueError, match="rank must be an integer"):
         sketched_effective_dimension(Gaussian(1.0), X, 1.0, rank=0)
-    with pytest.raises(SingularSystem, match="positive semi-definite"):
+    with pytest.raises(SingularSystemError, match="positive semi-definite"):
         effective_dimension(Function(lambda X, Z: -(X @ Z.T)), X, 1.0)
     with pytest.raises(ValueError, match="Identity needs output_dim"):
         effective_dimension(Gaussian(1.0) * Identity(), X, 1.0)
-    with pytest.raises(SingularSystem, match="raise mu"):
+    with pytest.raises(SingularSystemError, match="raise mu"):
         online_dimension(Linear(), 1e8 * np.ones((4, 1)), 1e-12)

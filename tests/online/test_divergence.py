@@ -1,4 +1,4 @@
-"""Learners raise `Diverged` before their state changes, and do not diverge by default."""
+"""Learners raise `DivergenceError` before their state changes, and do not diverge by default."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from ovk import KAWV, OLOK, PKAWV, Diverged, NoveltyDetector, OLOKClassifier, OnlineMovKL
+from ovk import KAWV, OLOK, PKAWV, DivergenceError, NoveltyDetector, OLOKClassifier, OnlineMovKL
 from ovk.evaluation import progressive
 from ovk.features import Nystrom, Uniform
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial
@@ -54,7 +54,7 @@ def test_one_input_far_out_does_not_stop_the_default_schedule() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.floats(-6, 6), st.floats(-6, 6), st.sampled_from(["plain", "intercept", "no penalty"]))
 def test_the_norm_stays_within_the_reach_of_scaled_steps(seed: int, inputs: float, outputs: float, case: str) -> None:
-    """|f_t|^2 <= 2 sum eta_t l_t(0), the bound used for `Diverged`; twice as large with an intercept."""
+    """|f_t|^2 <= 2 sum eta_t l_t(0), the bound used for `DivergenceError`; twice as large with an intercept."""
     rng = np.random.default_rng(seed)
     A, B = 10.0**inputs * rng.standard_normal((40, 3)), 10.0**outputs * rng.standard_normal((40, 2))
     model = OLOK(Linear(), schedule=InverseSqrt(0.5, scaled=True), **FIRST_ORDER[case]).fit(A, B)
@@ -70,7 +70,9 @@ def test_an_explicit_schedule_too_large_for_the_kernel_raises_and_changes_nothin
     model = OLOK(Linear(), schedule=1.0, **FIRST_ORDER[case])
     model.partial_fit(X[:100], Y[:100])
     before = model.predict(X)
-    with pytest.raises(Diverged, match=r"OLOK diverged at step 1\d\d: .* lower the schedule .* 'auto'") as caught:
+    with pytest.raises(
+        DivergenceError, match=r"OLOK diverged at step 1\d\d: .* lower the schedule .* 'auto'"
+    ) as caught:
         model.partial_fit(30 * size * X, Y)
     assert "The model is unchanged" in str(caught.value)
     assert model.t_ == 100
@@ -87,20 +89,20 @@ def test_the_step_it_names_does_not_depend_on_chunks() -> None:
 
     named = set()
     for size in (1, 7, 300):
-        with pytest.raises(Diverged) as caught:
+        with pytest.raises(DivergenceError) as caught:
             in_chunks(size)
         named.add(str(caught.value).split(":")[0])
     assert len(named) == 1
 
 
 def test_every_first_order_learner_raises_or_stays_finite() -> None:
-    with pytest.raises(Diverged):
+    with pytest.raises(DivergenceError):
         OLOKClassifier(Linear(), schedule=1.0, loss="squared").fit(100 * X, LABELS)
-    with pytest.raises(Diverged):
+    with pytest.raises(DivergenceError):
         OnlineMovKL([Linear(), Gaussian()], learner=OLOK(schedule=1.0)).fit(100 * X, Y)
     for model in (OLOKClassifier(Linear()), OLOKClassifier(Linear(), fit_intercept=True), NoveltyDetector(Linear())):
         assert np.isfinite(model.fit(100 * X, LABELS).decision_function(100 * X)).all()
-    with pytest.raises(Diverged):
+    with pytest.raises(DivergenceError):
         progressive(OLOK(Linear(), schedule=1.0), 10 * X, Y)
 
 
@@ -126,7 +128,7 @@ def finite_or_refused(model: Any, X: Any, Y: Any) -> bool:
     model = clone(model)
     try:
         return bool(np.isfinite(model.fit(X, Y).predict(X)).all())
-    except Diverged as error:
+    except DivergenceError as error:
         advice = re.search("[Ss]cale X|scale both to about 1|divide y by", str(error))
         unchanged = re.search("The model is unchanged", str(error))
         return advice is not None and unchanged is not None and not hasattr(model, "n_features_in_")

@@ -33,7 +33,7 @@ from ovk.features import KORS, Nystrom, Taylor, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 from ovk.ovkernels import CurlFree
-from ovk.persistence import NotSavable
+from ovk.persistence import NotSavableError
 
 pytest.importorskip("river")
 
@@ -478,9 +478,9 @@ def test_the_advice_on_saving_works_as_written(name, tmp_path):
             adapter.learn_one({"a": 1.0}, label)
         elif name == "anomalies":
             adapter.learn_one({"a": 1.0})
-        with pytest.raises(NotSavable, match=r"pickle\.dump\(model, file\)") as error:
+        with pytest.raises(NotSavableError, match=r"pickle\.dump\(model, file\)") as error:
             save(preprocessing.StandardScaler() | adapter, path)
-        with pytest.raises(NotSavable):
+        with pytest.raises(NotSavableError):
             save(adapter, path)
         advice = re.search(r"ovk\.save\(.*\)", str(error.value)).group()
         eval(advice, {"ovk": ovk, "adapter": adapter, "path": path})
@@ -624,14 +624,14 @@ def test_values_are_numbers_in_predictions_as_in_learning(adapter, learned):
     model = adapter(own)
     if learned:
         model.learn_one({"a": 1.0}, y)
-    for value, cure in [
+    for value, advice in [
         ("s", "encode it first"),
         ([1.0, 2.0], "use a separate feature for each of its values"),
         ({"b": 1.0}, "a separate feature"),
         (np.zeros(50), "a separate feature"),
         (None, "use nan for missing values"),
     ]:
-        message = rf"feature 'q' must be a number, got .*: .*{cure}"
+        message = rf"feature 'q' must be a number, got .*: .*{advice}"
         for call in (model.predict_one, lambda x: model.learn_one(x, y)):
             with pytest.raises(ValueError, match=message) as error:
                 call({"a": 1.0, "q": value})

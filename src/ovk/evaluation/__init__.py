@@ -1,6 +1,6 @@
 """How well a learner does on a stream: progressive evaluation, baselines, intervals, regret."""
 
-from ovk.evaluation.adaptive import ACI, ConformalPID, StronglyAdaptive
+from ovk.evaluation.adaptive import ACI, COP, ConformalPID, StronglyAdaptive
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.conformal import DEFAULT_LEVEL, Conformal, RecentErrors, RollingConformal
 from ovk.evaluation.delayed import Mergeable, OnlineLearner
@@ -24,6 +24,7 @@ from ovk.intervals import Regions, rows_needed
 
 __all__ = [
     "ACI",
+    "COP",
     "ConformalPID",
     "DelayedLabels",
     "DriftResult",

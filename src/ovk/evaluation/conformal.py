@@ -177,6 +177,10 @@ class ScoreWindow(State):
         """The largest score, 0 if there is none."""
         return self.ordered[-1] if self.ordered else 0.0
 
+    def spread(self) -> float:
+        """The difference of the largest and the smallest score, 0 if there is none."""
+        return self.ordered[-1] - self.ordered[0] if self.ordered else 0.0
+
 
 class Tracker(State, ABC):
     """The radius of one sequence of scores."""

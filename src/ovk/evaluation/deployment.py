@@ -30,7 +30,7 @@ class WithIntervals(Transactional, Parameters):
     ----------
     learner : online learner of ovk, or estimator with `partial_fit` and `predict`
         A copy of it learns, starting from its present state.
-    intervals : ACI, ConformalPID, StronglyAdaptive, RollingConformal or float
+    intervals : ACI, COP, ConformalPID, StronglyAdaptive, RollingConformal or float
         The interval method, or a coverage for ``ACI(coverage)``. For nonnegative outputs use
         ``ACI(0.9, bounds=(0, None))``.
 
@@ -154,8 +154,8 @@ def as_intervals(intervals: Any) -> Conformal:
     if isinstance(intervals, float) and 0 < intervals < 1:
         return ACI(intervals)
     raise ValueError(
-        "intervals must be a method of ovk.evaluation (ACI, ConformalPID, StronglyAdaptive, RollingConformal) or a "
-        f"coverage between 0 and 1, got {intervals!r}"
+        "intervals must be a method of ovk.evaluation (ACI, COP, ConformalPID, StronglyAdaptive, RollingConformal) "
+        f"or a coverage between 0 and 1, got {intervals!r}"
     )
 
 

@@ -395,7 +395,7 @@ def progressive(
         "last" (value), (running) "mean", "ridge" (`RefittedRidge`), or an object such as
         ``RefittedRidge(OVKRidge(kernel), max_rows=500)``; for classifiers "last" (label) and "majority". Baselines
         learn from unscaled rows. Default: the first two.
-    intervals : ACI, ConformalPID, StronglyAdaptive, RollingConformal or float, optional
+    intervals : ACI, COP, ConformalPID, StronglyAdaptive, RollingConformal or float, optional
         Compute a region around every prediction from the errors of earlier rows, and count how often it contains the
         output. The method is modified in place. A number such as 0.9 means ``ACI(0.9)``. For nonnegative outputs use
         ``ACI(0.9, bounds=(0, None))``.

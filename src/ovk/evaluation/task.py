@@ -140,7 +140,7 @@ class ClassScores(Scores, kind="classification"):
     probability of the true class, nan for a classifier without probabilities.
     """
 
-    _stored = {"confusion": "k k", "histogram": "k *", "log_losses": "* inf"}
+    _stored = {"confusion": "k k", "histogram": "k 2 b", "log_losses": "* inf"}
 
     confusion: Array
     histogram: Array

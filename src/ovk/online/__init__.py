@@ -1,6 +1,6 @@
 """Online learning from streams."""
 
-from ovk.base import Diverged
+from ovk.base import DivergenceError
 from ovk.online.experts.aggregation import BOA, MLPoly
 from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.first_order.movkl import OnlineMovKL
@@ -39,7 +39,7 @@ __all__ = [
     "PKAWV",
     "AutoStream",
     "AutoStreamClassifier",
-    "Diverged",
+    "DivergenceError",
     "MLPoly",
     "NoveltyDetector",
     "OLOKClassifier",

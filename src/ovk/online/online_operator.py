@@ -132,7 +132,7 @@ class OnlineOperator(StreamRegressor):
                 raise ValueError(f"{name} has {len(as_grid(grid))} points but {of} has {count} columns")
         return rows
 
-    def _refuse_weights(self) -> None:
+    def _check_weights_supported(self) -> None:
         raise ValueError("OnlineOperator does not support sample_weight; AutoStream, OLOK, KAWV and PKAWV do")
 
     # Coordinates instead of units -------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ from ovk.objectives import InverseSqrt, Squared, ThresholdLoss, as_loss, as_sche
 from ovk.online.first_order.olok import OLOK
 from ovk.online.first_order.truncation import PaperWindow
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, Separable
-from ovk.solvers import SingularSystem
+from ovk.solvers import SingularSystemError
 
 
 def effective_dimension(kernel: Any, X: Any, alpha: Any) -> Any:
@@ -167,7 +167,7 @@ def online_dimension(kernel: Any, X: Any, mu: float) -> float:
     try:
         C = np.linalg.cholesky(K)
     except np.linalg.LinAlgError as error:
-        raise SingularSystem(f"K + mu I is numerically singular at mu={mu:g}: raise mu") from error
+        raise SingularSystemError(f"K + mu I is numerically singular at mu={mu:g}: raise mu") from error
     return float(np.sum(1.0 - mu / np.diagonal(C) ** 2))
 
 
@@ -229,7 +229,7 @@ def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
 def _check_eigenvalues(parts: Sequence[Any]) -> Array:
     values: Array = np.sort(np.concatenate(parts))
     if len(values) and values[0] < -1e-7 * max(float(values[-1]), 1e-300):
-        raise SingularSystem(
+        raise SingularSystemError(
             f"the kernel matrix must be positive semi-definite, but it has the eigenvalue {values[0]:.6g} "
             f"(the largest is {values[-1]:.6g}): check the kernel"
         )

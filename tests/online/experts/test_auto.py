@@ -293,6 +293,7 @@ def test_candidates_are_compared_by_weighted_progressive_errors():
     """The score of weighted rows, one system for each row."""
     rng = np.random.default_rng(0)
     U, Y, w = rng.standard_normal((40, 2)), rng.standard_normal((40, 2)), np.exp(rng.uniform(-3.0, 3.0, 40))
+    Y[30] *= 50.0  # an outlier: squared errors are at most 25
     K, alpha = 1.0 + U @ U.T, 0.3
     expected = [
         np.minimum((Y[i] - K[i, :i] @ np.linalg.solve(K[:i, :i] + alpha * np.diag(1 / w[:i]), Y[:i])) ** 2, 25.0)

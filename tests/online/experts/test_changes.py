@@ -17,11 +17,11 @@ from ovk.online.experts.mixture import (
     LEVEL_DISCOUNT,
     MAX_RATIO,
     MIN_LABELS,
-    ODDS_AGAINST_NEW,
+    PRIOR_ODDS,
     VARIANCE_GROWTH,
-    Contest,
     ErrorAlarm,
     ExpertMixture,
+    ModelComparison,
     discounted_sums,
 )
 
@@ -113,11 +113,11 @@ def test_running_sums_and_weights(seed, g):
         expected.append(np.where(np.isfinite(row), g * expected[-1] + np.nan_to_num(row), expected[-1]))
     assert_allclose(discounted_sums(first, values, g), expected, rtol=1e-9, atol=1e-9)
     old, new = values**2, 2.0 * values**2
-    contest = Contest(old[:20], new[:20], np.zeros(2))
+    contest = ModelComparison(old[:20], new[:20], np.zeros(2))
     weights = contest.weights(old[20:], new[20:])
     for i in range(10):
         assert_allclose(weights[i], contest.weight())
-        assert_allclose(weights[i], 1.0 / (1.0 + ODDS_AGAINST_NEW * 2.0 ** (contest.labels / 2.0)), rtol=1e-9)
+        assert_allclose(weights[i], 1.0 / (1.0 + PRIOR_ODDS * 2.0 ** (contest.labels / 2.0)), rtol=1e-9)
         contest.learn(old[20 + i : 21 + i], new[20 + i : 21 + i])
 
 

@@ -138,6 +138,22 @@ def test_rows_equal_chunks_where_outputs_are_missing(sizes, tmp_path):
     assert (weights["first mean, then other outputs"] >= 0.0).all()
 
 
+def test_every_output_keeps_a_kernel_from_before_its_last_refit():
+    """Also if one fit of all outputs is followed by fits of one of them."""
+    X, Y = rows(130)
+    Y[15:, 0][np.arange(115) % 3 == 0] = np.nan
+    Y[15:, 1][np.arange(115) % 3 == 1] = np.nan
+    learner, fits = AutoStream().partial_fit(X[:15], Y[:15]), set()
+    assert [one.outputs for one in learner.mixture_.experts] == [None]
+    for i in range(15, 130):
+        learner.partial_fit(X[i : i + 1], Y[i : i + 1])
+        mixture = learner.mixture_
+        fits.add(str([one.outputs for one in mixture.previous]))
+        kept = {j for one in mixture.previous for j in (range(2) if one.outputs is None else one.outputs)}
+        assert kept == (set() if i < 39 else {0, 1})
+    assert "[None, [1]]" in fits or "[None, [0]]" in fits
+
+
 def test_limits_and_regrets_of_an_output_without_labels_stay():
     X, Y, _ = gappy()
     learner = AutoStream().partial_fit(X[:200], Y[:200])

@@ -70,12 +70,12 @@ class MLPolyRows(RegretRows):
 
     def __init__(self, rule: MLPoly, F: Array, awake: Mask) -> None:
         super().__init__(rule, F[:, awake])
-        self._awake = awake
+        self._active_experts = awake
         self._step = np.empty((2, *self.F.shape[1:]))
         self._load()
 
     def _load(self) -> None:
-        rule, awake = self._rule, self._awake
+        rule, awake = self._rule, self._active_experts
         self._fading, self._size = np.sqrt(rule.discount), rule.size_
         self._sums = np.stack([rule.sum_[awake], rule.squares_[awake]])
         self._spread = self._size**2 + self._sums[1]
@@ -111,7 +111,7 @@ class MLPolyRows(RegretRows):
         rule, n = self._rule, len(self._learned)
         if not n:
             return
-        g, awake = rule.discount, self._awake
+        g, awake = rule.discount, self._active_experts
         ages = g ** np.arange(n - 1.0, -1.0, -1.0)
         regrets, largest, factor, spread = (np.array(parts) for parts in zip(*self._learned, strict=True))
         rises = (factor[:, None] * regrets) ** 2 / np.maximum(spread, TINY)
@@ -128,7 +128,7 @@ class MLPolyRows(RegretRows):
     def _leave_to_rule(self, regrets: Array) -> None:
         self.end()
         every = np.full(self._rule.weights_.shape, np.nan)
-        every[self._awake] = regrets
+        every[self._active_experts] = regrets
         self._rule.update(every)
         self._load()
 

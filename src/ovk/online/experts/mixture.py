@@ -48,7 +48,7 @@ from ovk.online.shared.rows import MAX_BURST_ROWS, MAX_DEVIATIONS, LearnedRows, 
 # Two learners with discounted sums a and b of squared errors over n rows have maximum likelihoods a^(-n/2) and
 # b^(-n/2). The second one has the weight
 #
-#     w = 1 / (1 + ODDS_AGAINST_NEW (b / a)^(n/2)).
+#     w = 1 / (1 + PRIOR_ODDS (b / a)^(n/2)).
 #
 # The old learner's usual error is added to each, so that tiny errors of a mostly constant output do not decide.
 
@@ -56,7 +56,7 @@ from ovk.online.shared.rows import MAX_BURST_ROWS, MAX_DEVIATIONS, LearnedRows, 
 VARIANCE_GROWTH, MAX_RATIO = 4.0, 9.0
 ALARM_LIMIT = 10.0
 #: Discount per row of errors in their recent mean, in the comparison of two learners, and in the usual error.
-LEVEL_DISCOUNT, CONTEST_DISCOUNT, USUAL_DISCOUNT = 0.99, 0.99, 0.999
+LEVEL_DISCOUNT, COMPARISON_DISCOUNT, USUAL_DISCOUNT = 0.99, 0.99, 0.999
 #: Discounted number of rows before errors have a mean.
 MIN_LABELS = 30.0
 #: Up to this number of outputs, Python numbers are faster than arrays.
@@ -65,7 +65,7 @@ MAX_OUTPUTS_IN_LISTS = 8
 MAX_REPLAYED_ROWS, ROWS_BEFORE = 256, 40
 #: Difference of -2 log-likelihood within which a date is as good as the best.
 DATE_SLACK = 4.0
-ODDS_AGAINST_NEW = 10.0
+PRIOR_ODDS = 10.0
 
 
 class ErrorAlarm(State):
@@ -169,7 +169,7 @@ def discounted_sums(first: Array, values: Array, discount: float) -> Array:
     return found
 
 
-class Contest(State):
+class ModelComparison(State):
     """Weights of a new learner and an old one, from (n, d) squared errors of both; `usual` (d,) is added to each."""
 
     _saved_state = ("old", "new", "labels", "usual")
@@ -193,12 +193,12 @@ class Contest(State):
     def _sums(self, old: Array, new: Array) -> list[Array]:
         firsts = self.old, self.new, self.labels
         values = old + self.usual, new + self.usual, np.where(np.isfinite(old), 1.0, np.nan)
-        return [discounted_sums(*pair, CONTEST_DISCOUNT) for pair in zip(firsts, values, strict=True)]
+        return [discounted_sums(*pair, COMPARISON_DISCOUNT) for pair in zip(firsts, values, strict=True)]
 
 
 def _weight(old: Array, new: Array, labels: Array) -> Array:
     tiny = np.finfo(float).tiny
-    odds = np.log(ODDS_AGAINST_NEW) + 0.5 * labels * (np.log(np.maximum(new, tiny)) - np.log(np.maximum(old, tiny)))
+    odds = np.log(PRIOR_ODDS) + 0.5 * labels * (np.log(np.maximum(new, tiny)) - np.log(np.maximum(old, tiny)))
     found: Array = 1.0 / (1.0 + np.exp(np.clip(odds, -50.0, 50.0)))
     return found
 
@@ -211,7 +211,7 @@ DISCOUNT = 0.999
 COMPARISON_ROWS = (200, 600, 2_000)
 #: Ratios of squared errors below which it replaces the first, before the last comparison and there, and the weight
 #: below which it is dropped before the last comparison.
-CLEAR_RATIO, BETTER_RATIO, HOPELESS_WEIGHT = 0.5, 0.9, 0.01
+CLEAR_RATIO, BETTER_RATIO, MIN_CANDIDATE_WEIGHT = 0.5, 0.9, 0.01
 #: Smaller squared errors, in variances of the outputs, are negligible.
 MIN_LOSS = 1e-10
 #: Predictions exceed the range of the labels by at most this share of it.
@@ -238,7 +238,7 @@ class ExpertMixture(State):
         "stacking": LogisticStacking,
         "others": OtherOutputs,
         "alarm": ErrorAlarm,
-        "contest": Contest,
+        "contest": ModelComparison,
     }
     _stored = {
         "classes lag": bool,
@@ -275,7 +275,7 @@ class ExpertMixture(State):
         self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
         self.alarm = ErrorAlarm(inputs, outputs, classes=classes) if watched else None
         self.candidate: ExpertMixture | None = None
-        self.contest: Contest | None = None
+        self.contest: ModelComparison | None = None
 
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None, last: Array | None = None) -> Array:
         """(n, d) predictions of (n, p) rows, each made before its (d,) labels, nan where missing, are learned.
@@ -399,7 +399,7 @@ class ExpertMixture(State):
         X, last, Y, kept, old, weights = (array[-since:] for array in rows)
         new = type(self)(X.shape[1], Y.shape[1], classes=self.classes, lag=self.lag, watched=False)
         Z = new._predict_and_update(X, Y, None if (weights == 1.0).all() else weights, last)
-        self.candidate, self.contest = new, Contest(self._losses(kept, old), self._losses(kept, Z), usual)
+        self.candidate, self.contest = new, ModelComparison(self._losses(kept, old), self._losses(kept, Z), usual)
         self.alarm.restart(len(self.contest.old))
         return new
 
@@ -419,7 +419,8 @@ class ExpertMixture(State):
         better = bool(np.log(ratio).mean() <= np.log(BETTER_RATIO)) if np.isfinite(ratio).all() else False
         won = clear or (age == self._comparison_rows[-1] and better)
         if not won and (
-            age == self._comparison_rows[-1] or (age == self._comparison_rows[-2] and (weight < HOPELESS_WEIGHT).all())
+            age == self._comparison_rows[-1]
+            or (age == self._comparison_rows[-2] and (weight < MIN_CANDIDATE_WEIGHT).all())
         ):
             self.candidate = self.contest = None
         return won
@@ -445,7 +446,7 @@ class ExpertMixture(State):
             F[:, slots, experts.columns] = experts.predict(X, last)
         if self.others is not None:
             F[:, 0] = self.others.predict(F[:, 2 + KERNEL_EXPERT])
-        F[:, ~self._awake()] = np.nan
+        F[:, ~self._active_experts()] = np.nan
         F = self._clip(F, self.low, self.high)
         mixed = self.regrets.predict(F)
         return mixed if self.stacking is None else self.stacking.predict(F, mixed)
@@ -466,14 +467,14 @@ class ExpertMixture(State):
 
     def _shares(self) -> Array:
         """(k, d) weights of the experts in the next prediction, 0 for those that abstain."""
-        awake = self._awake()[:, None]
+        awake = self._active_experts()[:, None]
         given = np.where(awake, self.regrets.weights_, 0.0)
         # If the remaining weights are all 0, they become equal.
         given = np.where(given.sum(axis=0) > 0.0, given, awake)
         found: Array = given / given.sum(axis=0)
         return found
 
-    def _awake(self) -> Mask:
+    def _active_experts(self) -> Mask:
         awake = np.full(len(self.regrets.weights_), bool(self.experts))
         awake[0], awake[-1] = not self.experts or self.others is not None, bool(self.previous)
         awake[1] = self.lag
@@ -542,7 +543,7 @@ class ExpertMixture(State):
             F[:, slots, experts.columns] = experts.predict_and_update(X, last, Y, weights)
         if self.others is not None:
             F[:, 0] = self.others.predict_and_update(F[:, 2 + KERNEL_EXPERT], Y, weights)
-        F[:, ~self._awake()] = np.nan
+        F[:, ~self._active_experts()] = np.nan
         F = self._clip(F, low[:-1, None], high[:-1, None])
         if self.experts and not self.classes:
             Z, kept = self._mix_with_limits(F, Y, weights, self.experts[0].labels.scale)

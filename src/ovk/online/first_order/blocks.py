@@ -23,7 +23,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtrs
 
-from ovk.base import Array, Diverged, Gradient, Gradients, Mask, State, Step, Times
+from ovk.base import Array, DivergenceError, Gradient, Gradients, Mask, State, Step, Times
 from ovk.objectives import DistanceOverGradients, Loss, Schedule, Squared, ThresholdLoss
 from ovk.ovkernels import Decoupled, Gram, Rotated
 
@@ -468,7 +468,7 @@ MAX_NORM_FACTOR = 1e6
 
 
 def check_divergence(learner: object, steps: Steps, Y: Array, times: Times, norms: Array, progress: Progress) -> None:
-    """Raise `Diverged` if |f| grows beyond its bound for steps of a suitable size; else update the bound.
+    """Raise `DivergenceError` if |f| grows beyond its bound for steps of a suitable size; else update the bound.
 
     Let l >= 0 be a convex loss whose gradient g has the Lipschitz constant L, and f' = rho f - eta K(x, .) g(f(x)) a
     step with eta L |K(x, x)| <= rho <= 1. By convexity <g, z> >= l(z) - l(0), and by smoothness |g|^2 <= 2 L l(z), so
@@ -491,7 +491,7 @@ def check_divergence(learner: object, steps: Steps, Y: Array, times: Times, norm
     norm, eta, size = float(np.sqrt(np.append(steps.norm2, progress.norm2)[row + 1])), steps.eta[row], norms[row]
     largest = float(np.nanmax(np.abs(Y), initial=0.0))
     if not np.isfinite(size):
-        raise Diverged(
+        raise DivergenceError(
             f"{type(learner).__name__} failed at step {int(times[row])}: the kernel value K(x, x) is {size}. Check the "
             "kernel, or scale X. The model is unchanged"
         )
@@ -502,7 +502,7 @@ def check_divergence(learner: object, steps: Steps, Y: Array, times: Times, norm
         f"lower the schedule to {eta / max(eta * size, 1.0):.1g}, scale X, or use schedule=None or 'auto', which "
         "adapt to the kernel"
     )
-    raise Diverged(
+    raise DivergenceError(
         f"{type(learner).__name__} diverged at step {int(times[row])}: the norm of f is {norm:.3g}. {advice}. The "
         "model is unchanged"
     )

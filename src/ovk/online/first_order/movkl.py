@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Diverged, check_finite_predictions, check_inputs, positive, reads_snapshot
+from ovk.base import Array, DivergenceError, check_finite_predictions, check_inputs, positive, reads_snapshot
 from ovk.batch import bind_grid, has_curve_operator, kernel_grid
 from ovk.curves import Grid, as_grid
 from ovk.online.first_order.olok import OLOK
@@ -105,7 +105,7 @@ class OnlineMovKL(StreamRegressor):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _refuse_weights(self) -> None:
+    def _check_weights_supported(self) -> None:
         raise ValueError("OnlineMovKL does not support sample_weight; AutoStream, OLOK, KAWV and PKAWV do")
 
     def _check_parameters(self) -> None:
@@ -155,7 +155,7 @@ class OnlineMovKL(StreamRegressor):
         with np.errstate(over="ignore"):
             lengths = np.sqrt(np.where(seen, Y, 0.0) ** 2 @ np.ones(Y.shape[1]))
         if len(Y) and lengths.max() > MAX_OUTPUT_NORM:
-            raise Diverged(
+            raise DivergenceError(
                 f"the squares of outputs as large as {lengths.max():.3g} overflow: divide y by a constant. The model "
                 "is unchanged"
             )

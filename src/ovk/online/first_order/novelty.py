@@ -53,6 +53,8 @@ class NoveltyDetector(OutlierMixin, Transactional, Parameters):
     array([ 1, -1])
     """
 
+    _stored = {"learner_": OLOK}
+
     kernel: Any = None
     nu: float = 0.1
     alpha: float = 0.01

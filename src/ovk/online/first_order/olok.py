@@ -18,11 +18,11 @@ from ovk.base import (
     Times,
     check_inputs,
     check_int,
+    check_no_overflow,
     in_interval,
     one_blas_thread,
     positive,
     reads_snapshot,
-    refuse_overflow,
     thread_for_row,
     threads_for,
 )
@@ -112,9 +112,9 @@ class OLOK(StreamRegressor):
     alpha : float >= 0
         Weight of the penalty alpha/2 |f|^2.
     schedule : number, name or schedule of `ovk.objectives`, optional
-        Step sizes eta_t, with eta_t alpha < 1. A number eta means eta / sqrt(t) for any kernel, and raises `Diverged`
-        if that is too large. By default 1 / sqrt(t), divided by |K(x_t, x_t)| if that is above 1; "auto" adapts to
-        inputs and outputs.
+        Step sizes eta_t, with eta_t alpha < 1. A number eta means eta / sqrt(t) for any kernel, and raises
+        `DivergenceError` if that is too large. By default 1 / sqrt(t), divided by |K(x_t, x_t)| if that is above 1;
+        "auto" adapts to inputs and outputs.
     loss : name or loss of `ovk.objectives`
         The loss l.
     truncation : "auto", None, int, or truncation of `ovk.online`
@@ -218,7 +218,7 @@ class OLOK(StreamRegressor):
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         X, d = rows.X, rows.Y.shape[1]
         self.kernel_ = kernel.resolve(X, d)
-        refuse_overflow(self, self.kernel_, X)
+        check_no_overflow(self, self.kernel_, X)
         self.t_ = 0
         self.cumulative_loss_ = self.cumulative_risk_ = 0.0
         self.truncation_error_ = 0.0
@@ -342,7 +342,7 @@ class OLOK(StreamRegressor):
         learned: Mask = np.full(len(Y), True) if loss.unsupervised else ~np.asarray(np.isnan(Y).all(axis=1))
         times = self.t_ + np.cumsum(learned)
         edge, mask = self._window(times)
-        refuse_overflow(self, self.kernel_, X)
+        check_no_overflow(self, self.kernel_, X)
         gram = self.kernel_.gram(X)
         own = kappa2 = np.full(len(X), self.kappa2_)
         if self.kernel_.norm_bound() is None:
@@ -444,7 +444,7 @@ class OLOK(StreamRegressor):
                     "mean of all iterates: use a window, or average=False"
                 )
 
-    def _refuse_weights(self) -> None:
+    def _check_weights_supported(self) -> None:
         loss = as_loss(self.loss)
         if loss.unsupervised or isinstance(loss, ThresholdLoss):
             raise ValueError(

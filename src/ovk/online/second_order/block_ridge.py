@@ -14,11 +14,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ovk.base import SIZE, Array, Mask, State, Times
+from ovk.base import SIZE, Array, Indices, Mask, State, Times
 from ovk.features import FeatureSums, RidgeFactor
 from ovk.online.second_order.decaying_ridge import block_length
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RidgeForecast
@@ -238,6 +238,8 @@ class ProgressiveRidge(State, ABC):
 
     _state_classes = {"sums": StreamSums}
 
+    #: Whether rows may have fewer features than the sums.
+    nested: ClassVar[bool] = False
     sums: StreamSums
 
     @abstractmethod
@@ -250,12 +252,21 @@ class ProgressiveRidge(State, ABC):
 
     @abstractmethod
     def predict_and_update(
-        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
+        self,
+        Phi: Array,
+        Y: Array,
+        observed: Mask,
+        learned: Mask,
+        weights: Array | None = None,
+        sizes: Indices | None = None,
+        *,
+        last: bool,
     ) -> RidgeForecast:
         """Predict each point from those before it, and learn its observed labels.
 
         Phi has the rows of the features of each point; Y and `observed` are (n, k). Points in `learned` (n,) age the
-        sums of a learner that forgets. `last`: these are the last points of the block.
+        sums of a learner that forgets. If `nested`, point i may be predicted from the first sizes_i features, where
+        sizes (n,) increase up to m. `last`: these are the last points of the block.
         """
 
     @abstractmethod
@@ -305,7 +316,7 @@ class GroupBlock(State):
     @classmethod
     def start(cls, group: OutputGroup, ridge: float, total: FeatureSums, rows: int) -> GroupBlock:
         B = np.ascontiguousarray(total.B[:, group.columns])
-        factor = total.factor(ridge)
+        factor = total.factor(ridge).triangular()
         triangle = GrowingCholesky(group.stop - group.start, rows)
         return cls(ridge, factor, factor.whiten_columns(B), np.empty((0, len(B))), triangle)
 
@@ -328,6 +339,31 @@ class GroupBlock(State):
         self.U = np.concatenate([np.pad(self.U, ((0, 0), (0, new))) if new else self.U, U])
         self._room = None
 
+    def predict_nested(
+        self, U: Array, earlier: Array, Y: Array, seen: Mask, sizes: Indices, per: int, *, keep: bool
+    ) -> RidgeForecast:
+        """Predict row i from the first sizes_i features and the rows before it, and learn the rows in `seen`.
+
+        The leading block of L is the factor of that of A, so the first entries of U and z are those for fewer features.
+        Each growth adds u u' to the Gram matrix of the rows of the block, whose factor is computed again.
+        """
+        old, found, start, m = len(self.U), [], 0, 0
+        W = np.concatenate([self.U, U])
+        G, base = np.zeros((len(W), len(W))), np.zeros((len(W), len(earlier.T)))
+        for size, stop in zip(*_last_of_each(sizes), strict=True):
+            new = slice(m, size)
+            G += W[:, new] @ W[:, new].T
+            base += W[:, new] @ self.z[new]
+            triangle, end = GrowingCholesky(self.triangle.k, self.triangle.panel), old + stop
+            if old:
+                known = np.full(old, True)
+                triangle.predict_and_update(np.empty((0, old)), G[:old, :old].copy(), base[:old], earlier, known)
+            part = G[:old, old:end].copy(), G[old:end, old:end].copy(), base[old:end], Y[:stop], seen[:stop]
+            forecast = triangle.predict_and_update(*part, per, keep=keep and stop == len(U))
+            found.append(RidgeForecast(forecast.ridge[start:], forecast.H[start // per :]))
+            start, m, self.triangle = stop, size, triangle
+        return RidgeForecast.concatenate(found)
+
     def after_row(self, phi: Array, y: Array) -> tuple[Self, Array, float]:
         """The block with one more row, and the ridge prediction (k,) and leverage of the row."""
         u = self.factor.whiten_row(phi)
@@ -345,6 +381,12 @@ class GroupBlock(State):
         return ridge, h
 
 
+def _last_of_each(sizes: Indices) -> tuple[list[int], list[int]]:
+    """Distinct numbers in increasing order, and where each of them ends."""
+    found, counts = np.unique(sizes, return_counts=True)
+    return found.tolist(), np.cumsum(counts).tolist()
+
+
 @dataclass
 class BlockRidge(ProgressiveRidge, kind="block"):
     """Ridge regression of outputs observed in the same rows, or with separate rows for each output.
@@ -356,6 +398,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
     _state_classes = {"groups": OutputGroup, "blocks": GroupBlock}
     _stored = {"per": SIZE}
 
+    nested = True
     groups: list[OutputGroup]
     per: int
     blocks: list[GroupBlock | None] = field(default_factory=list)
@@ -376,7 +419,15 @@ class BlockRidge(ProgressiveRidge, kind="block"):
         ]
 
     def predict_and_update(
-        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
+        self,
+        Phi: Array,
+        Y: Array,
+        observed: Mask,
+        learned: Mask,
+        weights: Array | None = None,
+        sizes: Indices | None = None,
+        *,
+        last: bool,
     ) -> RidgeForecast:
         if self.per == 1:
             seen = np.asarray(observed.any(axis=1))
@@ -390,6 +441,13 @@ class BlockRidge(ProgressiveRidge, kind="block"):
 
         def one(block: GroupBlock, columns: slice, U: Array) -> RidgeForecast:
             labels = Y[:, columns]
+            if sizes is not None and sizes[0] < Phi.shape[1]:
+                earlier = np.concatenate([np.empty((0, Y.shape[1])), *(y for _, y in self.pending)])[:, columns]
+                each = np.repeat(sizes, self.per)
+                found = block.predict_nested(U, earlier, labels, seen, each, self.per, keep=not last)
+                if not last:
+                    block.append(U[seen])
+                return found
             found = block.triangle.predict_and_update(
                 block.cross(U), U @ U.T, block.base(U), labels, seen, self.per, weights, keep=not last
             )

@@ -156,7 +156,15 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
         return RidgeForecast(base if factors is None else base / factors, H / f)
 
     def predict_and_update(
-        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
+        self,
+        Phi: Array,
+        Y: Array,
+        observed: Mask,
+        learned: Mask,
+        weights: Array | None = None,
+        sizes: Indices | None = None,
+        *,
+        last: bool,
     ) -> RidgeForecast:
         if Phi.shape[1] > self.weights.shape[1]:
             # The identities need the same features throughout a block; predictions do not depend on where it ends.

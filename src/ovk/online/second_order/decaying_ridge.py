@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
-from ovk.base import SIZE, Array, Mask, SingularSystem, State, Times
+from ovk.base import SIZE, Array, Mask, SingularSystemError, State, Times
 
 
 class CompactState(State):
@@ -345,7 +345,7 @@ class DecayingRidge(CompactState):
             A.flat[:: len(A) + 1] += max(ridge, 4.0 * len(A) * EPS * float(A.diagonal().max()))
             root, info = dpotrf(A, lower=1, overwrite_a=1)
             if info:
-                raise SingularSystem(f"alpha={self.alpha!r} is too small for these features: raise it")
+                raise SingularSystemError(f"alpha={self.alpha!r} is too small for these features: raise it")
             self._weights = dtrsm(1.0, root, dtrsm(1.0, root, self.B, lower=1), lower=1, trans_a=1)
             # Last, as another thread that sees the factor uses the weights.
             self._root = root

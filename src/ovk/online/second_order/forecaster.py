@@ -25,11 +25,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import (
     Array,
+    check_finite_rows,
     check_inputs,
+    check_no_overflow,
     positive,
     reads_snapshot,
-    refuse_not_finite,
-    refuse_overflow,
     thread_for_row,
     threads_for,
 )
@@ -123,7 +123,7 @@ def start(model: Any, rows: Rows) -> None:
     resolved = kernel.resolve(X, d)
     # A sum of kernels times the same operator becomes one product, with a factorisation of size m instead of m d.
     model.kernel_ = resolved.as_separable() or resolved
-    refuse_overflow(model, model.kernel_, X)
+    check_no_overflow(model, model.kernel_, X)
     model.t_, model.cumulative_loss_ = 0, 0.0
     model._start_state(X, d)
 
@@ -131,11 +131,11 @@ def start(model: Any, rows: Rows) -> None:
 def learn(model: Any, rows: Rows) -> Array:
     X, Y, weights = rows.X, rows.Y, rows.weights
     model._check_capacity(Y)
-    refuse_overflow(model, model.kernel_, X)
+    check_no_overflow(model, model.kernel_, X)
     # The squares of outputs of 1e300 overflow in the sum of losses; predictions do not.
     with np.errstate(over="ignore", invalid="ignore"), threads_for(model._numbers_per_row()):
         found: Array = clipped(model, model._predict_and_update(X, Y, weights))
-        refuse_not_finite(model, model.t_, found, X, Y)
+        check_finite_rows(model, model.t_, found, X, Y)
         losses = (Y - found) ** 2
         model.cumulative_loss_ += float(np.nansum(losses if weights is None else weights[:, None] * losses))
     model.t_ += int((~np.isnan(Y)).any(axis=1).sum())

@@ -96,6 +96,8 @@ class KAWV(StreamRegressor):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         super().load_state(state)
+        if state and not np.isfinite(self.rows_.arrays[0]).all():
+            raise ValueError("KAWV.rows_ must have finite inputs")
         entries: Any = state.get("entries_")
         if entries is None:
             return

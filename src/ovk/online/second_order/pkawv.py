@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import SIZE, Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
+from ovk.base import SIZE, Array, Indices, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
 from ovk.features import (
     DEPENDENCE_TOL,
     KORS,
@@ -43,7 +43,7 @@ from ovk.online.shared.learner import StreamRegressor, learns_width
 from ovk.online.shared.rows import LearnedRows
 from ovk.online.theory import capacity_exponent, suggest
 from ovk.operators import Identity, OutputOperator
-from ovk.ovkernels import Separable, row_slices
+from ovk.ovkernels import Separable
 
 # Outputs are decoupled in the eigenvectors of the output operator as long as every row is complete. From the first
 # incomplete row on they have separate sums, coupled by the operator unless it is diagonal (`CoupledRidge`).
@@ -319,9 +319,9 @@ class PKAWV(StreamRegressor):
             return DecayingSums(float(self.discount), sums)
         return AllRowsSums.from_sums(sums) if self.window is None else WindowSums(int(self.window), [sums])
 
-    def _commit(self) -> None:
+    def _commit(self, m: int | None = None) -> None:
         for ridge in self.ridges_:
-            ridge.commit(self.features_.m)
+            ridge.commit(self.features_.m if m is None else m)
 
     def _add_inputs(self, count: int) -> None:
         features = self.features_
@@ -346,7 +346,7 @@ class PKAWV(StreamRegressor):
 
     # Learning ---------------------------------------------------------------------------------------------------------
 
-    def _refuse_weights(self) -> None:
+    def _check_weights_supported(self) -> None:
         if self._plan().keeps_past():
             raise ValueError("sample_weight and past='exact' cannot be combined: use past='projected'")
 
@@ -382,7 +382,7 @@ class PKAWV(StreamRegressor):
                     first, made = start, min(max(stop, start + several), len(X))
                     Phi = self.features_.transform(X[first:made])
                 ready = Phi[(start - first) * per : (stop - first) * per]
-            piece = X[rows], Y[rows], observed[rows], learned[rows], _weights_of(weights, rows)
+            piece = X[rows], Y[rows], observed[rows], learned[rows], _of_rows(weights, rows)
             Z[rows] = self._learn_piece(*piece, ready).predictions(shrink=shrink)
             start = stop
         return Z
@@ -390,43 +390,48 @@ class PKAWV(StreamRegressor):
     def _learn_piece(
         self, X: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, ready: Array | None
     ) -> RidgeForecast:
-        forecasts, past, known = [], self.past_, self.features_.m
-        draws = np.empty(0)
+        forecasts, past, known, per = [], self.past_, self.features_.m, self.features_.per
+        draws, sizes, stops = np.empty(0), np.full(len(X), known), [len(X)]
         if ready is None and not self.features_.settled:
             # One for each row, needed or not, so that chunk sizes make no difference.
             self.rng_ = copied_generator(self.rng_)
             draws = self.rng_.random(len(X))
         if ready is None:
-            pieces = self.features_.transform_and_grow(X, draws, split=past is not None)
-        else:
-            pieces = iter([(slice(0, len(X)), ready)])
-        for rows, Phi in pieces:
-            if past is not None and self.features_.m > known:
-                self._add_past_to_new_features(known)
-                known = self.features_.m
+            ready, sizes = self.features_.transform_and_grow(X, draws, exact=past is not None)
+        if past is not None and not all(ridge.nested for ridge in self.ridges_):
+            stops = np.append(np.flatnonzero(np.diff(sizes)) + 1, len(X)).tolist()
+        start = 0
+        for stop in stops:
+            rows, m = slice(start, stop), ready.shape[1] if past is None else int(sizes[stop - 1])
+            if past is not None and m > known:
+                self._add_past_to_new_features(known, m)
+                known = m
             self._left -= int(learned[rows].sum())
-            found, labels = self._learn_rows(Phi, Y[rows], observed[rows], learned[rows], _weights_of(weights, rows))
+            parts = Y[rows], observed[rows], learned[rows], _of_rows(weights, rows)
+            found, labels = self._learn_rows(
+                ready[start * per : stop * per, :m], *parts, None if past is None else sizes[rows]
+            )
             forecasts.append(found)
             if past is not None:
                 past.append(X[rows][learned[rows]], labels[learned[rows]])
-        if self._left == 0:
+            start = stop
+        if self._left <= 0:
             self._commit()
             self._start_block()
         return RidgeForecast.concatenate(forecasts)
 
     def _learn_rows(
-        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None
+        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, sizes: Indices | None
     ) -> tuple[RidgeForecast, Array]:
         """The forecast, and the labels as learned, which are clipped for the Huber loss."""
-        last = self._left == 0
+        last = self._left <= 0
         if self.limits_ is None:
-            return self._update_ridges(Phi, Y, observed, learned, weights, last=last), Y
+            return self._update_ridges(Phi, Y, observed, learned, weights, sizes, last=last), Y
         Y, per, start, found = Y.copy(), self.features_.per, 0, []
         while start < len(Y):
             before, rest = [ridge._snapshot() for ridge in self.ridges_], slice(start, None)
-            forecast = self._update_ridges(
-                Phi[start * per :], Y[rest], observed[rest], learned[rest], _weights_of(weights, rest), last=last
-            )
+            parts = Phi[start * per :], Y[rest], observed[rest], learned[rest], _of_rows(weights, rest)
+            forecast = self._update_ridges(*parts, _of_rows(sizes, rest), last=last)
             with np.errstate(over="ignore"):
                 residuals = np.nan_to_num(np.where(observed[rest], Y[rest] - forecast.predictions(shrink=False), 0.0))
             numbers = np.flatnonzero(learned[rest])
@@ -440,8 +445,8 @@ class PKAWV(StreamRegressor):
                 clipped = self.limits_.clip(residuals[numbers])[-1]
                 Y[start + i] = np.where(observed[start + i], forecast.predictions(shrink=False)[i] + clipped, np.nan)
                 lot = slice(start, stop)
-                parts = Phi[start * per : stop * per], Y[lot], observed[lot], learned[lot], _weights_of(weights, lot)
-                forecast = self._update_ridges(*parts, last=last and stop == len(Y))
+                parts = Phi[start * per : stop * per], Y[lot], observed[lot], learned[lot], _of_rows(weights, lot)
+                forecast = self._update_ridges(*parts, _of_rows(sizes, lot), last=last and stop == len(Y))
             else:
                 self.limits_.clip(residuals[numbers])
             found.append(forecast)
@@ -449,10 +454,18 @@ class PKAWV(StreamRegressor):
         return RidgeForecast.concatenate(found), Y
 
     def _update_ridges(
-        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, *, last: bool
+        self,
+        Phi: Array,
+        Y: Array,
+        observed: Mask,
+        learned: Mask,
+        weights: Array | None,
+        sizes: Indices | None,
+        *,
+        last: bool,
     ) -> RidgeForecast:
         pairs = zip(self.ridges_, self._ridge_inputs(Phi, Y, observed), strict=True)
-        found = [ridge.predict_and_update(*part, learned, weights, last=last) for ridge, part in pairs]
+        found = [ridge.predict_and_update(*part, learned, weights, sizes, last=last) for ridge, part in pairs]
         return self._join_forecasts(found)
 
     def _ridge_inputs(self, Phi: Array, Y: Array, observed: Mask) -> list[tuple[Array, Array, Mask]]:
@@ -468,17 +481,15 @@ class PKAWV(StreamRegressor):
             return found[0]._replace(vectors=self.vectors_)
         return RidgeForecast(np.hstack([one.ridge for one in found]), np.hstack([one.H for one in found]))
 
-    def _add_past_to_new_features(self, known: int) -> None:
-        """Add past rows to the sums of new features."""
-        self._commit()
+    def _add_past_to_new_features(self, known: int, m: int) -> None:
+        """Add past rows to the sums of the new features `known` to m."""
+        self._commit(m)
         past = self.past_
         assert past is not None
-        for rows in row_slices(len(past), self._numbers_per_row()):
-            X, Y = past.X[rows], past.Y[rows]
-            ages: Array = np.arange(len(past) - 1.0, -1.0, -1.0)[rows]
-            parts = self._ridge_inputs(self.features_.transform(X), Y, ~np.isnan(Y))
-            for ridge, part in zip(self.ridges_, parts, strict=True):
-                ridge.add_for_new_features(slice(known, None), *part, ages)
+        ages: Array = np.arange(len(past) - 1.0, -1.0, -1.0)
+        parts = self._ridge_inputs(self.features_.transform_past(past.X)[:, :m], past.Y, ~np.isnan(past.Y))
+        for ridge, part in zip(self.ridges_, parts, strict=True):
+            ridge.add_for_new_features(slice(known, None), *part, ages)
         self._start_block()
 
     def _couple(self) -> None:
@@ -563,8 +574,8 @@ def _units(model: PKAWV) -> list[float]:
     return [x for units in found if units is not None for x in (*units.centre.tolist(), *units.scale.tolist())]
 
 
-def _weights_of(weights: Array | None, rows: slice) -> Array | None:
-    return None if weights is None else weights[rows]
+def _of_rows(values: Any, rows: slice) -> Any:
+    return None if values is None else values[rows]
 
 
 def copied_generator(rng: np.random.Generator) -> np.random.Generator:

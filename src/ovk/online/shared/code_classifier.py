@@ -19,9 +19,9 @@ from ovk.base import (
     Parameters,
     Transactional,
     check_inputs,
+    check_not_masked,
     missing_labels,
     reads_snapshot,
-    refuse_masked,
     thread_for_row,
 )
 from ovk.kernels import Gaussian
@@ -262,7 +262,7 @@ def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
     """(n,) class labels and a mask of the known ones; missing labels, None or nan, are replaced by another label."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
-    refuse_masked(y, "y", "a label that is missing is None or nan")
+    check_not_masked(y, "y", "a label that is missing is None or nan")
     labels: Labels = column_or_1d(y, warn=True)
     if len(labels) != n:
         raise ValueError(f"y must have a label for each of the {n} rows, got {len(labels)}")

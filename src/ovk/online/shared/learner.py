@@ -157,7 +157,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             self, X, y, outputs=outputs, on_invalid=self.on_invalid, whole=whole, unsupervised=unsupervised
         )
 
-    def _refuse_weights(self) -> None:
+    def _check_weights_supported(self) -> None:
         """Raise an error if the learner does not support weights."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -211,7 +211,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
                 work._check_names(y)
             rows = work._checked(X, y, first=first)
             if sample_weight is not None:
-                work._refuse_weights()
+                work._check_weights_supported()
                 rows = rows.with_weights(sample_weight)
             if last is not None:
                 rows = rows._replace(last=last.reshape(rows.Y.shape))

@@ -207,7 +207,7 @@ class RowBuffer(State):
     see.
     """
 
-    _stored = {"arrays": ("n *", "n * nan", ...)}
+    _stored = {"arrays": ("n * nan", ...)}
 
     arrays: tuple[Array, ...]
     _space: list[Any] = field(init=False, repr=False, compare=False)
