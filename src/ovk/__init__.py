@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ovk.online import PKAWV as PKAWV
     from ovk.online import AutoStream as AutoStream
     from ovk.online import AutoStreamClassifier as AutoStreamClassifier
-    from ovk.online import Diverged as Diverged
+    from ovk.online import DivergenceError as DivergenceError
     from ovk.online import NoveltyDetector as NoveltyDetector
     from ovk.online import OLOKClassifier as OLOKClassifier
     from ovk.online import OnlineMovKL as OnlineMovKL
@@ -70,7 +70,7 @@ _NAMES = {
     ),
     "evaluation": "DelayedLabels WithIntervals",
     "online": (
-        "AutoStream AutoStreamClassifier Diverged KAWV NoveltyDetector OLOK OLOKClassifier OnlineMovKL "
+        "AutoStream AutoStreamClassifier DivergenceError KAWV NoveltyDetector OLOK OLOKClassifier OnlineMovKL "
         "OnlineOperator PKAWV PKAWVClassifier"
     ),
     "ovkernels": "Expansion",

@@ -262,7 +262,7 @@ def test_invalid_kernels_couplings_and_formats_are_wrong_usage(ovk, tmp_path):
 def test_a_closed_pipe_is_not_an_error(ovk, tmp_path):
     """``ovk ... | head -1`` exits with 0 and prints no error."""
     path, model = series(tmp_path / "t.csv", 20000), tmp_path / "m.ovk"
-    run = [sys.executable, "-m", "ovk.app.cli"]
+    run = [sys.executable, "-m", "ovk"]
     settings = ["--targets", "a", "--features", "x", "--save", model]
     assert ovk("stream", series(tmp_path / "short.csv", 1500), *settings)[0] == 0
     process = subprocess.Popen([*run, "predict", str(model), str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

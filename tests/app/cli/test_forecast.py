@@ -13,11 +13,11 @@ from household import series
 @pytest.fixture(scope="module")
 def daily(tmp_path_factory):
     """A file with a daily series and a weekly cycle."""
-    folder = tmp_path_factory.mktemp("daily")
+    directory = tmp_path_factory.mktemp("daily")
     rng = np.random.default_rng(0)
     days = np.datetime64("2023-01-01") + np.arange(300)
     y = 10 + 3 * np.sin(2 * np.pi * np.arange(300) / 7) + rng.standard_normal(300)
-    path = folder / "t.csv"
+    path = directory / "t.csv"
     lines = [f"{day},{a:.3f},{a**2:.3f}" for day, a in zip(days, y, strict=True)]
     path.write_text("\n".join(["day,=a,b", *lines]), encoding="utf-8")
     return path

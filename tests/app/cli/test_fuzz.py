@@ -94,7 +94,7 @@ def test_json_cells_that_are_not_numbers(ovk, tmp_path):
 def test_paths_that_are_not_files(ovk, tmp_path):
     code, _, err = ovk("stream", tmp_path, *ASK)
     assert code == 3
-    assert "is a folder" in err
+    assert "is a directory" in err
     code, _, err = ovk("stream", tmp_path / "none.csv", *ASK)
     assert code == 3
     assert "no such file" in err
@@ -119,7 +119,7 @@ def test_missing_columns(ovk, tmp_path):
         (["--targets", "a", "--lags", "x"], "--lags must be positive integers"),
         (["--targets", "a", "--lags", "0"], "--lags must be positive integers"),
         (["--targets", "a", "--model", "magic"], "--model must be one of"),
-        (["--targets", "a", "--save", "no/such/folder/m.ovk"], "does not exist"),
+        (["--targets", "a", "--save", "no/such/directory/m.ovk"], "does not exist"),
     ],
 )
 def test_wrong_calls(ovk, tmp_path, arguments, message):

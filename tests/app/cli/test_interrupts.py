@@ -29,7 +29,7 @@ def hear_signals():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def start(*arguments, program=("-m", "ovk.app.cli")):
+def start(*arguments, program=("-m", "ovk")):
     return subprocess.Popen(
         [sys.executable, *program, *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -73,23 +73,23 @@ def wait_for(condition, process, seconds=PATIENCE):
         time.sleep(0.005)
 
 
-def contents(folder):
+def contents(directory):
     """Contents of the model file and the prediction files."""
-    return (folder / "m.ovk").read_bytes(), {p.name: p.read_bytes() for p in (folder / "parts").glob("part-*")}
+    return (directory / "m.ovk").read_bytes(), {p.name: p.read_bytes() for p in (directory / "parts").glob("part-*")}
 
 
-def places(folder, option="--save"):
-    folder.mkdir(exist_ok=True)
-    return [option, folder / "m.ovk", "--predictions", folder / "parts"]
+def places(directory, option="--save"):
+    directory.mkdir(exist_ok=True)
+    return [option, directory / "m.ovk", "--predictions", directory / "parts"]
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A file of 800 rows, and the folder of an uninterrupted run."""
-    folder = tmp_path_factory.mktemp("table")
-    path = series(folder / "t.csv", 800)
-    run(path, *ASK, *places(folder / "whole"))
-    return path, contents(folder / "whole")
+    """A file of 800 rows, and the directory of an uninterrupted run."""
+    directory = tmp_path_factory.mktemp("table")
+    path = series(directory / "t.csv", 800)
+    run(path, *ASK, *places(directory / "whole"))
+    return path, contents(directory / "whole")
 
 
 #: A process that leaves a sign, named after the rows it has learned, before it waits for the next ones.
@@ -115,11 +115,11 @@ def test_a_waiting_process_saves_its_blocks_and_exits(table, tmp_path):
     """Signals during a blocking read from a pipe, between two checkpoints, twice in the same prediction file."""
     path, whole = table
     lines = path.read_bytes().decode().splitlines(keepends=True)
-    folder, signs = tmp_path / "signalled", tmp_path / "signs"
-    model = folder / "m.ovk"
+    directory, signs = tmp_path / "signalled", tmp_path / "signs"
+    model = directory / "m.ovk"
     signs.mkdir()
     for option, stop, least, number in (("--save", 530, 500, signal.SIGINT), ("--resume", 570, 550, signal.SIGTERM)):
-        process = start(signs, "stream", "-", *ASK, *places(folder, option), program=("-c", TELLING))
+        process = start(signs, "stream", "-", *ASK, *places(directory, option), program=("-c", TELLING))
         feed(process, lines[: stop + 1])
         wait_for((signs / str(least)).exists, process)
         process.send_signal(number)
@@ -135,12 +135,12 @@ def test_a_waiting_process_saves_its_blocks_and_exits(table, tmp_path):
         assert offset == least
         rows = [
             int(row["row"])
-            for part in sorted((folder / "parts").glob("part-*"))
+            for part in sorted((directory / "parts").glob("part-*"))
             for row in csv.DictReader(part.read_text(encoding="utf-8").splitlines())
         ]
         assert rows == list(range(101, offset + 1))
-    run(path, *places(folder, "--resume"))
-    assert contents(folder) == whole
+    run(path, *places(directory, "--resume"))
+    assert contents(directory) == whole
 
 
 INSIDE = """
@@ -165,15 +165,15 @@ main(sys.argv[2:])
 def test_a_learning_process_finishes_its_block(table, tmp_path, number):
     """The signal arrives while a block is learned, between two checkpoints."""
     path, whole = table
-    folder = tmp_path / "signalled"
-    model = folder / "m.ovk"
-    process = start(int(number), "stream", path, *ASK, *places(folder, "--resume"), program=("-c", INSIDE))
+    directory = tmp_path / "signalled"
+    model = directory / "m.ovk"
+    process = start(int(number), "stream", path, *ASK, *places(directory, "--resume"), program=("-c", INSIDE))
     code, err = finish(process)
     assert code == 128 + number
     assert load_session(model).offset == 500
     assert "500 rows are saved in" in err
-    run(path, *ASK, *places(folder, "--resume"))
-    assert contents(folder) == whole
+    run(path, *ASK, *places(directory, "--resume"))
+    assert contents(directory) == whole
 
 
 @pytest.mark.long
@@ -216,10 +216,10 @@ def test_a_second_signal_stops_immediately(table, tmp_path):
     """The first signal starts a checkpoint that never ends; the previous checkpoint stays intact."""
     path, whole = table
     lines = path.read_bytes().decode().splitlines(keepends=True)
-    folder, signs = tmp_path / "signalled", tmp_path / "signs"
-    model = folder / "m.ovk"
+    directory, signs = tmp_path / "signalled", tmp_path / "signs"
+    model = directory / "m.ovk"
     signs.mkdir()
-    process = start(signs, "stream", "-", *ASK, *places(folder), program=("-c", SLOW + TELLING))
+    process = start(signs, "stream", "-", *ASK, *places(directory), program=("-c", SLOW + TELLING))
     feed(process, lines[:300])
     # There are rows for one checkpoint only; the process waits for more.
     wait_for((signs / "250").exists, process)
@@ -232,13 +232,13 @@ def test_a_second_signal_stops_immediately(table, tmp_path):
     assert code == 130
     assert err.startswith(f"ovk: interrupted twice: {model} contains the last checkpoint")
     assert model.read_bytes() == before
-    run(path, *places(folder, "--resume"))
-    assert contents(folder) == whole
+    run(path, *places(directory, "--resume"))
+    assert contents(directory) == whole
 
 
 def test_interrupted_during_imports(tmp_path):
     """``-X importtime`` shows when the process is importing."""
-    process = start("stream", tmp_path / "t.csv", program=("-X", "importtime", "-m", "ovk.app.cli"))
+    process = start("stream", tmp_path / "t.csv", program=("-X", "importtime", "-m", "ovk"))
     for line in process.stderr:
         if "numpy.version" in line:
             break

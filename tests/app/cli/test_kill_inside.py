@@ -14,7 +14,7 @@ class Killed(BaseException):
     """Simulates SIGKILL: no later code runs."""
 
 
-def run(path, folder, killed_at=None, monkeypatch=None):
+def run(path, directory, killed_at=None, monkeypatch=None):
     """Learn to the end; each run is killed at its n-th disk operation."""
     settings = Settings(["a", "b"], lags=[1, 2], model="olok", warm_up=100, block=50, every=200)
     steps = itertools.count()
@@ -36,16 +36,16 @@ def run(path, folder, killed_at=None, monkeypatch=None):
             learn(
                 records,
                 settings,
-                save_to=folder / "m.ovk",
-                resume=folder / "m.ovk",
-                predictions=folder / "parts",
+                save_to=directory / "m.ovk",
+                resume=directory / "m.ovk",
+                predictions=directory / "parts",
             )
     return next(steps)
 
 
-def contents(folder):
-    parts = {p.name: p.read_bytes() for p in (folder / "parts").iterdir() if p.suffix == ".csv"}
-    return (folder / "m.ovk").read_bytes(), parts
+def contents(directory):
+    parts = {p.name: p.read_bytes() for p in (directory / "parts").iterdir() if p.suffix == ".csv"}
+    return (directory / "m.ovk").read_bytes(), parts
 
 
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.long)])
@@ -57,11 +57,11 @@ def test_kill_at_every_step_of_every_checkpoint(stride, tmp_path, monkeypatch):
     assert steps > 20
     expected = contents(whole)
     for step in range(0, steps, stride):
-        folder = tmp_path / f"step{step}"
-        folder.mkdir()
+        directory = tmp_path / f"step{step}"
+        directory.mkdir()
         with pytest.raises(Killed):
-            run(path, folder, step, monkeypatch)
-        if (folder / "m.ovk").exists():
-            load(folder / "m.ovk")
-        run(path, folder, None, monkeypatch)
-        assert contents(folder) == expected
+            run(path, directory, step, monkeypatch)
+        if (directory / "m.ovk").exists():
+            load(directory / "m.ovk")
+        run(path, directory, None, monkeypatch)
+        assert contents(directory) == expected

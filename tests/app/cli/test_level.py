@@ -15,8 +15,8 @@ from ovk.evaluation import RecentErrors
 ASK = ["--targets", "a,b", "--features", "", "--lags", "1,2", "--model", "olok", "--warm-up", "200", "--block", "100"]
 
 
-def parts(folder):
-    return "".join(path.read_text() for path in sorted(folder.glob("part-*")))
+def parts(directory):
+    return "".join(path.read_text() for path in sorted(directory.glob("part-*")))
 
 
 @pytest.mark.parametrize("level", [0.8, pytest.param(0.85, marks=pytest.mark.long)])

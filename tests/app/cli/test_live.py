@@ -76,7 +76,7 @@ class Conversation:
     """A running command with pipes for its input and output lines."""
 
     def __init__(self, *arguments):
-        command = [sys.executable, "-m", "ovk.app.cli", *map(str, arguments)]
+        command = [sys.executable, "-m", "ovk", *map(str, arguments)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self.process = subprocess.Popen(command, **pipes, bufsize=0)
 

@@ -13,15 +13,15 @@ from ovk.curves import ProductGrid
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
     """A session in which x and the last output are relevant, and another number is not."""
-    folder = tmp_path_factory.mktemp("learned")
+    directory = tmp_path_factory.mktemp("learned")
     rng = np.random.default_rng(0)
     x, noise = rng.standard_normal((2, 400))
     lines = [f"{x[i]:.3f},{noise[i]:.3f},{3 * x[i] + 0.1 * noise[i - 1]:.3f}" for i in range(400)]
-    path = folder / "t.csv"
+    path = directory / "t.csv"
     path.write_text("\n".join(["a very long name of an input that no axis has room for,nothing,y", *lines]))
     with open_records(path) as records:
-        learn(records, Settings(["y"], warm_up=100), save_to=folder / "m.ovk")
-    return folder / "m.ovk"
+        learn(records, Settings(["y"], warm_up=100), save_to=directory / "m.ovk")
+    return directory / "m.ovk"
 
 
 def test_relevance_finds_the_relevant_inputs(learned):

@@ -15,8 +15,8 @@ ASK = [
 ]
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+def contents(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_an_older_copy_of_a_model_does_not_remove_later_predictions(ovk, tmp_pat
     assert code == 2
     assert "more files than the model has written" in err
     assert contents(parts) == before
-    # Another folder works.
+    # Another directory works.
     assert ovk("stream", path, "--resume", tmp_path / "old.ovk", "--predictions", tmp_path / "new")[0] == 0
     assert (tmp_path / "old.ovk").read_bytes() == model.read_bytes() or load_session(
         tmp_path / "old.ovk"
@@ -197,8 +197,8 @@ def test_a_model_continues_with_another_file(ovk, tmp_path):
     # The predictions of the old file do not change, and rows of the new one are counted from 1.
     assert all((parts / name).read_bytes() == text for name, text in first.items())
 
-    def predicted(folder):
-        texts = [p.read_text(encoding="utf-8").splitlines()[1:] for p in sorted(folder.glob("part-*"))]
+    def predicted(directory):
+        texts = [p.read_text(encoding="utf-8").splitlines()[1:] for p in sorted(directory.glob("part-*"))]
         return [line.split(",", 1) for text in texts for line in text]
 
     together, apart = predicted(tmp_path / "whole"), predicted(parts)
@@ -286,4 +286,4 @@ def test_parts_in_the_other_format_are_rejected(ovk, two):
         assert contents(two / "one-parts") == before
     code, _, err = ovk("stream", two / "one.csv", *ASK, "--parquet", "--predictions", "-")
     assert code == 2
-    assert "--parquet requires a folder" in err
+    assert "--parquet requires a directory" in err

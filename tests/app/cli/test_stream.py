@@ -178,13 +178,13 @@ def test_a_pipe_is_resumed_by_piping_it_again(ovk, tmp_path, monkeypatch):
 
 
 def written(parts):
-    """Contents of the prediction files in a folder, by name."""
+    """Contents of the prediction files in a directory, by name."""
     return {p.name: p.read_bytes() for p in parts.glob("part-*")}
 
 
 def command(path, model, parts, *more):
     where = [*ASK, "--save", model, "--resume", model, "--predictions", parts, "--block", "50", "--checkpoint", "200"]
-    return [sys.executable, "-m", "ovk.app.cli", "stream", *map(str, [path, *where, *more])]
+    return [sys.executable, "-m", "ovk", "stream", *map(str, [path, *where, *more])]
 
 
 @pytest.mark.long

@@ -141,14 +141,14 @@ def test_classifiers_of_parts():
         fit(PKAWVClassifier(), cut(labelled, 3))
 
 
-def mortal_rows(start, stop, folder, fatal=()):
+def mortal_rows(start, stop, directory, fatal=()):
     """Rows in two chunks; the first reader of a fatal part is killed between them."""
     X, Y = rows(start, stop)
     half = len(X) // 2
     yield X[:half], Y[:half]
     if start in fatal:
         try:
-            (Path(folder) / str(start)).touch(exist_ok=False)
+            (Path(directory) / str(start)).touch(exist_ok=False)
         except FileExistsError:
             pass
         else:
@@ -160,10 +160,10 @@ def mortal_rows(start, stop, folder, fatal=()):
 def test_workers_that_are_killed_change_no_bit(client, tmp_path):
     """Workers die twice during the pass of sums; the sample only reads the first chunk."""
     estimator = OVKRidge(KERNEL, 0.1, landmarks=np.array(table()[0][:20]))
-    parts = cut(mortal_rows, 7, folder=str(tmp_path))
+    parts = cut(mortal_rows, 7, directory=str(tmp_path))
     fatal = [parts[2].args[0], parts[5].args[0]]
     expected = fit(estimator, parts, client)
-    found = fit(estimator, cut(mortal_rows, 7, folder=str(tmp_path), fatal=fatal), client)
+    found = fit(estimator, cut(mortal_rows, 7, directory=str(tmp_path), fatal=fatal), client)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(map(str, fatal))
     assert_array_equal(found.dual_coef_, expected.dual_coef_)
     client.wait_for_workers(2, timeout=PATIENCE)
@@ -177,9 +177,9 @@ def test_a_cluster_of_this_machine_listens_to_this_machine_alone(client):
     assert {one.laddr.ip for one in sockets} == {"127.0.0.1"}
 
 
-def flaky_rows(start, stop, folder):
+def flaky_rows(start, stop, directory):
     """Rows whose first reading fails."""
-    mark = Path(folder) / str(start)
+    mark = Path(directory) / str(start)
     if not mark.exists():
         mark.touch()
         raise OSError("the disk is busy")
@@ -188,7 +188,7 @@ def flaky_rows(start, stop, folder):
 
 def test_a_part_that_fails_once_is_tried_again(client, tmp_path):
     estimator = OVKRidge(KERNEL, 0.1, landmarks=20)
-    found = fit(estimator, cut(flaky_rows, 3, folder=str(tmp_path)), client)
+    found = fit(estimator, cut(flaky_rows, 3, directory=str(tmp_path)), client)
     assert_array_equal(found.dual_coef_, fit(estimator, cut(rows, 3)).dual_coef_)
 
 
@@ -264,15 +264,15 @@ def files(tmp_path_factory):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    folder = tmp_path_factory.mktemp("files")
+    directory = tmp_path_factory.mktemp("files")
     X, Y = table()
     lines = ["u,v,a,b", *(",".join(map(repr, row)) for row in np.hstack([X, Y]).tolist())]
-    (folder / "t.csv").write_text("\n".join(lines))
+    (directory / "t.csv").write_text("\n".join(lines))
     for i in range(2):
         some = slice(i * 300, (i + 1) * 300)
         columns = dict(zip("uvab", np.hstack([X, Y])[some].T, strict=True))
-        parquet.write_table(pyarrow.table(columns), folder / f"{i}.parquet", row_group_size=80)
-    return folder
+        parquet.write_table(pyarrow.table(columns), directory / f"{i}.parquet", row_group_size=80)
+    return directory
 
 
 def test_ranges_of_files_hold_every_row_once(files):

@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ovk import OVKRidge
-from ovk.app.parallel import WorkersLost, fit
+from ovk.app.parallel import WorkersLostError, fit
 from ovk.app.parallel.engines import WORKER_TIMEOUT, DaskEngine, local_cluster
 from ovk.kernels import Gaussian
 from processes import PATIENCE, wait_until
@@ -27,44 +27,44 @@ PARTS = 6
 ESTIMATOR = OVKRidge(Gaussian(1.0), 0.1, landmarks=np.linspace(-2, 2, 12).reshape(6, 2))
 
 
-def watched(number, folder, held=(), deadly=()):
+def watched(number, directory, held=(), deadly=()):
     """Rows in two chunks. The sample reads the first; a learner writes a file, then waits or dies on request."""
     rng = np.random.default_rng(number)
     X = rng.uniform(-2, 2, (40, 2))
     Y = np.column_stack([np.sin(X[:, 0]), X[:, 0] * X[:, 1]])
     yield X[:20], Y[:20]
-    folder = Path(folder)
-    (folder / f"{number} {os.getpid()} {uuid4()}").touch()
-    if number in deadly and not (folder / "harmless").exists():
+    directory = Path(directory)
+    (directory / f"{number} {os.getpid()} {uuid4()}").touch()
+    if number in deadly and not (directory / "harmless").exists():
         os.kill(os.getpid(), signal.SIGKILL)
-    while number in held and not (folder / "free").exists() and not took_permit(folder):
+    while number in held and not (directory / "free").exists() and not took_permit(directory):
         time.sleep(0.01)
     yield X[20:], Y[20:]
 
 
-def took_permit(folder):
+def took_permit(directory):
     """Take a permit to continue with one part, if there is one."""
     try:
-        (folder / "permit").unlink()
+        (directory / "permit").unlink()
     except FileNotFoundError:
         return False
     return True
 
 
-def parts_in(folder, **options):
-    return [partial(watched, number, str(folder), **options) for number in range(PARTS)]
+def parts_in(directory, **options):
+    return [partial(watched, number, str(directory), **options) for number in range(PARTS)]
 
 
 def expected(tmp_path):
     """What one process learns."""
-    folder = tmp_path / "alone"
-    folder.mkdir()
-    return fit(ESTIMATOR, parts_in(folder)).dual_coef_
+    directory = tmp_path / "alone"
+    directory.mkdir()
+    return fit(ESTIMATOR, parts_in(directory)).dual_coef_
 
 
-def reads(folder, but=()):
+def reads(directory, but=()):
     """How often each part was read for learning, except by some processes."""
-    found = [tuple(map(int, path.name.split()[:2])) for path in Path(folder).glob("* * *")]
+    found = [tuple(map(int, path.name.split()[:2])) for path in Path(directory).glob("* * *")]
     return Counter(number for number, pid in found if pid not in but)
 
 
@@ -100,7 +100,7 @@ def own_client():
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     path = tmp_path / "read"
     path.mkdir()
     return path
@@ -126,30 +126,30 @@ def arrived(monkeypatch):
 
 
 def test_workers_that_never_return_end_the_fit_and_what_is_finished_is_kept(
-    own_client, folder, tmp_path, background, arrived
+    own_client, directory, tmp_path, background, arrived
 ):
     """Workers are killed after each restart, once the sample and the sums of one part have arrived."""
-    (folder / "permit").touch()
-    fitting = background.submit(fit, ESTIMATOR, parts_in(folder, held=range(PARTS)), own_client, worker_timeout=0.5)
+    (directory / "permit").touch()
+    fitting = background.submit(fit, ESTIMATOR, parts_in(directory, held=range(PARTS)), own_client, worker_timeout=0.5)
     killed = set()
     try:
-        wait_while(fitting, partial(in_the_midst, own_client, folder, arrived, killed, 1), "work on a second part")
+        wait_while(fitting, partial(in_the_midst, own_client, directory, arrived, killed, 1), "work on a second part")
         while not fitting.done():
             killed |= kill(own_client, but=killed)
             time.sleep(0.01)
     finally:
-        (folder / "free").touch()
+        (directory / "free").touch()
     error = fitting.exception()
-    assert isinstance(error, WorkersLost)
+    assert isinstance(error, WorkersLostError)
     assert len(killed) > 2
     assert error.finished == 1
     assert str(error) == (
         "no worker for 0.5 s (worker_timeout) while learning; 1 of 6 parts are finished: start workers and continue "
         "with error.resume(client), or here: error.resume()"
     )
-    before = reads(folder)
+    before = reads(directory)
     assert_array_equal(error.resume().dual_coef_, expected(tmp_path))
-    check_read_again(before, reads(folder), error)
+    check_read_again(before, reads(directory), error)
 
 
 def check_read_again(before, after, error):
@@ -157,60 +157,65 @@ def check_read_again(before, after, error):
     assert sum(after[number] == before[number] for number in range(PARTS)) == error.finished < error.total
 
 
-def test_a_part_whose_readers_die_again_and_again_ends_the_fit(own_client, folder, tmp_path):
+def test_a_part_whose_readers_die_again_and_again_ends_the_fit(own_client, directory, tmp_path):
     # Allow fewer dead workers per part than usual, to save time.
     own_client.cluster.scheduler.allowed_failures = 1
-    with pytest.raises(WorkersLost, match=r"workers died repeatedly on part \d \(partial\)") as raised:
-        fit(ESTIMATOR, parts_in(folder, deadly=(4,)), own_client)
+    with pytest.raises(WorkersLostError, match=r"workers died repeatedly on part \d \(partial\)") as raised:
+        fit(ESTIMATOR, parts_in(directory, deadly=(4,)), own_client)
     error = raised.value
-    before = reads(folder)
-    (folder / "harmless").touch()
+    before = reads(directory)
+    (directory / "harmless").touch()
     own_client.wait_for_workers(1, timeout=PATIENCE)
     model = error.resume(own_client)
     assert_array_equal(model.dual_coef_, expected(tmp_path))
-    check_read_again(before, reads(folder), error)
+    check_read_again(before, reads(directory), error)
 
 
-def in_the_midst(client, folder, arrived, dead, finished):
+def in_the_midst(client, directory, arrived, dead, finished):
     """Whether all workers are back and work on a part while others are finished."""
-    at_work = len(arrived) == PARTS + finished and reads(folder, but=dead).total() > finished
+    at_work = len(arrived) == PARTS + finished and reads(directory, but=dead).total() > finished
     return at_work and all_back(client, dead)
 
 
-def test_simultaneous_kills_in_a_row_change_no_bit(own_client, folder, tmp_path, background, arrived):
+def test_simultaneous_kills_in_a_row_change_no_bit(own_client, directory, tmp_path, background, arrived):
     """All workers are killed at once, twice, each time within a part and with more parts finished."""
-    fitting = background.submit(fit, ESTIMATOR, parts_in(folder, held=range(PARTS)), own_client)
+    fitting = background.submit(fit, ESTIMATOR, parts_in(directory, held=range(PARTS)), own_client)
     dead = set()
     try:
         for finished in range(2):
-            ready = partial(in_the_midst, own_client, folder, arrived, dead, finished)
+            ready = partial(in_the_midst, own_client, directory, arrived, dead, finished)
             wait_while(fitting, ready, f"work when {finished} parts are finished")
             dead |= kill(own_client)
-            (folder / "permit").touch()
+            (directory / "permit").touch()
     finally:
-        (folder / "free").touch()
+        (directory / "free").touch()
     assert_array_equal(fitting.result(PATIENCE).dual_coef_, expected(tmp_path))
     assert len(dead) == 4
 
 
-def test_the_leave_one_out_pass_continues_as_well(folder, tmp_path):
+def test_the_leave_one_out_pass_continues_as_well(directory, tmp_path):
     """Without a cluster; a finished pass does not run again."""
     alphas = [0.01, 1.0]
     whole = fit(ESTIMATOR, parts_in(tmp_path), alphas=alphas)
-    with pytest.raises(WorkersLost, match="a process died, perhaps for lack of memory, while testing") as raised:
-        fit(ESTIMATOR, [partial(second_time, number, str(folder)) for number in range(PARTS)], n_jobs=2, alphas=alphas)
-    learned = {number: reads(folder)[number] for number in range(PARTS)}
-    (folder / "harmless").touch()
+    with pytest.raises(WorkersLostError, match="a process died, perhaps for lack of memory, while testing") as raised:
+        fit(
+            ESTIMATOR,
+            [partial(second_time, number, str(directory)) for number in range(PARTS)],
+            n_jobs=2,
+            alphas=alphas,
+        )
+    learned = {number: reads(directory)[number] for number in range(PARTS)}
+    (directory / "harmless").touch()
     model = raised.value.resume()
     assert_array_equal(model.loo_errors_, whole.loo_errors_)
     assert_array_equal(model.dual_coef_, whole.dual_coef_)
-    assert all(reads(folder)[number] <= learned[number] + 1 for number in range(PARTS))
+    assert all(reads(directory)[number] <= learned[number] + 1 for number in range(PARTS))
 
 
-def second_time(number, folder):
+def second_time(number, directory):
     """Rows; the second complete reading of part 3 kills its process."""
-    again = number == 3 and reads(folder)[number] > 0
-    return watched(number, folder, deadly=(3,) if again else ())
+    again = number == 3 and reads(directory)[number] > 0
+    return watched(number, directory, deadly=(3,) if again else ())
 
 
 def test_the_time_to_wait_is_checked():

@@ -116,12 +116,12 @@ def test_a_result_without_rows_has_no_report(tmp_path):
     assert not (tmp_path / "r.html").exists()
 
 
-def visit(page, folder, width):
+def visit(page, directory, width):
     """Console messages of the page, and addresses that it requested."""
-    net, shot = folder / "net.json", folder / "shot.png"
+    net, shot = directory / "net.json", directory / "shot.png"
     command = [
         BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
-        f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900", f"--log-net-log={net}",
+        f"--user-data-dir={directory / 'profile'}", f"--window-size={width},900", f"--log-net-log={net}",
         "--net-log-capture-mode=Default", "--enable-logging=stderr", "--v=0", f"--screenshot={shot}", page.as_uri(),
     ]  # fmt: skip
     found = subprocess.run(command, capture_output=True, text=True, timeout=600)

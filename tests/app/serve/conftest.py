@@ -23,23 +23,23 @@ with warnings.catch_warnings():
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
-    """A folder with point.ovk and wide.ovk (PKAWV), table.ovk (session), labels.ovk (classifier), and two that predict
-    only: ridge.ovk (estimator) and fitted.ovk (table)."""
-    folder = tmp_path_factory.mktemp("models")
+    """A directory with point.ovk and wide.ovk (PKAWV), table.ovk (session), labels.ovk (classifier), and two that
+    predict only: ridge.ovk (estimator) and fitted.ovk (table)."""
+    directory = tmp_path_factory.mktemp("models")
     X, Y = rows(150)
-    ovk.save(PKAWV(Gaussian(1.0)).fit(X, Y), folder / "point.ovk")
-    ovk.save(PKAWV(Gaussian(2.0), alpha=10.0).fit(X, Y), folder / "wide.ovk")
-    ovk.save(OVKRidge(Gaussian(1.0), alpha=0.1).fit(X, Y), folder / "ridge.ovk")
+    ovk.save(PKAWV(Gaussian(1.0)).fit(X, Y), directory / "point.ovk")
+    ovk.save(PKAWV(Gaussian(2.0), alpha=10.0).fit(X, Y), directory / "wide.ovk")
+    ovk.save(OVKRidge(Gaussian(1.0), alpha=0.1).fit(X, Y), directory / "ridge.ovk")
     labels = np.where(X[:, 0] > 0, "up", "down")
-    ovk.save(OLOKClassifier(Gaussian(1.0)).fit(X, labels), folder / "labels.ovk")
-    path = folder / "table.csv"
+    ovk.save(OLOKClassifier(Gaussian(1.0)).fit(X, labels), directory / "labels.ovk")
+    path = directory / "table.csv"
     lines = [f"{word},{x!r},{a!r},{b!r}" for word, x, a, b in table(200)]
     path.write_text("word,x,a,b\n" + "\n".join(lines) + "\n")
     with open_records(path) as records:
-        learn(records, Settings(["a", "b"], lags=[1], warm_up=100), save_to=folder / "table.ovk")
+        learn(records, Settings(["a", "b"], lags=[1], warm_up=100), save_to=directory / "table.ovk")
     with open_records(path) as records:
-        ovk.save(fit_table(records, Settings(["a", "b"])), folder / "fitted.ovk")
-    return folder
+        ovk.save(fit_table(records, Settings(["a", "b"])), directory / "fitted.ovk")
+    return directory
 
 
 class Clients:

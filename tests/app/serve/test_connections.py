@@ -2,12 +2,17 @@
 
 import json
 import socket
+import time
 from contextlib import ExitStack, suppress
+from math import inf
 
 import httpx
 import pytest
 from benchmarks.service_process import ServerProcess
 
+from ovk.app.serve import Limits
+from ovk.app.serve.access import HEALTH_ONLY
+from ovk.app.serve.connections import RESERVE, Connections
 from processes import PATIENCE, wait_until
 from serving_rows import rows
 
@@ -45,6 +50,58 @@ def served(server):
     for _ in range(3):
         assert httpx.get(f"{server.url}/v2/health/ready", timeout=PATIENCE).status_code == 200
         assert httpx.post(f"{server.url}/v2/models/point/infer", content=BODY, timeout=PATIENCE).status_code == 200
+
+
+class Stub:
+    """A connection whose client the server has waited for since a time; None if it is being answered."""
+
+    def __init__(self, connections, address="a", since=None, deadline=1e9):
+        self.connections, self.address, self.transport = connections, address, self
+        self.since, self.deadline = (0.0, inf) if since is None else (since, deadline)
+        self.app_state, self.open = {"other": 1}, True
+        connections.admit(self)
+
+    def abort(self):
+        self.open = False
+        self.connections.forget(self)
+
+
+def test_the_connection_that_was_waited_for_longest_makes_room():
+    connections = Connections(Limits(connections=3))
+    several = [Stub(connections, since=since) for since in (5.0, None, 2.0, 7.0, 3.0, 9.0)]
+    assert [one.since for one in several if one.open] == [0.0, 7.0, 9.0]
+
+
+def test_at_most_so_many_connections_of_an_address_and_twice_as_many_in_total():
+    connections = Connections(Limits(connections=2))
+    first = Stub(connections, "a", since=1.0)
+    others = [Stub(connections, address, since=2.0) for address in "abb"]
+    assert first.open
+    # A third address needs the room of the connection that was waited for longest, of whatever address.
+    last = Stub(connections, "c", since=3.0)
+    assert [first.open, *(one.open for one in (*others, last))] == [False, True, True, True, True]
+    assert not any(HEALTH_ONLY in one.app_state for one in (*others, last))
+
+
+def test_the_reserve_is_for_health_checks_and_is_limited_too():
+    connections = Connections(Limits(connections=1))
+    answered = [Stub(connections), Stub(connections, "b")]
+    reserve = [Stub(connections, "ab"[k % 2]) for k in range(RESERVE)]
+    assert all(one.app_state == {"other": 1, HEALTH_ONLY: True} for one in reserve)
+    assert not Stub(connections).open
+    reserve[0].deadline = 1e9
+    assert Stub(connections).open
+    assert [one.open for one in (*answered, *reserve)] == [True, True, False, *[True] * (RESERVE - 1)]
+    answered[0].abort()
+    assert HEALTH_ONLY not in Stub(connections).app_state
+
+
+def test_connections_expire_at_their_deadlines():
+    connections, now = Connections(Limits(connections=2)), time.monotonic()
+    late, early = (Stub(connections, since=now, deadline=now + seconds) for seconds in (-1.0, 60.0))
+    answered = Stub(connections, "b")
+    connections.expire()
+    assert (late.open, early.open, answered.open) == (False, True, True)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +165,10 @@ def test_connections_that_are_all_being_answered_leave_a_reserve_for_health_chec
         for _ in range(40):
             opened(server.port, b"", stack)
         ready = opened(server.port, b"GET /v2/health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n", stack)
-        assert ready.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        reply = ready.recv(1 << 16)
+        assert reply.startswith(b"HTTP/1.1 200")
+        # It does not keep a place of the reserve.
+        assert b"\r\nconnection: close\r\n" in reply
         ended(ready)
         refused = httpx.post(f"{server.url}/v2/models/point/infer", content=BODY, timeout=PATIENCE)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")

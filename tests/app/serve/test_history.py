@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ovk.app.serve import Limits, ledger
-from ovk.app.serve.ledger import BLOCK_SIZE, MAX_ANSWERED, History, Ledger, Receipt
+from ovk.app.serve.ledger import BLOCK_SIZE, MAX_ANSWERED, History, LearnReply, Ledger
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import RequestRows
 
@@ -47,7 +47,7 @@ def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch, loop):
     def taken(one, prediction):
         try:
             one.wait(prediction, rows)
-        except ledger.RequestRefused as error:
+        except ledger.RequestError as error:
             return str(error).split(";")[0]
         one._drop(prediction)
         return None
@@ -58,11 +58,11 @@ def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch, loop):
         if k != 2:
             live.wait(one.label_of, rows)
         live.queued(one, loop.create_future())
-        live.stored(one, Receipt(k, 1))
+        live.stored(one, LearnReply(k, 1))
         history, _ = history.after(k, one, ["y0", "y1"])
         if k >= 2:
             assert taken(live, "w1") == (None if k == 5 else "id 'w1' is taken: its rows were labelled (record 2)")
-            assert live.find(entries[1]) == (None if k == 5 else Receipt(2, 1))
+            assert live.find(entries[1]) == (None if k == 5 else LearnReply(2, 1))
     again = Ledger(Limits(), ["y0", "y1"], History(history.answered), print)
     assert [taken(again, name) for name in ("w1", "other 5")] == [
         None,
@@ -79,9 +79,9 @@ def test_a_label_that_failed_leaves_those_that_were_stored(loop):
     first, second = label("a", "late", "y0"), label("b", "late", "y1")
     for one in (first, second):
         live.queued(one, loop.create_future())
-    live.stored(first, Receipt(1, 1))
+    live.stored(first, LearnReply(1, 1))
     live.failed(second)
-    assert live.find(first) == Receipt(1, 1)
+    assert live.find(first) == LearnReply(1, 1)
     assert live.find(second) is None
     live.queued(second, loop.create_future())
     live.wait("large", RequestRows.of_matrix(np.ones((50, 3))))

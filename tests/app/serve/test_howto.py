@@ -23,7 +23,7 @@ def test_the_commands_of_the_page_run(tmp_path):
     assert len(blocks) == 10
     shims = tmp_path / "bin"
     shims.mkdir()
-    for name, words in {"ovk": f"exec {sys.executable} -m ovk.app.cli", "python": f"exec {sys.executable}"}.items():
+    for name, words in {"ovk": f"exec {sys.executable} -m ovk", "python": f"exec {sys.executable}"}.items():
         (shims / name).write_text(f'#!/bin/sh\n{words} "$@"\n')
         (shims / name).chmod(0o755)
     script = "\n".join(f"echo '== {k}'\n{block}" for k, block in enumerate(blocks)).replace("8080", str(free_port()))
@@ -62,7 +62,7 @@ def test_the_commands_of_the_container_start_check_and_stop_the_server(models, t
     (tmp_path / "tokens").chmod(0o400)
     port = str(free_port())
     places = {
-        "ovk": [sys.executable, "-m", "ovk.app.cli"],
+        "ovk": [sys.executable, "-m", "ovk"],
         "python": [sys.executable],
         "/rooms.ovk": [str(models / "table.ovk")],
         "/data": [str(tmp_path / "data")],

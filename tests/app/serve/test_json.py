@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ovk.app.serve import Tokens
-from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.access import RequestError
 from ovk.app.serve.protocol import parse_json
 
 
 def refusal(content):
-    with pytest.raises(RequestRefused) as found:
+    with pytest.raises(RequestError) as found:
         parse_json(content)
     assert found.value.status == 400
     return str(found.value)

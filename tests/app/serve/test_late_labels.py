@@ -11,7 +11,7 @@ from benchmarks.service_process import ServerProcess
 
 import ovk
 from ovk.app.serve import Checkpoint, Limits
-from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.access import RequestError
 from ovk.app.serve.checkpoint import learn_log
 from ovk.app.serve.log import Entry, Log
 from ovk.app.serve.protocol import RequestRows
@@ -52,14 +52,16 @@ def learned_by_twin(models, X, Y):
     return twin.predict(X)
 
 
-def check_learned(folder, models, X, Y, records):
+def check_learned(directory, models, X, Y, records):
     """The checkpoint has learned these rows once, and so has one that replays the log."""
-    found = ovk.load(folder / "point" / "checkpoint.ovk")
+    found = ovk.load(directory / "point" / "checkpoint.ovk")
     assert (found.sequence, found.rows, len(found.history.partial)) == (records, len(X), 0)
     np.testing.assert_array_equal(found.model.predict(X), learned_by_twin(models, X, Y))
-    again = learn_log(Checkpoint.start({"point": ovk.load(models / "point.ovk")}, found.origin), Log(folder / "point"))
-    ovk.save(again, folder / "again.ovk")
-    assert (folder / "again.ovk").read_bytes() == (folder / "point" / "checkpoint.ovk").read_bytes()
+    again = learn_log(
+        Checkpoint.start({"point": ovk.load(models / "point.ovk")}, found.origin), Log(directory / "point")
+    )
+    ovk.save(again, directory / "again.ovk")
+    assert (directory / "again.ovk").read_bytes() == (directory / "point" / "checkpoint.ovk").read_bytes()
 
 
 def test_outputs_that_are_labelled_one_after_the_other_are_learned_together(client_of, models, tmp_path):
@@ -186,7 +188,7 @@ def test_of_two_labels_at_once_the_first_is_learned(service):
 
     first, second = asyncio.run(both())
     assert first == (1, 2)
-    assert isinstance(second, RequestRefused)
+    assert isinstance(second, RequestError)
     assert second.status == 409
     service.close()
     assert service.state.rows == 2
@@ -213,7 +215,7 @@ def test_a_label_that_could_not_be_stored_may_come_again(service, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(Log, "append", full)
-        with pytest.raises(RequestRefused, match="could not be stored"):
+        with pytest.raises(RequestError, match="could not be stored"):
             asyncio.run(service.queue.submit(part("a", X, "y0", Y[:, 0])))
     for name, column in zip(("y0", "y1"), Y.T, strict=True):
         asyncio.run(service.queue.submit(part(name, X, name, column)))
@@ -304,7 +306,7 @@ def test_rows_whose_label_is_on_its_way_are_not_replaced_either(service, monkeyp
         await asyncio.sleep(0)
         service.queue.ledger._drop("late")
         try:
-            with pytest.raises(RequestRefused, match="rows were labelled"):
+            with pytest.raises(RequestError, match="rows were labelled"):
                 service.queue.wait_for_label("late", RequestRows.of_matrix(X + 1))
         finally:
             free.set()

@@ -5,14 +5,14 @@ import os
 
 import pytest
 
-from ovk.app.serve import LogDamaged
+from ovk.app.serve import CorruptLogError
 from ovk.app.serve.log import MAGIC, OVERHEAD, Log
 
 GROUPS = [[b"one", b"two"], [b"three" * 20], [b"four", b"five"]]
 
 
-def written(folder, **options):
-    log = Log(folder, **options)
+def written(directory, **options):
+    log = Log(directory, **options)
     list(log.replay(after=0))
     for group in GROUPS:
         log.append(group)
@@ -20,8 +20,8 @@ def written(folder, **options):
     return log
 
 
-def replay(folder, after=0):
-    log = Log(folder)
+def replay(directory, after=0):
+    log = Log(directory)
     return list(log.replay(after)), log
 
 
@@ -76,7 +76,7 @@ def test_a_changed_bit_before_the_last_group_is_refused_with_file_and_offset(tmp
         damaged = bytearray(whole)
         damaged[place] ^= 0x10
         path.write_bytes(damaged)
-        with pytest.raises(LogDamaged, match="damaged at offset") as error:
+        with pytest.raises(CorruptLogError, match="damaged at offset") as error:
             replay(tmp_path)
         assert str(path) in str(error.value)
     assert path.read_bytes() == damaged, "nothing is cut off a damaged log"
@@ -87,19 +87,19 @@ def test_missing_and_foreign_segments_are_refused(tmp_path):
     first, second, _ = sorted(tmp_path.iterdir())
     content = second.read_bytes()
     second.unlink()
-    with pytest.raises(LogDamaged, match="begins with record 4"):
+    with pytest.raises(CorruptLogError, match="begins with record 4"):
         replay(tmp_path)
     second.write_bytes(content[:-3])
-    with pytest.raises(LogDamaged, match="damaged at offset"):
+    with pytest.raises(CorruptLogError, match="damaged at offset"):
         replay(tmp_path)
     second.write_bytes(content)
     first.unlink()
-    with pytest.raises(LogDamaged, match="restore the segments"):
+    with pytest.raises(CorruptLogError, match="restore the segments"):
         replay(tmp_path)
     assert len(replay(tmp_path, after=2)[0]) == 3
     # Even if a single record is missing.
     for learned in (6, 9):
-        with pytest.raises(LogDamaged, match="ends with record 5"):
+        with pytest.raises(CorruptLogError, match="ends with record 5"):
             replay(tmp_path, after=learned)
 
 

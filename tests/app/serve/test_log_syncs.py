@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ovk import PKAWV
-from ovk.app.serve import Checkpoint, Limits, LogDamaged
-from ovk.app.serve.access import RequestRefused
+from ovk.app.serve import Checkpoint, CorruptLogError, Limits
+from ovk.app.serve.access import RequestError
 from ovk.app.serve.ledger import History, Ledger
 from ovk.app.serve.log import FRAME, HEAD, LENGTH, MAGIC, SUMS, Entry, Log
 from ovk.app.serve.protocol import RequestRows
@@ -47,10 +47,10 @@ def taken(events):
     return found
 
 
-def open_files(folder):
+def open_files(directory):
     links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
     return sorted(
-        Path(os.readlink(link)).name for link in links if link.is_symlink() and str(folder) in os.readlink(link)
+        Path(os.readlink(link)).name for link in links if link.is_symlink() and str(directory) in os.readlink(link)
     )
 
 
@@ -164,10 +164,10 @@ def frame(number, body):
 
 def test_records_and_names_that_cannot_be(tmp_path):
     (tmp_path / segment(1)).write_bytes(MAGIC + frame(1, LENGTH.pack(10) + b"short"))
-    with pytest.raises(LogDamaged, match="a record is longer than its frame"):
+    with pytest.raises(CorruptLogError, match="a record is longer than its frame"):
         list(Log(tmp_path).replay(0))
     (tmp_path / segment(1)).rename(tmp_path / "log-first.wal")
-    with pytest.raises(LogDamaged, match="its name has no number"):
+    with pytest.raises(CorruptLogError, match="its name has no number"):
         list(Log(tmp_path).replay(0))
 
 
@@ -195,9 +195,9 @@ def test_rows_with_some_of_their_labels_wait_again_after_a_restart():
     ledger = Ledger(Limits(), ["y0", "y1"], history, print)
     assert len(ledger) == 1
     assert ledger.rows_of("p") is not None
-    with pytest.raises(RequestRefused, match="a label of y0 already"):
+    with pytest.raises(RequestError, match="a label of y0 already"):
         ledger.queued(labelled("p", "y0"), None)
-    with pytest.raises(RequestRefused, match="no rows wait for labels"):
+    with pytest.raises(RequestError, match="no rows wait for labels"):
         ledger.queued(labelled("q", "y1"), None)
 
 

@@ -91,7 +91,7 @@ def test_a_line_of_the_log_is_json():
     assert JsonLines().format(record) == wanted
 
 
-def test_a_folder_is_served_by_one_process(models, tmp_path):
+def test_a_directory_is_served_by_one_process(models, tmp_path):
     first, second = (create_app([models / "point.ovk"], data=tmp_path).state.server for _ in range(2))
     first.open()
     with pytest.raises(ValueError, match="another process uses"):
@@ -170,7 +170,7 @@ main(sys.argv[1:])
 
 
 def test_sigterm_ends_a_start_in_good_order_while_packages_are_imported():
-    code = "import os, signal, sys; sys.orig_argv = ['python', '-m', 'ovk.app.cli', {0!r}, 'm.ovk']; import ovk; "
+    code = "import os, signal, sys; sys.orig_argv = ['python', '-m', 'ovk', {0!r}, 'm.ovk']; import ovk; "
     code += "os.kill(os.getpid(), signal.SIGTERM)"
     for command, ends in {"serve": 0, "stream": -signal.SIGTERM}.items():
         found = subprocess.run([sys.executable, "-c", code.format(command)], capture_output=True, timeout=PATIENCE)
@@ -201,7 +201,7 @@ def test_a_start_that_finds_no_room_names_the_file(models, tmp_path):
     def little():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 
-    command = [sys.executable, "-m", "ovk.app.cli", "serve", models / "point.ovk", "--data", tmp_path, "--port", "0"]
+    command = [sys.executable, "-m", "ovk", "serve", models / "point.ovk", "--data", tmp_path, "--port", "0"]
     found = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=PATIENCE, preexec_fn=little)
     assert found.returncode == 4
     words = " ".join(found.stderr.split())

@@ -391,7 +391,7 @@ def test_a_reader_sees_whole_blocks(client_of, models, tmp_path):
     assert {0, 20} <= seen
 
 
-def test_without_a_folder_nothing_is_learned(client_of):
+def test_without_a_directory_nothing_is_learned(client_of):
     X, Y = rows(2)
     body = {"id": "a", "rows": X.tolist(), "targets": Y.tolist()}
     reply = client_of("point").post("/v2/models/point/learn", json=body)
@@ -431,7 +431,7 @@ def test_metrics_say_what_they_are_and_what_has_no_checkpoint_has_no_age_of_one(
     assert age not in client_of("point").get("/metrics").text
 
 
-def test_another_model_does_not_take_over_a_folder(client_of, models, tmp_path):
+def test_another_model_does_not_take_over_a_directory(client_of, models, tmp_path):
     client_of.close(client_of("point", data=tmp_path))
     other = tmp_path / "other" / "point.ovk"
     other.parent.mkdir()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.access import RequestError
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list, read_frame, read_rows, write_tensors
 from processes import wait_until
@@ -168,7 +168,7 @@ def test_replies_end_their_line(client_of):
         assert reply.content.endswith(b"}\n")
 
 
-def test_what_users_sent_is_for_the_owner_of_the_folder_alone(client_of, tmp_path):
+def test_what_users_sent_is_for_the_owner_of_the_directory_alone(client_of, tmp_path):
     client = client_of("point", data=tmp_path)
     learn(client, *rows(5))
     client_of.close(client)
@@ -184,7 +184,7 @@ def test_rows_of_every_form_and_what_is_written_of_them():
     assert (again.names, again.columns[1], len(again)) == (("a", "b"), ["x", None], 2)
     np.testing.assert_array_equal(again.columns[0], [1.0, 2.0])
     for values in ({"x": [[1, 2], [3, 4]]}, {"x": [1], "z": [1, 2]}):
-        with pytest.raises(RequestRefused):
+        with pytest.raises(RequestError):
             read_frame({"inputs": values})
     np.testing.assert_array_equal(read_frame({"inputs": {"x": [[1], [2]]}}).columns[0], [1.0, 2.0])
     assert plain_list(np.array([[1.0, np.inf]])) == [[1.0, None]]

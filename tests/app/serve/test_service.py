@@ -10,7 +10,7 @@ import pytest
 
 import ovk
 from ovk.app.serve import Limits
-from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.access import RequestError
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import RequestRows
 from ovk.app.serve.service import ModelService
@@ -24,7 +24,7 @@ def entry(name, X, Y):
 
 @pytest.fixture
 def service_of(models, tmp_path):
-    """Opens services of one folder, one after the other."""
+    """Opens services of one directory, one after the other."""
     opened = []
 
     def make():
@@ -57,10 +57,10 @@ def test_what_waits_at_the_end_is_answered_and_learned(service_of, models):
     parts = [slice(10 * k, 10 * k + 10) for k in range(5)]
     receipts = submitted(service, [entry(str(k), X[p], Y[p]) for k, p in enumerate(parts)], then_stop=True)
     assert [receipt.sequence for receipt in receipts] == [1, 2, 3, 4, 5]
-    with pytest.raises(RequestRefused, match="shutting down"):
+    with pytest.raises(RequestError, match="shutting down"):
         submitted(service, [entry("late", X, Y)])
     service.close()
-    found = ovk.load(service.folder / "checkpoint.ovk")
+    found = ovk.load(service.directory / "checkpoint.ovk")
     twin = ovk.load(models / "point.ovk")
     for part in parts:
         twin.predict_then_learn(X[part], Y[part])
@@ -97,7 +97,7 @@ def killed(service, X, Y):
     service._checkpoint = lambda: None
     submitted(service, [entry("a", X, Y)])
     service.close()
-    place = service.folder / "checkpoint.ovk"
+    place = service.directory / "checkpoint.ovk"
     os.utime(place, (time.time() - 73, time.time() - 73))
     return place
 

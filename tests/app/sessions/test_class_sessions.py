@@ -35,8 +35,8 @@ def run(path, **options):
         return learn(records, Settings(["y"], **KEPT), **options)
 
 
-def lines(folder):
-    return [row for part in sorted(folder.glob("part-*")) for row in csv.DictReader(part.read_text().splitlines())]
+def lines(directory):
+    return [row for part in sorted(directory.glob("part-*")) for row in csv.DictReader(part.read_text().splitlines())]
 
 
 def test_a_stream_of_classes_is_learned_and_resumed(stream_of_classes, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from ovk import load
 from ovk.app.cli import main
-from ovk.app.parallel import WorkersLost
+from ovk.app.parallel import WorkersLostError
 from ovk.app.parallel.engines import local_cluster
 from ovk.app.sessions import Settings, fit_files
 from ovk.app.tables import split_files
@@ -18,9 +18,9 @@ from processes import PATIENCE, environment, free_port
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def directory(tmp_path_factory):
     """Three files with words, missing values and an unreadable cell."""
-    folder = tmp_path_factory.mktemp("files")
+    directory = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
     for i in range(3):
         lines = ["place,u,a,b"]
@@ -30,12 +30,12 @@ def folder(tmp_path_factory):
             b = "" if rng.uniform() < 0.2 else repr(float(u * u + 0.1 * rng.standard_normal()))
             lines.append(f"{'north' if north else 'south'},{u!r},{float(a)!r},{b}")
         lines[5] = lines[5].replace(",", ",x", 1) if i == 1 else lines[5]
-        (folder / f"{i}.csv").write_text("\n".join(lines) + "\n")
-    return folder
+        (directory / f"{i}.csv").write_text("\n".join(lines) + "\n")
+    return directory
 
 
-def test_files_are_learned_in_ranges(folder):
-    ranges = split_files(str(folder / "*.csv"), size=3000)
+def test_files_are_learned_in_ranges(directory):
+    ranges = split_files(str(directory / "*.csv"), size=3000)
     assert len(ranges) > 4
     fitted = fit_files(ranges, Settings(["a", "b"]), landmarks=40)
     assert (fitted.n_rows, fitted.n_bad) == (450, 1)
@@ -46,13 +46,13 @@ def test_files_are_learned_in_ranges(folder):
     assert (np.abs(coverage - 0.9) < 0.05).all()
     with pytest.raises(ValueError, match="omit lags"):
         fit_files(ranges, Settings(["a"], lags=[1]))
-    (folder / "other.txt").write_text("u,a\n1,2\n")
+    (directory / "other.txt").write_text("u,a\n1,2\n")
     with pytest.raises(ValueError, match=r"columns of .* differ from"):
-        fit_files([*ranges, *split_files(folder / "other.txt")], Settings(["a"]))
+        fit_files([*ranges, *split_files(directory / "other.txt")], Settings(["a"]))
 
 
 @pytest.mark.long
-def test_the_command_with_a_separate_scheduler(folder, tmp_path, capsys):
+def test_the_command_with_a_separate_scheduler(directory, tmp_path, capsys):
     pytest.importorskip("distributed")
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
@@ -67,7 +67,7 @@ def test_the_command_with_a_separate_scheduler(folder, tmp_path, capsys):
         with distributed.Client(address, timeout=PATIENCE) as client:
             client.wait_for_workers(2, timeout=PATIENCE)
         model = tmp_path / "m.ovk"
-        pattern = str(folder / "*.csv")
+        pattern = str(directory / "*.csv")
         main_done(
             [
                 "fit",
@@ -92,29 +92,29 @@ def test_the_command_with_a_separate_scheduler(folder, tmp_path, capsys):
     assert max(found["loo_mse"]) < 0.02
     alone = fit_files(split_files(pattern), Settings(["a", "b"], kernel="auto"), landmarks=30)
     np.testing.assert_array_equal(load(model).estimator.dual_coef_, alone.estimator.dual_coef_)
-    main_done(["predict", str(model), str(folder / "0.csv"), "--out", str(tmp_path / "p.csv")])
+    main_done(["predict", str(model), str(directory / "0.csv"), "--out", str(tmp_path / "p.csv")])
     assert (tmp_path / "p.csv").read_text().count("\n") == 151
 
 
 @pytest.mark.long
-def test_the_command_with_local_workers(folder, tmp_path, capsys, monkeypatch):
+def test_the_command_with_local_workers(directory, tmp_path, capsys, monkeypatch):
     pytest.importorskip("distributed")
     # In threads of this process, which start immediately.
     monkeypatch.setattr("ovk.app.cli.fit.local_cluster", partial(local_cluster, processes=False))
-    asked = ["fit", str(folder / "[0-9].csv"), "--targets", "a,b", "--landmarks", "20", "--json", "--save"]
+    asked = ["fit", str(directory / "[0-9].csv"), "--targets", "a,b", "--landmarks", "20", "--json", "--save"]
     main_done([*asked, str(tmp_path / "two.ovk"), "--workers", "2"])
     main_done([*asked, str(tmp_path / "one.ovk")])
     one, two = (load(tmp_path / f"{name}.ovk").estimator.dual_coef_ for name in ("one", "two"))
     np.testing.assert_array_equal(one, two)
 
 
-def test_lost_workers_are_reported_in_one_sentence(folder, tmp_path, capsys, monkeypatch):
+def test_lost_workers_are_reported_in_one_sentence(directory, tmp_path, capsys, monkeypatch):
     def lost(*arguments):
-        raise WorkersLost("no worker for 120 s (worker_timeout) while learning", 1, 3)
+        raise WorkersLostError("no worker for 120 s (worker_timeout) while learning", 1, 3)
 
     monkeypatch.setattr("ovk.app.cli.fit.fit_files", lost)
     with pytest.raises(SystemExit) as ended:
-        main(["fit", str(folder / "0.csv"), "--targets", "a", "--landmarks", "9", "--save", str(tmp_path / "m.ovk")])
+        main(["fit", str(directory / "0.csv"), "--targets", "a", "--landmarks", "9", "--save", str(tmp_path / "m.ovk")])
     assert ended.value.code == 1
     told = " ".join(capsys.readouterr().err.split())
     assert "1 of 3 parts are finished: start workers and run this again" in told
@@ -126,9 +126,9 @@ def main_done(arguments):
     assert ended.value.code in (0, None)
 
 
-def test_wrong_calls(folder, tmp_path, capsys):
+def test_wrong_calls(directory, tmp_path, capsys):
     pytest.importorskip("distributed")
-    asked = ["fit", str(folder / "*.csv"), "--targets", "a", "--save", str(tmp_path / "m.ovk")]
+    asked = ["fit", str(directory / "*.csv"), "--targets", "a", "--save", str(tmp_path / "m.ovk")]
     for more, text in [
         (["--scheduler", "tcp://127.0.0.1:1", "--workers", "2"], "are mutually exclusive"),
         (["--scheduler", "nonsense://x"], "no Dask scheduler at"),

@@ -5,8 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ovk.app.sessions import Settings, fit_table, learn
-from ovk.app.sessions.forecasts import conformal_widths, horizon_errors, recursive_forecast
+from ovk.app.sessions import Settings, fit_file, fit_table, learn
+from ovk.app.sessions.forecasts import (
+    DAMPING,
+    SMOOTHING,
+    HorizonErrors,
+    conformal_widths,
+    damped_trend,
+    forecast_weights,
+    horizon_errors,
+    recursive_forecast,
+    season_of,
+    simple_forecasts,
+)
 from ovk.app.tables import open_records
 from ovk.base import as_dates, following_instants
 from ovk.persistence import load, save
@@ -57,7 +68,7 @@ def test_errors_are_those_of_forecasts_from_every_origin():
     rng = np.random.default_rng(0)
     Y, past, steps = rng.standard_normal((10, 1)), rng.standard_normal((2, 1)), 4
     Y[3] = np.nan
-    errors = horizon_errors(lambda x: x @ [[0.5], [0.3]], [1, 2], past, np.empty((10, 2)), Y, steps, 100)
+    errors, last, *_ = horizon_errors(lambda x: x @ [[0.5], [0.3]], [1, 2], past, np.empty((10, 2)), Y, steps, 100)
     known = [*past, *Y]
     for t, row in enumerate(known):
         known[t] = known[t - 1] if np.isnan(row).any() else row
@@ -67,6 +78,30 @@ def test_errors_are_those_of_forecasts_from_every_origin():
         )
         np.testing.assert_allclose(errors[origin, : len(slow)], Y[origin : origin + steps] - slow, rtol=1e-12)
         assert np.isnan(errors[origin, len(slow) :]).all()
+        np.testing.assert_allclose(last[origin, : len(slow)], Y[origin : origin + steps] - known[1 + origin])
+
+
+def test_the_newest_errors_are_kept(monkeypatch):
+    """Those of the tests so far, each by the model that had learned the rows before the test."""
+    monkeypatch.setattr("ovk.app.sessions.forecasts.MAX_FORECASTS_KEPT", 10)
+    rng = np.random.default_rng(0)
+    past, Y, horizon = rng.standard_normal((3, 1)), rng.standard_normal((16, 1)), 2
+    kept, expected = HorizonErrors.start(horizon, [1], past, 0.0, 0, 1), np.empty((4, 0, horizon, 1))
+
+    def predictor(model):
+        return lambda x: model + 0.5 * x
+
+    for start in range(0, 16, 4):
+        before = np.vstack([past, Y[:start]])
+        new = horizon_errors(predictor(float(start)), [1], before, np.empty((4, 1)), Y[start : start + 4], horizon, 100)
+        expected = np.concatenate([expected, new], axis=1)
+        assert kept.room == 4
+        # The rows arrive in two parts, and are learned after each.
+        for rows in (slice(start, start + 1), slice(start + 1, start + 4)):
+            kept.add(np.empty((rows.stop - rows.start, 1)), Y[rows], float(rows.stop), predictor)
+        np.testing.assert_allclose(kept.errors[:2], expected[:2, -10:])
+        assert (kept.learned, kept.model, len(kept.Y)) == (start + 4, start + 4, 0)
+        np.testing.assert_array_equal(kept.past, np.vstack([past, Y[: start + 4]]))
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
@@ -138,7 +173,7 @@ def test_forecasts_are_not_tested_on_learned_rows(tmp_path):
 @pytest.mark.long
 def test_long_streams_test_some_rows_only(tmp_path):
     session = learned(table(tmp_path / "t.csv", autoregression(8000, 4), "1990-01-01"), horizon=2)
-    assert session.horizons.errors.shape == (500, 2, 1)
+    assert session.horizons.errors.shape == (4, 500, 2, 1)
     assert session.horizons.pause > 0
     assert len(session.horizons.Y) == 0
     assert session.horizons.learned == 8000
@@ -221,3 +256,61 @@ def test_a_model_without_lags_and_dates(tmp_path):
         session.forecast(0)
     with pytest.raises(ValueError, match="level must"):
         session.forecast(1, level=1.5)
+
+
+@pytest.mark.parametrize(("season", "m"), [(1, 12), (4, 15), (4, 6)])
+def test_damped_trends_agree_with_the_recursion_of_one_series(season, m):
+    past = np.random.default_rng(0).standard_normal((2, m, 3)).cumsum(axis=1)
+    found = damped_trend(past, 6, season)
+    for k, q in np.ndindex(2, 3):
+        y, fits = past[k, :, q].tolist(), []
+        for u, v, w in SMOOTHING.T:
+            middle = np.mean(y[:season])
+            b = (np.mean(y[season : 2 * season]) - middle) / season if m >= 2 * season else 0.0
+            waves = [y[i] - middle - (i - (season - 1) / 2) * b if season > 1 else 0.0 for i in range(season)]
+            level, cost = middle + b * (season - 1) / 2, 0.0
+            for t in range(season, m):
+                error = y[t] - (level + DAMPING * b + waves[t % season])
+                level, b, cost = level + DAMPING * b + u * error, DAMPING * b + v * error, cost + abs(error)
+                waves[t % season] += w * (1 - u) * error if season > 1 else 0.0
+            growth = np.cumsum(DAMPING ** np.arange(1, 7))
+            fits.append((cost, [level + growth[h] * b + waves[(m + h) % season] for h in range(6)]))
+        np.testing.assert_allclose(found[k, :, q], min(fits, key=lambda fit: fit[0])[1])
+
+
+def test_simple_forecasts_repeat_the_last_value_and_season():
+    past = np.arange(12.0)[None, :, None]
+    last, seasonal, trend = simple_forecasts(past, 5, 3)
+    np.testing.assert_array_equal(last[0, :, 0], [11] * 5)
+    np.testing.assert_array_equal(seasonal[0, :, 0], [9, 10, 11, 9, 10])
+    assert (np.diff(trend[0, :, 0]) > 0).all()
+
+
+def test_weights_follow_past_errors():
+    errors = np.stack([np.full((20, 4, 2), scale) for scale in (1.0, 2.0, 1.0, np.nan)])
+    errors[0, ..., 1] = 8.0
+    weights = forecast_weights(errors)
+    np.testing.assert_allclose(weights.sum(axis=0), 1)
+    np.testing.assert_allclose(weights[:, 0], np.array([1, 2**-8, 1, 0]) / (2 + 2**-8))
+    np.testing.assert_allclose(weights[:, 1], np.array([8.0**-8, 2**-8, 1, 0]) / (1 + 2**-8 + 8.0**-8))
+    np.testing.assert_array_equal(forecast_weights(np.full((4, 0, 3, 2), np.nan))[:, 0], [1, 0, 0, 0])
+
+
+def test_the_season_is_the_lag_that_repeats():
+    rng = np.random.default_rng(0)
+    wave = np.sin(2 * np.pi * np.arange(120) / 12) + 0.1 * rng.standard_normal(120)
+    assert season_of(wave[:, None], [1, 2, 3, 12]) == 12
+    assert season_of(wave[:, None], [1]) == 1
+
+
+def test_seasonal_series_with_a_trend(tmp_path):
+    rng, t = np.random.default_rng(0), np.arange(180)
+    y = 0.5 * t + 8 * np.sin(2 * np.pi * t / 12) + 0.5 * rng.standard_normal(180)
+    path = tmp_path / "t.csv"
+    path.write_text("y\n" + "\n".join(map(str, y[:168])))
+    model = fit_file(path, "y", lags=[1, 2, 12], horizon=12)
+    found = model.forecast(12)
+    # The value a season earlier is 6 lower.
+    assert np.abs(found.F[:, 0] - y[168:]).mean() < 1.5
+    again = model.predict_file(path)
+    assert np.nanmean(np.abs(again["y"] - again["y outcome"])[24:]) < 1.5

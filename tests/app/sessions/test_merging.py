@@ -23,8 +23,8 @@ def settings(**others):
     return Settings(["a", "b"], **{"model": "pkawv", "warm_up": 100, "block": 64, **others})
 
 
-def learned(folder, i, rows, **how):
-    with open_records(csv_file(folder / f"{i}.csv", rows)) as records:
+def learned(directory, i, rows, **how):
+    with open_records(csv_file(directory / f"{i}.csv", rows)) as records:
         return learn(records, **{"settings": None, **how})
 
 

@@ -1,10 +1,10 @@
-"""Folders of predictions: resuming with an incomplete file."""
+"""Directories of predictions: resuming with an incomplete file."""
 
 import numpy as np
 import pytest
 
-from ovk.app.sessions import OtherSession, PredictionColumns
-from ovk.app.sessions.predictions import PredictionFolder, Predictions
+from ovk.app.sessions import PredictionColumns, SessionMismatchError
+from ovk.app.sessions.predictions import PredictionDirectory, Predictions
 
 
 def some(first, last):
@@ -17,15 +17,15 @@ def some(first, last):
 def test_an_unfinished_part_is_replaced_unless_it_begins_with_the_same_rows(parquet, tmp_path):
     columns, name = PredictionColumns(["y"]), f"part-000000.{'parquet' if parquet else 'csv'}"
 
-    def opened(folder, **known):
-        return PredictionFolder(tmp_path / folder, columns, "one", parquet=parquet, resumed=True, **known)
+    def opened(directory, **known):
+        return PredictionDirectory(tmp_path / directory, columns, "one", parquet=parquet, resumed=True, **known)
 
-    def written(folder, *parts, finished=False, **known):
-        made = opened(folder, **known)
+    def written(directory, *parts, finished=False, **known):
+        made = opened(directory, **known)
         for part in parts:
             made.add(part)
         made.commit(finished=finished)
-        return (tmp_path / folder / name).read_bytes()
+        return (tmp_path / directory / name).read_bytes()
 
     three, five = written("three", some(0, 3)), written("five", some(0, 3), some(3, 5))
     assert three != five
@@ -42,5 +42,5 @@ def test_an_unfinished_part_is_replaced_unless_it_begins_with_the_same_rows(parq
     session.commit(finished=False)
     assert (tmp_path / "five" / name).read_bytes() == three
     (tmp_path / "five" / name).write_bytes(b"no table")
-    with pytest.raises(OtherSession, match="does not contain the 3 predictions"):
+    with pytest.raises(SessionMismatchError, match="does not contain the 3 predictions"):
         opened("five", files=1, lines=3)

@@ -10,7 +10,7 @@ from brokers import NAMES, csv_file, json_messages, table
 from kafka_mock import Killed, Mock
 from ovk.app.cli import main
 from ovk.app.sessions import Settings, learn, merge_sessions
-from ovk.app.tables import Batch, BrokerError, Gap, open_broker, open_records
+from ovk.app.tables import Batch, BrokerError, MissingMessagesError, open_broker, open_records
 from processes import PATIENCE, PausedRun, ovk, wait_until
 
 pytest.importorskip("confluent_kafka")
@@ -34,26 +34,26 @@ def settings():
     return Settings(["a", "b"], model="pkawv", warm_up=100, block=64, every=256)
 
 
-def learned(address, folder, killed_at=None, **options):
+def learned(address, directory, killed_at=None, **options):
     blocks = iter(range(10**6))
 
     def watch(progress):
         if next(blocks) == killed_at:
             raise Killed
 
-    place = folder / "m.ovk"
+    place = directory / "m.ovk"
     with open_broker(address, **options) as records:
-        return learn(records, settings(), resume=place, predictions=folder / "parts", on_progress=watch)
+        return learn(records, settings(), resume=place, predictions=directory / "parts", on_progress=watch)
 
 
-def parts(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".csv"}
+def parts(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix == ".csv"}
 
 
-def same_model(one, two, folder):
-    library.save(one.evaluator.model, folder / "one.ovk")
-    library.save(two.evaluator.model, folder / "two.ovk")
-    return (folder / "one.ovk").read_bytes() == (folder / "two.ovk").read_bytes()
+def same_model(one, two, directory):
+    library.save(one.evaluator.model, directory / "one.ovk")
+    library.save(two.evaluator.model, directory / "two.ovk")
+    return (directory / "one.ovk").read_bytes() == (directory / "two.ovk").read_bytes()
 
 
 def test_a_partition_teaches_what_a_file_does(mock, tmp_path):
@@ -200,7 +200,7 @@ def test_an_offset_that_is_gone_is_a_gap(mock, tmp_path, monkeypatch):
     first = library.load(tmp_path / "m.ovk").position["message"]
     bounds = KafkaPartition.bounds
     monkeypatch.setattr(KafkaPartition, "bounds", lambda self: (15, bounds(self)[1]))
-    with pytest.raises(Gap, match=f"messages {first} to 14 of"):
+    with pytest.raises(MissingMessagesError, match=f"messages {first} to 14 of"):
         learned(address, tmp_path)
     session = learned(address, tmp_path, accept_gap=True)
     assert session.position["lost"] == 15 - first

@@ -10,7 +10,7 @@ import ovk as library
 from brokers import NATSServer, certificates, csv_file, csv_messages, json_messages, table
 from ovk.app.cli import main
 from ovk.app.sessions import Settings, learn
-from ovk.app.tables import BrokerError, Gap, open_broker, open_records
+from ovk.app.tables import BrokerError, MissingMessagesError, open_broker, open_records
 from ovk.app.tables.brokers import credentials
 from ovk.app.tables.jetstream import JetStream
 from processes import PATIENCE, PausedRun, ovk, wait_until
@@ -27,22 +27,22 @@ def settings(**changes):
     return Settings(["a", "b"], **{**SETTINGS, **changes})
 
 
-def parts(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".csv"}
+def parts(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix == ".csv"}
 
 
-def model_bytes(session, folder):
-    library.save(session.evaluator.model, folder / "alone.ovk")
-    return (folder / "alone.ovk").read_bytes()
+def model_bytes(session, directory):
+    library.save(session.evaluator.model, directory / "alone.ovk")
+    return (directory / "alone.ovk").read_bytes()
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The result for a file: bytes of model and predictions, and number of rows."""
-    folder = tmp_path_factory.mktemp("whole")
-    with open_records(csv_file(folder / "t.csv", ROWS)) as records:
-        session = learn(records, settings(), predictions=folder / "parts")
-    return model_bytes(session, folder), parts(folder / "parts"), session.offset
+    directory = tmp_path_factory.mktemp("whole")
+    with open_records(csv_file(directory / "t.csv", ROWS)) as records:
+        session = learn(records, settings(), predictions=directory / "parts")
+    return model_bytes(session, directory), parts(directory / "parts"), session.offset
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def stream(server):
     return f"{server.url}/ROWS"
 
 
-def learned(address, folder, *, killed_at=None, resume=True, **options):
+def learned(address, directory, *, killed_at=None, resume=True, **options):
     """Learn a stream; killed after so many blocks."""
     blocks = iter(range(10**6))
 
@@ -61,13 +61,13 @@ def learned(address, folder, *, killed_at=None, resume=True, **options):
             raise Killed
 
     with open_broker(address, **options) as records:
-        place = folder / "m.ovk"
+        place = directory / "m.ovk"
         return learn(
             records,
             settings(),
             save_to=place,
             resume=place if resume else None,
-            predictions=folder / "parts",
+            predictions=directory / "parts",
             on_progress=watch,
         )
 
@@ -94,15 +94,15 @@ def test_a_checkpoint_inside_a_message_loses_nothing(stream, whole, kills, tmp_p
     undisturbed.mkdir()
     learned(stream, undisturbed)
     for killed_at in kills:
-        folder = tmp_path / str(killed_at)
-        folder.mkdir()
+        directory = tmp_path / str(killed_at)
+        directory.mkdir()
         with pytest.raises(Killed):
-            learned(stream, folder, killed_at=killed_at)
+            learned(stream, directory, killed_at=killed_at)
         with pytest.raises(Killed):
-            learned(stream, folder, killed_at=2)
-        session = learned(stream, folder)
-        assert (folder / "m.ovk").read_bytes() == (undisturbed / "m.ovk").read_bytes()
-        assert (model_bytes(session, folder), parts(folder / "parts"), session.offset) == whole
+            learned(stream, directory, killed_at=2)
+        session = learned(stream, directory)
+        assert (directory / "m.ovk").read_bytes() == (undisturbed / "m.ovk").read_bytes()
+        assert (model_bytes(session, directory), parts(directory / "parts"), session.offset) == whole
 
 
 @pytest.mark.long
@@ -173,16 +173,16 @@ def test_rows_that_come_again_under_other_numbers_are_told_by_an_id(server, whol
     messages = [json.dumps([listed[j] for j in order[i : i + 33]]).encode() for i in range(0, len(order), 33)]
     server.publish("IDS", messages)
     for killed_at in (None, 4):
-        folder = tmp_path / str(killed_at)
-        folder.mkdir()
+        directory = tmp_path / str(killed_at)
+        directory.mkdir()
         if killed_at:
             with pytest.raises(Killed):
-                learned(f"{server.url}/IDS", folder, killed_at=killed_at, id_column="id", id_memory=50)
-        session = learned(f"{server.url}/IDS", folder, id_column="id", id_memory=50)
-        assert (model_bytes(session, folder), parts(folder / "parts"), session.offset) == whole
+                learned(f"{server.url}/IDS", directory, killed_at=killed_at, id_column="id", id_memory=50)
+        session = learned(f"{server.url}/IDS", directory, id_column="id", id_memory=50)
+        assert (model_bytes(session, directory), parts(directory / "parts"), session.offset) == whole
         assert session.position["repeated"] == len(order) - 1000
     with pytest.raises(ValueError, match="id_column must be that of the model, 'id'"):
-        learned(f"{server.url}/IDS", folder)
+        learned(f"{server.url}/IDS", directory)
     with pytest.raises(BrokerError, match="no column 'nix'"):
         learned(f"{server.url}/IDS", tmp_path, id_column="nix")
 
@@ -199,7 +199,7 @@ def test_a_gap_is_named(server, tmp_path):
     server.run(purge)
     session = library.load(tmp_path / "m.ovk")
     first, kept = session.position["message"], session.offset
-    with pytest.raises(Gap, match=f"messages {first} to 30 of .* are gone"):
+    with pytest.raises(MissingMessagesError, match=f"messages {first} to 30 of .* are gone"):
         learned(f"{server.url}/GAP", tmp_path)
     session = learned(f"{server.url}/GAP", tmp_path, accept_gap=True)
     assert session.position["lost"] == 31 - first
@@ -212,7 +212,7 @@ def test_a_gap_is_named(server, tmp_path):
     server.run(remove)
     fresh = tmp_path / "fresh"
     fresh.mkdir()
-    with pytest.raises(Gap, match=r"message 35 of .* is gone"):
+    with pytest.raises(MissingMessagesError, match=r"message 35 of .* is gone"):
         learned(f"{server.url}/GAP", fresh)
 
     async def anew(context):
@@ -243,7 +243,7 @@ def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tm
     fresh.mkdir()
     with open_broker(f"{server.url}/SLOW") as records:
         server.run(remove)
-        with pytest.raises(Gap, match=r"messages 9 to 10 of .* are gone"):
+        with pytest.raises(MissingMessagesError, match=r"messages 9 to 10 of .* are gone"):
             learn(records, settings(), save_to=fresh / "m.ovk")
     # An incomplete block stays unread: the position is that of the last block.
     assert library.load(fresh / "m.ovk").offset == 768
@@ -283,7 +283,7 @@ def test_wrong_calls_are_told_in_a_sentence(server, stream, tmp_path, monkeypatc
     assert "no NATS server answers at 127.0.0.1:1" in refused("nats://127.0.0.1:1/ROWS", "--targets", "a")
     assert "must not contain a password" in refused("nats://me:secret@127.0.0.1/ROWS", "--targets", "a")
     assert "--follow requires a broker" in refused(tmp_path / "t.csv", "--targets", "a", "--follow")
-    assert "must be a folder" in refused(stream, "--targets", "a", "--predictions", f"{server.url}/P")
+    assert "must be a directory" in refused(stream, "--targets", "a", "--predictions", f"{server.url}/P")
     assert "more than one subject" in refused(f"{stream}?subject=x&subject=y", "--targets", "a")
     closed = NATSServer(tmp_path / "closed", config="authorization { user: me, password: secret }\n")
     try:

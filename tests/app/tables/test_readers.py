@@ -221,9 +221,9 @@ def test_one_reader_resumes_what_the_other_began(tmp_path, monkeypatch):
     found = {}
     for first in READERS:
         for second in READERS:
-            folder = tmp_path / f"{first} {second}"
-            folder.mkdir()
-            path, model = folder / "t.csv", folder / "m.ovk"
+            directory = tmp_path / f"{first} {second}"
+            directory.mkdir()
+            path, model = directory / "t.csv", directory / "m.ovk"
             path.write_text("".join(lines[:251]), encoding="utf-8")
             choose(monkeypatch, first)
             with open_records(path) as records:

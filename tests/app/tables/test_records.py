@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from ovk.app.sessions import Settings, learn
 from ovk.app.tables import is_address, open_records
 from ovk.app.tables.text_files import PipedText
 
@@ -158,10 +159,10 @@ def test_what_is_no_table(tmp_path, content, message):
         open_records(tmp_path / "t.jsonl")
 
 
-def test_folders_pipes_and_wrong_formats(tmp_path):
-    for name in ("folder.csv", "folder.parquet"):
+def test_directories_pipes_and_wrong_formats(tmp_path):
+    for name in ("directory.csv", "directory.parquet"):
         (tmp_path / name).mkdir()
-        with pytest.raises(IsADirectoryError, match="is a folder"):
+        with pytest.raises(IsADirectoryError, match="is a directory"):
             open_records(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         open_records(tmp_path / "none.csv")
@@ -183,3 +184,22 @@ def test_lines_of_a_pipe_are_counted_as_they_come():
 def test_addresses_of_brokers_are_not_paths():
     assert is_address("nats://127.0.0.1/STREAM")
     assert not is_address("data/t.csv")
+
+
+@pytest.mark.parametrize("ending", ["", '9,"x"\n', "9" * 200_000 + "\n"], ids=["end", "later quote", "long line"])
+def test_rows_that_an_unclosed_quote_swallows_count_as_bad(tmp_path, ending):
+    path = tmp_path / "t.csv"
+    good = "".join(f"{i},{2 * i}\n" for i in range(400))
+    path.write_text("x,y\n" + good + '1,"2\n' + good[: len(good) // 2] + ending)
+    with open_records(path) as records, pytest.raises(ValueError, match="more than the limit of 20%"):
+        learn(records, Settings(["y"], model="pkawv", warm_up=20))
+
+
+def test_names_may_contain_line_ends(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"speed\nin km/h",y\n1,2\n3\n')
+    with open_records(path) as records:
+        assert records.names == ("speed\nin km/h", "y")
+        assert [list(column) for column in next(records.batches(9)).columns] == [["1"], ["2"]]
+    with open_records(path, strict=True) as records, pytest.raises(ValueError, match=r"line 4 of t\.csv"):
+        next(records.batches(9))

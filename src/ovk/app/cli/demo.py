@@ -82,7 +82,9 @@ def learners() -> dict[str, Any]:
 
 
 def command(
-    folder: Annotated[Path, typer.Option("--out", help="Folder for report.html, demo.ovk and demo.csv.")] = Path("."),
+    directory: Annotated[Path, typer.Option("--out", help="Directory for report.html, demo.ovk and demo.csv.")] = Path(
+        "."
+    ),
     rows: Annotated[int, typer.Option(help="Rows of the stream.", min=400)] = ROWS,
     as_json: Json = False,
 ) -> None:
@@ -91,7 +93,7 @@ def command(
     Writes a report (report.html), the best model (demo.ovk), and a sample file (demo.csv) to experiment with.
     """
     with exit_code_on_error(Exit.USAGE):
-        folder.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     stream = make_stream(rows, OUTPUTS, random_state=0)
     missing = float(np.isnan(stream.target).mean())
@@ -105,7 +107,7 @@ def command(
     with one_blas_thread(tiles=1):
         results, models = _evaluate(stream)
     seconds = time.perf_counter() - start
-    model_file, page, file = folder / "demo.ovk", folder / "report.html", folder / "demo.csv"
+    model_file, page, file = directory / "demo.ovk", directory / "report.html", directory / "demo.csv"
     write_demo_table(file)
     save(models[FORGETTING], model_file)
     found = _combined(results, stream.target_names)

@@ -12,8 +12,8 @@ import typer
 
 from ovk._extras import required
 from ovk.app.cli.options import File, Format, Json, Report, WarnBad, check_model_path, check_report_path, takes_settings
-from ovk.app.cli.output import Exit, Failure, announced, exit_code_on_error, publish
-from ovk.app.parallel import WorkersLost, local_cluster
+from ovk.app.cli.output import CommandError, Exit, announced, exit_code_on_error, publish
+from ovk.app.parallel import WorkersLostError, local_cluster
 from ovk.app.sessions import Settings, TableModel, fit_files, fit_table
 from ovk.app.tables import open_records, split_files
 from ovk.persistence import save as save_model
@@ -48,12 +48,12 @@ def command(
     Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk
     """
     if not settings.targets:
-        raise Failure("pass the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
+        raise CommandError("pass the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
     check_model_path(save)
     check_report_path(report, save)
     in_ranges = landmarks is not None or bool(scheduler or workers)
     if settings.classify and in_ranges:
-        raise Failure(
+        raise CommandError(
             "--classify requires a table that fits in memory: omit --landmarks, --scheduler and --workers, or use ovk "
             "stream --classify",
             Exit.USAGE,
@@ -77,14 +77,14 @@ def _fit_in_ranges(
     file: str, form: str | None, settings: Settings, landmarks: int, scheduler: str, workers: int
 ) -> TableModel:
     if scheduler and workers:
-        raise Failure("--scheduler and --workers are mutually exclusive", Exit.USAGE)
+        raise CommandError("--scheduler and --workers are mutually exclusive", Exit.USAGE)
     with exit_code_on_error(Exit.DATA), _cluster(scheduler, workers) as client, announced(file) as on_progress:
         ranges = split_files(file, form=form)
         on_progress(f"reading {file} in {len(ranges):,} range{'s' if len(ranges) > 1 else ''}")
         try:
             return fit_files(ranges, settings, landmarks, client)
-        except WorkersLost as error:
-            raise Failure(str(error), Exit.FAILED) from error
+        except WorkersLostError as error:
+            raise CommandError(str(error), Exit.FAILED) from error
 
 
 @contextmanager
@@ -102,6 +102,6 @@ def _cluster(scheduler: str, workers: int) -> Iterator[Any]:
     try:
         client = distributed.Client(scheduler, timeout=SCHEDULER_TIMEOUT)
     except (OSError, ValueError, TimeoutError) as error:
-        raise Failure(f"no Dask scheduler at {scheduler}: check the address ({error})", Exit.USAGE) from error
+        raise CommandError(f"no Dask scheduler at {scheduler}: check the address ({error})", Exit.USAGE) from error
     with client:
         yield client

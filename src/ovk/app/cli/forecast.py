@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from ovk.app.cli.options import Format, Json, LevelOfModel, Out, check_output_path
-from ovk.app.cli.output import Exit, Failure, err, exit_code_on_error, show
+from ovk.app.cli.output import CommandError, Exit, err, exit_code_on_error, show
 from ovk.app.cli.predict import load_table_model, write_predictions
 from ovk.app.sessions import PredictionColumns
 from ovk.app.tables import open_records
@@ -45,7 +45,9 @@ def command(
             check_picture(plot)
     learned = load_table_model(model)
     if learned.settings.classify:
-        raise Failure(f"`ovk forecast` does not support classes, which {model} predicts: use ovk predict", Exit.USAGE)
+        raise CommandError(
+            f"`ovk forecast` does not support classes, which {model} predicts: use ovk predict", Exit.USAGE
+        )
     with exit_code_on_error(Exit.DATA):
         opened: Any = open_records(inputs, form or None) if inputs else nullcontext()
         with opened as future:
@@ -59,7 +61,7 @@ def command(
         save_picture(ForecastDisplay.from_forecast(found, learned.recent), plot)
     bounded = int(np.isfinite(found.widths).all(axis=1).sum())
     if bounded < steps:
-        cure = "too few rows were learned to test forecasts this far ahead"
+        advice = "too few rows were learned to test forecasts this far ahead"
         if int(learned.settings.horizon) < steps:
-            cure = f"learn with --horizon {steps} to get all of them"
-        show(f"only {bounded} of {steps} steps have intervals: {cure}", err)
+            advice = f"learn with --horizon {steps} to get all of them"
+        show(f"only {bounded} of {steps} steps have intervals: {advice}", err)

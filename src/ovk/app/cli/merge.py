@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ovk.app.cli.options import Json, check_model_path, check_output_path
-from ovk.app.cli.output import Exit, Failure, exit_code_on_error, print_json, show
+from ovk.app.cli.output import CommandError, Exit, exit_code_on_error, print_json, show
 from ovk.app.sessions import Session, merge_sessions
 from ovk.evaluation import Mergeable
 from ovk.features import merge_all
@@ -26,7 +26,7 @@ def command(
     change and can continue to learn; merge them again whenever you need a model of all the data.
     """
     if len(files) < 2:
-        raise Failure(f"ovk merge requires at least two models, got {files[0]}", Exit.USAGE)
+        raise CommandError(f"ovk merge requires at least two models, got {files[0]}", Exit.USAGE)
     check_output_path(to, "--save", models=files)
     check_model_path(to)
     with exit_code_on_error(Exit.MODEL):
@@ -34,9 +34,9 @@ def command(
         for file, model in zip(files, models, strict=True):
             if type(model) is not type(models[0]):
                 kinds = f"{file} contains {type(model).__name__}, {files[0]} {type(models[0]).__name__}"
-                raise Failure(f"only models of the same class can be merged: {kinds}", Exit.MODEL)
+                raise CommandError(f"only models of the same class can be merged: {kinds}", Exit.MODEL)
             if not isinstance(model, (Session, Mergeable)):
-                raise Failure(f"{file} contains {type(model).__name__}, which cannot be merged", Exit.MODEL)
+                raise CommandError(f"{file} contains {type(model).__name__}, which cannot be merged", Exit.MODEL)
         if isinstance(models[0], Session):
             merged: Any = merge_sessions(models)
         else:

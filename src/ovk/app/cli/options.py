@@ -11,11 +11,11 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ovk.app.cli.output import Exit, Failure, exit_code_on_error
+from ovk.app.cli.output import CommandError, Exit, exit_code_on_error
 from ovk.app.sessions import Settings, declared, option_of
 from ovk.app.tables import FORMATS as SUFFIXES
 from ovk.base import check_level
-from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass
+from ovk.persistence import ChangedClassError, CorruptFileError, NewerFormatError, UnknownClassError
 from ovk.persistence import inspect as inspect_file
 
 #: Formats of input files.
@@ -32,7 +32,7 @@ Report = Annotated[Path | None, typer.Option(help="Write a report (HTML) to this
 
 def _format(form: str) -> str | None:
     if form and form not in FORMATS:
-        raise Failure(f"--format must be one of {', '.join(FORMATS)}, got {form!r}", Exit.USAGE)
+        raise CommandError(f"--format must be one of {', '.join(FORMATS)}, got {form!r}", Exit.USAGE)
     return form or None
 
 
@@ -135,7 +135,9 @@ def _parsed(setting: Field[Any], value: Any) -> Any:
         return names
     if not all(name.isdecimal() and int(name) > 0 for name in names):
         text = ",".join(value)
-        raise Failure(f"{option_of(setting)} must be positive integers separated by commas, got {text!r}", Exit.USAGE)
+        raise CommandError(
+            f"{option_of(setting)} must be positive integers separated by commas, got {text!r}", Exit.USAGE
+        )
     return [int(name) for name in names]
 
 
@@ -166,12 +168,12 @@ def check_output_path(
     if path is None:
         return
     if path.is_dir():
-        raise Failure(f"{option}: {path} is a directory, not a file", Exit.USAGE)
+        raise CommandError(f"{option}: {path} is a directory, not a file", Exit.USAGE)
     if not path.absolute().parent.is_dir():
-        raise Failure(f"{option}: the directory {path.absolute().parent} does not exist", Exit.USAGE)
+        raise CommandError(f"{option}: the directory {path.absolute().parent} does not exist", Exit.USAGE)
     for others, what in ((models, "model"), (reads, "input")):
         if any(other is not None and _same(path, Path(other)) for other in others):
-            raise Failure(f"{option}: {path} is the {what} file; choose another name", Exit.USAGE)
+            raise CommandError(f"{option}: {path} is the {what} file; choose another name", Exit.USAGE)
 
 
 def check_model_path(path: Path | None) -> None:
@@ -181,11 +183,11 @@ def check_model_path(path: Path | None) -> None:
         return
     try:
         inspect_file(path)
-    except (ChangedClass, NewerFormat, UnknownClass):
+    except (ChangedClassError, NewerFormatError, UnknownClassError):
         return
-    except CorruptFile as error:
+    except CorruptFileError as error:
         message = f"--save: {path} exists and is not an ovk model; choose another name"
-        raise Failure(message, Exit.USAGE) from error
+        raise CommandError(message, Exit.USAGE) from error
 
 
 def check_report_path(path: Path | None, *models: Path | None) -> None:
@@ -194,7 +196,7 @@ def check_report_path(path: Path | None, *models: Path | None) -> None:
         return
     check_output_path(path, "--report", models=models)
     if path.suffix.lower() not in ("", *REPORT_SUFFIXES):
-        raise Failure(f"--report: {path} must end in .html; use `ovk plot` for pictures", Exit.USAGE)
+        raise CommandError(f"--report: {path} must end in .html; use `ovk plot` for pictures", Exit.USAGE)
     from ovk.plotting import pyplot
 
     pyplot()

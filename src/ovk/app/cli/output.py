@@ -27,10 +27,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from ovk.app.sessions import OtherSession, SessionProgress, Summary
-from ovk.app.tables import BrokerError, Records, StreamLost
+from ovk.app.sessions import SessionMismatchError, SessionProgress, Summary
+from ovk.app.tables import BrokerError, Records, StreamLostError
 from ovk.evaluation import printable
-from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass
+from ovk.persistence import ChangedClassError, CorruptFileError, NewerFormatError, UnknownClassError
 
 # No emoji: `:b:` may be part of a column name.
 out = Console(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
@@ -159,7 +159,7 @@ class Exit(IntEnum):
     TERMINATED = 143
 
 
-class Failure(Exception):
+class CommandError(Exception):
     """An error with a message for the user and an exit code."""
 
     def __init__(self, message: str, code: Exit) -> None:
@@ -175,15 +175,17 @@ def exit_code_on_error(code: Exit) -> Iterator[None]:
     except (ValueError, TypeError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
-        raise Failure(sentence(error), _code(error, code)) from error
+        raise CommandError(sentence(error), _code(error, code)) from error
 
 
 #: Errors of loading a model file.
-MODEL_ERRORS = (ChangedClass, CorruptFile, NewerFormat, UnknownClass)
+MODEL_ERRORS = (ChangedClassError, CorruptFileError, NewerFormatError, UnknownClassError)
 
 
 def _code(error: BaseException, code: Exit) -> Exit:
-    if isinstance(error, OtherSession) or (isinstance(error, BrokerError) and not isinstance(error, StreamLost)):
+    if isinstance(error, SessionMismatchError) or (
+        isinstance(error, BrokerError) and not isinstance(error, StreamLostError)
+    ):
         return Exit.USAGE
     return Exit.MODEL if isinstance(error, MODEL_ERRORS) else code
 
@@ -192,7 +194,7 @@ def explain(error: BaseException) -> tuple[str, Exit]:
     """The message for an error, and the exit code."""
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(error)
-    if isinstance(error, Failure):
+    if isinstance(error, CommandError):
         return str(error), error.code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", Exit.INTERRUPTED

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ovk.app.cli.options import REPORT_SUFFIXES, check_output_path
-from ovk.app.cli.output import Exit, Failure, exit_code_on_error, show
+from ovk.app.cli.output import CommandError, Exit, exit_code_on_error, show
 from ovk.persistence import load
 
 
@@ -35,7 +35,7 @@ def command(
         try:
             check_picture(path)
         except ValueError as error:
-            raise Failure(f"{error}; or .html for a report", Exit.USAGE) from error
+            raise CommandError(f"{error}; or .html for a report", Exit.USAGE) from error
     with exit_code_on_error(Exit.MODEL):
         learned = load(model)
         if page:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from ovk.app.cli.options import NAMES, File, Format, Json, LevelOfModel, Out, check_output_path, split_names
-from ovk.app.cli.output import Exit, Failure, err, exit_code_on_error, plain, show
+from ovk.app.cli.output import CommandError, Exit, err, exit_code_on_error, plain, show
 from ovk.app.sessions import FilePredictions, LearnedTable, PredictionColumns, Settings
 from ovk.app.tables import open_records
 from ovk.persistence import load, replacing
@@ -55,7 +55,7 @@ def _write_parquet(found: Iterable[tuple[Any, ...]], columns: PredictionColumns,
                 writer = parquet.ParquetWriter(file, table.schema)
             writer.write_table(table)
         if writer is None:
-            raise Failure("the file has no rows: nothing was written", Exit.DATA)
+            raise CommandError("the file has no rows: nothing was written", Exit.DATA)
         writer.close()
 
 
@@ -118,4 +118,4 @@ def load_table_model(path: Path) -> LearnedTable:
     if isinstance(learned, LearnedTable):
         return learned
     message = f"{path} contains {type(learned).__name__}, not a model saved by `ovk fit` or `ovk stream`"
-    raise Failure(f"{message}; use ovk.load in Python", Exit.MODEL)
+    raise CommandError(f"{message}; use ovk.load in Python", Exit.MODEL)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ovk.app.cli.options import takes_settings
-from ovk.app.cli.output import Exit, Failure, exit_code_on_error
+from ovk.app.cli.output import CommandError, Exit, exit_code_on_error
 from ovk.app.serve import Limits, create_app, is_loopback
 from ovk.app.sessions import Interrupted, StopSignals
 
@@ -23,7 +23,7 @@ def command(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 8080,
     data: Annotated[
-        Path | None, typer.Option(help="Folder for logs and checkpoints; without it, the service only predicts.")
+        Path | None, typer.Option(help="Directory for logs and checkpoints; without it, the service only predicts.")
     ] = None,
     shadow: Annotated[
         list[str] | None,
@@ -44,7 +44,7 @@ def command(
     and Ctrl-C finish accepted requests, write a checkpoint and exit with 0, or with 1 if it cannot be written.
     """
     if tokens is None and not is_loopback(host):
-        raise Failure(
+        raise CommandError(
             f"--host: {host} is reachable from other machines and requires --tokens; omit --host to serve this machine "
             "only",
             Exit.USAGE,
@@ -55,7 +55,7 @@ def command(
         if not equals:
             name, file = models[0].stem, one
             if len(models) > 1:
-                raise Failure(f"--shadow: with several models, name the model, as in {name}={one}", Exit.USAGE)
+                raise CommandError(f"--shadow: with several models, name the model, as in {name}={one}", Exit.USAGE)
         shadows.setdefault(name, []).append(Path(file))
     with exit_code_on_error(Exit.MODEL):
         from ovk.app.serve import log_as_json, serve
@@ -71,7 +71,7 @@ def command(
                 raise Interrupted(stop.received)
             saved = serve(app, host, port, access_log=access_log)
     except OSError as error:
-        raise Failure(
+        raise CommandError(
             f"{error.strerror}: choose another --port, or stop the program that uses it", Exit.USAGE
         ) from error
     except Interrupted as end:

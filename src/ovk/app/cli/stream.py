@@ -25,7 +25,7 @@ from ovk.app.cli.options import (
     split_names,
     takes_settings,
 )
-from ovk.app.cli.output import Exit, Failure, ProgressDisplay, err, exit_code_on_error, publish, show
+from ovk.app.cli.output import CommandError, Exit, ProgressDisplay, err, exit_code_on_error, publish, show
 from ovk.app.sessions import Interrupted, Settings, StopSignals, learn, load_session, option_of
 from ovk.app.tables import Records, is_address, open_broker, open_records
 
@@ -50,7 +50,7 @@ def command(
         typer.Option(help="Start with the columns, scaling and features of this model, to merge with it later."),
     ] = None,
     report: Report = None,
-    predictions: Annotated[str, typer.Option(help="Folder for files of predictions; - prints them.")] = "",
+    predictions: Annotated[str, typer.Option(help="Directory for files of predictions; - prints them.")] = "",
     parquet: Annotated[bool, typer.Option("--parquet", help="Write --predictions as Parquet.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="With a broker: wait for new rows until Ctrl-C.")] = False,
     id_column: Annotated[
@@ -82,14 +82,14 @@ def command(
     """
     for option in ("kernel", "coupling"):
         if settings.model == "autostream" and option in given:
-            raise Failure(
+            raise CommandError(
                 f"--{option} and --model autostream are mutually exclusive: autostream chooses it by itself; omit "
                 f"--{option}, or pass --model pkawv",
                 Exit.USAGE,
             )
     _check_paths(save, resume, continue_with, template, report, predictions)
     if parquet and predictions in ("", "-"):
-        raise Failure("--parquet requires a folder: pass --predictions FOLDER", Exit.USAGE)
+        raise CommandError("--parquet requires a directory: pass --predictions DIRECTORY", Exit.USAGE)
     start = time.perf_counter()
     path = save or resume or continue_with
     own = _settings_to_start_with(settings, given, resume, continue_with, template)
@@ -115,7 +115,7 @@ def command(
                     )
         except KeyboardInterrupt as error:
             code = Exit.TERMINATED if stop.received == signal.SIGTERM else Exit.INTERRUPTED
-            raise Failure(_interrupted(error, path), code) from None
+            raise CommandError(_interrupted(error, path), code) from None
     seconds, rows, memory = time.perf_counter() - start, display.rows, peak_memory()
     run = "; no new rows in this run"
     if rows:
@@ -131,7 +131,7 @@ def command(
     observed = [seen for _, role, seen, *_ in summary.columns if role == "output"]
     if observed and not any(observed):
         names = ", ".join(repr(name) for name in session.settings.targets)
-        raise Failure(f"nothing was learned: no row of {file} has a value of the targets {names}", Exit.DATA)
+        raise CommandError(f"nothing was learned: no row of {file} has a value of the targets {names}", Exit.DATA)
     if not as_json and (tip := records.tip()):
         show(tip, err)
     slow = summary.facts["model"] == "AutoStream" and seconds > MIN_SECONDS_FOR_TIP
@@ -155,7 +155,7 @@ def _opened(file: str, form: str | None, broker: dict[str, Any], given: set[str]
             return open_broker(file, form=form, **broker)
     for name in broker:
         if name in given:
-            raise Failure(f"--{name.replace('_', '-')} requires a broker, and {file} is a file", Exit.USAGE)
+            raise CommandError(f"--{name.replace('_', '-')} requires a broker, and {file} is a file", Exit.USAGE)
     with exit_code_on_error(Exit.DATA):
         return open_records(file, form)
 
@@ -171,7 +171,7 @@ def _settings_to_start_with(
                 show(f"{path} does not exist yet: starting at the first row", err)
             return asked
         missing = f"the model {path} does not exist yet; to start one, pass" if path else "pass the output columns with"
-        raise Failure(f"{missing} --targets, such as --targets a,b,c", Exit.USAGE)
+        raise CommandError(f"{missing} --targets, such as --targets a,b,c", Exit.USAGE)
     with exit_code_on_error(Exit.MODEL):
         kept = load_session(path).settings
     differing = kept.differences(asked)
@@ -183,7 +183,7 @@ def _settings_to_start_with(
         found = ", ".join(f"{options[name]} {_shown(getattr(kept, name))}" for name in differing)
         # With --targets, the options describe a complete model.
         omit = [option for name, option in options.items() if name in given and name in (*differing, "targets")]
-        raise Failure(
+        raise CommandError(
             f"{path} was learned with different settings ({found}), which it keeps: omit {' and '.join(omit)}, or "
             "start a new model",
             Exit.USAGE,
@@ -199,14 +199,14 @@ def _interrupted(error: KeyboardInterrupt, path: Path | None) -> str:
     """What was saved before an interruption, and how to continue."""
     if path is None:
         return "interrupted: nothing was saved; pass --save to make a run resumable"
-    cure = f"continue with --resume {path}"
+    advice = f"continue with --resume {path}"
     if isinstance(error, Interrupted) and error.saved is not None:
-        return f"interrupted: {error.saved:,} rows are saved in {path}; {cure}"
+        return f"interrupted: {error.saved:,} rows are saved in {path}; {advice}"
     if not path.exists():
         return f"interrupted before anything was learned: {path} was not written"
     if isinstance(error, Interrupted):
         return f"interrupted before anything new was learned: {path} has not changed"
-    return f"interrupted twice: {path} contains the last checkpoint; {cure}"
+    return f"interrupted twice: {path} contains the last checkpoint; {advice}"
 
 
 def _check_paths(
@@ -220,20 +220,22 @@ def _check_paths(
     """Reject paths with which the command would fail after learning."""
     if continue_with is not None and (resume is not None or template is not None):
         other = "--template" if resume is None else "--resume"
-        raise Failure(f"{other} and --continue-with are mutually exclusive", Exit.USAGE)
+        raise CommandError(f"{other} and --continue-with are mutually exclusive", Exit.USAGE)
     if template is not None and template in (save, resume):
-        raise Failure(f"--template: {template} is also the file of the new model; choose another name", Exit.USAGE)
+        raise CommandError(f"--template: {template} is also the file of the new model; choose another name", Exit.USAGE)
     files = {"--save": save, "--resume": resume, "--continue-with": continue_with}
     for option, path in files.items():
         check_output_path(path, option)
     check_report_path(report, save, resume, continue_with)
     for option, path in (("--continue-with", continue_with), ("--template", template)):
         if path is not None and not path.exists():
-            raise Failure(f"{option}: the model {path} does not exist", Exit.USAGE)
-    folder = Path(predictions)
-    is_file = predictions not in ("", "-") and folder.exists() and not folder.is_dir()
-    if is_file or is_address(predictions) or (folder.suffix in (".csv", ".parquet") and not folder.exists()):
-        message = f"--predictions: {predictions} must be a folder, such as {folder.stem}, for files of predictions"
-        raise Failure(message, Exit.USAGE)
+            raise CommandError(f"{option}: the model {path} does not exist", Exit.USAGE)
+    directory = Path(predictions)
+    is_file = predictions not in ("", "-") and directory.exists() and not directory.is_dir()
+    if is_file or is_address(predictions) or (directory.suffix in (".csv", ".parquet") and not directory.exists()):
+        message = (
+            f"--predictions: {predictions} must be a directory, such as {directory.stem}, for files of predictions"
+        )
+        raise CommandError(message, Exit.USAGE)
     if save not in (resume, continue_with):
         check_model_path(save)

@@ -28,7 +28,7 @@ from ovk.features import MergeTree
 #: (``distributed.scheduler.allowed-failures``, 3 by default).
 RETRIES = 2
 
-#: Seconds for which a cluster may have no worker before work on it ends with `WorkersLost`.
+#: Seconds for which a cluster may have no worker before work on it ends with `WorkersLostError`.
 WORKER_TIMEOUT = 120.0
 
 #: Seconds between two checks of the workers while no result arrives.
@@ -41,7 +41,7 @@ Calls = dict[int, tuple[Any, ...]]
 Transfer = concurrent.futures.Future[Any]
 
 
-class WorkersLost(RuntimeError):
+class WorkersLostError(RuntimeError):
     """The workers are gone or died repeatedly; finished parts are kept.
 
     Parameters
@@ -64,8 +64,8 @@ class WorkersLost(RuntimeError):
 
     Examples
     --------
-    >>> from ovk.app.parallel import WorkersLost
-    >>> print(WorkersLost("no worker for 120 s (worker_timeout)", 5, 12))
+    >>> from ovk.app.parallel import WorkersLostError
+    >>> print(WorkersLostError("no worker for 120 s (worker_timeout)", 5, 12))
     no worker for 120 s (worker_timeout); 5 of 12 parts are finished: start workers and run this again
     """
 
@@ -105,7 +105,7 @@ class ProcessEngine(Engine):
         try:
             yield from zip(calls, found, strict=True)
         except TerminatedWorkerError as error:
-            raise _Lost("a process died, perhaps for lack of memory,") from error
+            raise _WorkersLost("a process died, perhaps for lack of memory,") from error
 
 
 class DaskEngine(Engine):
@@ -164,7 +164,7 @@ class DaskEngine(Engine):
             if workers:
                 seen = time.monotonic()
             elif time.monotonic() - seen > self.worker_timeout:
-                raise _Lost(f"no worker for {self.worker_timeout:g} s (worker_timeout)")
+                raise _WorkersLost(f"no worker for {self.worker_timeout:g} s (worker_timeout)")
         return done
 
     @staticmethod
@@ -174,12 +174,12 @@ class DaskEngine(Engine):
         try:
             return transfer.result()
         except KilledWorker as error:
-            raise _Lost(f"workers died repeatedly on {part}, perhaps for lack of memory,") from error
+            raise _WorkersLost(f"workers died repeatedly on {part}, perhaps for lack of memory,") from error
         except concurrent.futures.CancelledError as error:
-            raise _Lost(f"the cluster dropped {part}") from error
+            raise _WorkersLost(f"the cluster dropped {part}") from error
 
 
-class _Lost(Exception):
+class _WorkersLost(Exception):
     """The reason why an engine has no workers."""
 
 
@@ -210,9 +210,9 @@ class Pass:
                         while self._merged not in early:
                             number, early[number] = next(results)
                             bar.update()
-                    except _Lost as error:
+                    except _WorkersLost as error:
                         finished = self._merged + len(early)
-                        raise WorkersLost(f"{error} while {self._label}", finished, total) from error.__cause__
+                        raise WorkersLostError(f"{error} while {self._label}", finished, total) from error.__cause__
                     self._tree.add(early.pop(self._merged))
                     self._merged += 1
             self._result = self._tree.result()

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from ovk.app.parallel.engines import WORKER_TIMEOUT, Engine, Pass, WorkersLost, as_engine
+from ovk.app.parallel.engines import WORKER_TIMEOUT, Engine, Pass, WorkersLostError, as_engine
 from ovk.app.parallel.partitions import CHUNK_ROWS, Partition, PartitionError, as_partitions
 from ovk.base import Array, Mask, check_alpha, check_alphas, check_int, one_blas_thread, positive
 from ovk.batch import LandmarkRidge, OVKRidge, landmark_ridge
@@ -54,8 +54,8 @@ def fit(
     bit-identical regardless of the workers, of their order of completion, and of workers that die.
 
     Sums are collected as soon as a part is finished, so a dying worker loses only its current part. If the cluster has
-    no worker for `worker_timeout` seconds, or if several workers die on the same part, `WorkersLost` is raised. Its
-    method ``resume(client)`` continues without reading finished parts again.
+    no worker for `worker_timeout` seconds, or if several workers die on the same part, `WorkersLostError` is raised.
+    Its method ``resume(client)`` continues without reading finished parts again.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def fit(
 
     See Also
     --------
-    ovk.OVKRidge, ovk.PKAWV, ovk.app.tables.split_files, WorkersLost
+    ovk.OVKRidge, ovk.PKAWV, ovk.app.tables.split_files, WorkersLostError
 
     Examples
     --------
@@ -115,11 +115,11 @@ def fit(
 def _resumable(
     work: PartitionedFit, client: Any = None, *, n_jobs: int | None = None, worker_timeout: float = WORKER_TIMEOUT
 ) -> Any:
-    """Run a fit; `WorkersLost.resume` continues it."""
+    """Run a fit; `WorkersLostError.resume` continues it."""
     try:
         with one_blas_thread(tiles=1):
             return work.run(as_engine(client, n_jobs, worker_timeout))
-    except WorkersLost as error:
+    except WorkersLostError as error:
         error.resume = partial(_resumable, work)
         raise
 

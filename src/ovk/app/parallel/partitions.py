@@ -22,7 +22,7 @@ class PartitionError(ValueError):
 
     See Also
     --------
-    fit, WorkersLost
+    fit, WorkersLostError
 
     Examples
     --------

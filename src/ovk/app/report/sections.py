@@ -127,16 +127,16 @@ def _coverage_comment(recent: RecentErrors, outputs: Sequence[str], *, stream: b
     if not off:
         return f"The coverage of the {shown.percent} intervals agrees with their level."
     if not stream:
-        cure = "errors change along the held-out rows by more than chance"
+        advice = "errors change along the held-out rows by more than chance"
     elif any(coverage[q] < level for q in off):
-        cure = (
+        advice = (
             "errors changed along the rows, faster than the intervals adapt. In Python, the intervals of "
             f"progressive(..., intervals={level:g}) adapt row by row"
         )
     else:
-        cure = "errors have decreased along the rows; later intervals will be narrower"
+        advice = "errors have decreased along the rows; later intervals will be narrower"
     found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
-    return f"{shown.percent} intervals contained {found}: {cure}."
+    return f"{shown.percent} intervals contained {found}: {advice}."
 
 
 def _structure(recent: RecentErrors, outputs: Sequence[str]) -> str:
@@ -217,13 +217,13 @@ def _advice(drift: DriftResult, outputs: Sequence[str]) -> str:
     several = len(drift.alarms) > 1
     times = f"There were {len(drift.alarms)} alarms, the last" if several else "There was one alarm,"
     if len(drift.experts):
-        cure = "The model adapts to drift; if the losses stay high, an input may be missing."
+        advice = "The model adapts to drift; if the losses stay high, an input may be missing."
     else:
-        cure = (
+        advice = (
             "Check the data there. If the losses stay high, use a model that adapts to drift (ovk stream without "
             "--model), or learn only the later rows."
         )
-    return f"{times} at row {drift.alarms[-1]:,}, where predictions became worse. {cure} {shrunk}".rstrip()
+    return f"{times} at row {drift.alarms[-1]:,}, where predictions became worse. {advice} {shrunk}".rstrip()
 
 
 def _shrunk(drift: DriftResult, outputs: Sequence[str]) -> str:

@@ -61,8 +61,8 @@ def report(
     >>> from ovk.app.report import report
     >>> X = np.linspace(0, 9, 300)[:, None]
     >>> result = progressive(OLOK(), X, np.hstack([np.sin(X), np.cos(X)]), keep="all")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = report(result, os.path.join(folder, "report.html")).read_text(encoding="utf-8")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     page = report(result, os.path.join(directory, "report.html")).read_text(encoding="utf-8")
     >>> page.startswith("<!doctype html>"), "://" in page
     (True, False)
     """

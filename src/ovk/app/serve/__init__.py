@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ovk._extras import required
-from ovk.app.serve.access import Limits, LogDamaged, Tokens, is_loopback
+from ovk.app.serve.access import CorruptLogError, Limits, Tokens, is_loopback
 from ovk.app.serve.checkpoint import Checkpoint
 from ovk.app.serve.service import ModelService
 from ovk.base import PathLike
 
-__all__ = ["Limits", "LogDamaged", "Tokens", "create_app"]
+__all__ = ["CorruptLogError", "Limits", "Tokens", "create_app"]
 
-#: Model names appear in URLs and name folders.
+#: Model names appear in URLs and name directories.
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -34,14 +34,14 @@ def create_app(
 ) -> Any:
     """Create an ASGI application that serves models, to run in your own server; ``ovk serve`` runs it in its own.
 
-    Only one process may use a data folder, because models learn in memory.
+    Only one process may use a data directory, because models learn in memory.
 
     Parameters
     ----------
     models : sequence of paths, or mapping from names to paths
         Model files. Without a mapping, the name of a model is that of its file without the suffix.
     data : path, optional
-        Folder for logs and checkpoints. Without it, the service does not learn.
+        Directory for logs and checkpoints. Without it, the service does not learn.
     shadows : mapping from names to sequences of paths, optional
         Models that learn the same rows as the named model but do not answer.
     tokens : Tokens or path, optional
@@ -67,8 +67,8 @@ def create_app(
     >>> import ovk
     >>> from ovk.app.serve import create_app
     >>> X = np.linspace(0, 1, 50)[:, None]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "line.ovk")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "line.ovk")
     ...     ovk.save(ovk.PKAWV().fit(X, 2 * X), path)
     ...     app = create_app([path])
     >>> app.url_path_for("infer", model="line")

@@ -161,7 +161,7 @@ class Limits:
     label_bytes: int = 64 << 20
 
 
-class RequestRefused(Exception):
+class RequestError(Exception):
     """A refused request. The client sees the message, so it never contains a path or a stack trace."""
 
     def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
@@ -169,7 +169,7 @@ class RequestRefused(Exception):
         self.status, self.retry_after = status, retry_after
 
 
-class LogDamaged(ValueError):
+class CorruptLogError(ValueError):
     """The log is damaged, and not by a crash; the message contains the file and the offset.
 
     See Also
@@ -180,13 +180,13 @@ class LogDamaged(ValueError):
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from ovk.app.serve import LogDamaged
+    >>> from ovk.app.serve import CorruptLogError
     >>> from ovk.app.serve.log import Log
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "log-1.wal").write_bytes(b"something else")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     _ = (Path(directory) / "log-1.wal").write_bytes(b"something else")
     ...     try:
-    ...         list(Log(Path(folder)).replay(after=0))
-    ...     except LogDamaged as error:
+    ...         list(Log(Path(directory)).replay(after=0))
+    ...     except CorruptLogError as error:
     ...         print(str(error).split(": ")[1])
     it is not a log
     """
@@ -223,13 +223,13 @@ def needs(scope: str | None, handler: Handler) -> Handler:
     @wraps(handler)
     async def checked(request: Request) -> Response:
         if HEALTH_ONLY in request.scope.get("state", ()) and handler.__name__ not in HEALTH_CHECKS:
-            raise RequestRefused(503, "all connections are in use: retry later", retry_after=2)
+            raise RequestError(503, "all connections are in use: retry later", retry_after=2)
         allowed: frozenset[str] | None = request.scope["ovk.scopes"]
         if scope is not None and allowed is None:
             given = request.scope["ovk.headers"].get(b"authorization", b"")[:7].lower() == b"bearer "
-            raise RequestRefused(401, "the token is not recognised" if given else "a bearer token is required")
+            raise RequestError(401, "the token is not recognised" if given else "a bearer token is required")
         if scope is not None and scope not in (allowed or ()):
-            raise RequestRefused(403, f"this token does not allow {ACTIONS[scope]}")
+            raise RequestError(403, f"this token does not allow {ACTIONS[scope]}")
         return await handler(request)
 
     return checked
@@ -264,34 +264,34 @@ class AuthMiddleware:
         try:
             self._admit(scope)
             await self.app(scope, receive, answer)
-        except RequestRefused as error:
+        except RequestError as error:
             if not status:
                 await _refuse(answer, scope, error)
         except Exception as error:
             logger.error("a request failed", extra={"path": scope["path"][:200]}, exc_info=error)
             if not status:
-                await _refuse(answer, scope, RequestRefused(500, "internal error; see the log of the server"))
+                await _refuse(answer, scope, RequestError(500, "internal error; see the log of the server"))
         # The handler's name, not the URL: clients can invent URLs without end.
         self.observe(getattr(scope.get("endpoint"), "__name__", "other"), status, time.perf_counter() - start)
 
     def _admit(self, scope: Scope) -> None:
         if CONTROL.search(scope["path"]):
-            raise RequestRefused(400, "the URL contains a control character or line separator: remove it")
+            raise RequestError(400, "the URL contains a control character or line separator: remove it")
         headers: dict[bytes, bytes] = dict(scope["headers"])
         scope["ovk.headers"] = headers
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
-            raise RequestRefused(403, "requests from pages of another origin are refused")
+            raise RequestError(403, "requests from pages of another origin are refused")
         if self.tokens is not None:
             scope["ovk.scopes"] = self.tokens.scopes(headers.get(b"authorization", b"").decode("latin-1"))
             return
         client = scope.get("client")
         if not is_local_name(headers.get(b"host")) or (client is not None and not is_loopback(client[0])):
-            raise RequestRefused(403, "without tokens, this server accepts only requests from its own machine")
+            raise RequestError(403, "without tokens, this server accepts only requests from its own machine")
         scope["ovk.scopes"] = frozenset(SCOPES)
 
 
-async def _refuse(send: Send, scope: Scope, error: RequestRefused) -> None:
+async def _refuse(send: Send, scope: Scope, error: RequestError) -> None:
     content: dict[str, Any] = {"error": str(error)}
     if scope["path"] == "/invocations":
         code = MLFLOW_CODES.get(error.status, "BAD_REQUEST" if error.status < 500 else "INTERNAL_ERROR")

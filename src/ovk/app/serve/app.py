@@ -23,7 +23,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
 from ovk._version import __version__
-from ovk.app.serve.access import AuthMiddleware, Limits, RequestRefused, Tokens, needs
+from ovk.app.serve.access import AuthMiddleware, Limits, RequestError, Tokens, needs
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import (
     RequestRows,
@@ -69,11 +69,11 @@ class ParsedRequest(NamedTuple):
         if found is None or found == "":
             return None
         if not isinstance(found, str) or len(found) > 200:
-            raise RequestRefused(400, "id must be a string of at most 200 characters")
+            raise RequestError(400, "id must be a string of at most 200 characters")
         try:
             found.encode()
         except UnicodeEncodeError:
-            raise RequestRefused(400, "id must be valid Unicode") from None
+            raise RequestError(400, "id must be valid Unicode") from None
         return found
 
     def inputs(self) -> tuple[RequestRows, memoryview]:
@@ -88,9 +88,9 @@ class ParsedRequest(NamedTuple):
     def check_count(self, rows: RequestRows) -> None:
         most = self.service.limits.rows
         if not len(rows):
-            raise RequestRefused(400, "the request contains no rows")
+            raise RequestError(400, "the request contains no rows")
         if len(rows) > most:
-            raise RequestRefused(
+            raise RequestError(
                 413,
                 f"the request contains {len(rows):,} rows; at most {most:,} are allowed (--max-rows): send several "
                 "requests",
@@ -99,7 +99,7 @@ class ParsedRequest(NamedTuple):
 
 def _check_end(binary: memoryview) -> None:
     if len(binary):
-        raise RequestRefused(400, f"{len(binary)} unexpected bytes after the last tensor")
+        raise RequestError(400, f"{len(binary)} unexpected bytes after the last tensor")
 
 
 class Server:
@@ -190,7 +190,7 @@ class Server:
                 try:
                     parameters = schema.check(body)
                     return handler(ParsedRequest(service, body, binary, parameters, request.scope["ovk.scopes"]))
-                except RequestRefused:
+                except RequestError:
                     service.refused += schema is LEARN
                     raise
 
@@ -255,7 +255,7 @@ class Server:
         if parameters.get("await_label") is True:
             if "learn" not in request.scopes:
                 # Whoever sends the label, these rows are learned.
-                raise RequestRefused(
+                raise RequestError(
                     403,
                     "rows that wait for labels are learned, and this token does not allow learning: omit await_label",
                 )
@@ -295,14 +295,14 @@ class Server:
         name = request.body.get("name", others[0] if len(others) == 1 else None)
         if name not in [model.name for model in state.models]:
             what = f"name must be one of {', '.join(others)}" if others else "there is no shadow to promote"
-            raise RequestRefused(400, what)
+            raise RequestError(400, what)
         return Entry(request.identifier(), promote=name)
 
     async def events(self, request: Request) -> Response:
         """Server-sent events with the contents of the status page."""
         service = self._service(request)
         if self._streams >= MAX_EVENT_STREAMS:
-            raise RequestRefused(429, f"{MAX_EVENT_STREAMS} status pages are connected already", retry_after=10)
+            raise RequestError(429, f"{MAX_EVENT_STREAMS} status pages are connected already", retry_after=10)
         return StreamingResponse(self._updates(service), media_type="text/event-stream")
 
     async def _updates(self, service: ModelService) -> AsyncIterator[bytes]:
@@ -340,9 +340,9 @@ class Server:
         name = request.path_params.get("model", next(iter(self.services)))
         if name not in self.services:
             known = f": models are {', '.join(self.services)}" if "predict" in request.scope["ovk.scopes"] else ""
-            raise RequestRefused(404, f"there is no model {name[:100]!r}{known}")
+            raise RequestError(404, f"there is no model {name[:100]!r}{known}")
         if request.path_params.get("version", VERSION) != VERSION:
-            raise RequestRefused(404, f"unknown version; the only version of this model is {VERSION}")
+            raise RequestError(404, f"unknown version; the only version of this model is {VERSION}")
         return self.services[name]
 
     async def _body(self, request: Request) -> bytes:
@@ -351,10 +351,10 @@ class Server:
         # Clients of the protocol omit it. Foreign pages could omit it too, but the Origin header gives them away.
         allowed = ("application/json", "application/octet-stream") if JSON_LENGTH in headers else ("application/json",)
         if kind and kind not in allowed:
-            raise RequestRefused(415, f"Content-Type must be {' or '.join(allowed)}, got {kind[:60]}")
+            raise RequestError(415, f"Content-Type must be {' or '.join(allowed)}, got {kind[:60]}")
         if headers.get(b"content-encoding", b"identity") != b"identity":
-            raise RequestRefused(415, "compressed bodies are not supported")
-        too_large = RequestRefused(
+            raise RequestError(415, "compressed bodies are not supported")
+        too_large = RequestError(
             413, f"the body is larger than {self.limits.body:,} bytes (--max-body): send several requests"
         )
         declared = headers.get(b"content-length", b"0")
@@ -369,7 +369,7 @@ class Server:
                         raise too_large
                     chunks.append(chunk)
         except TimeoutError:
-            raise RequestRefused(408, f"the body did not arrive within {self.limits.seconds:g} s") from None
+            raise RequestError(408, f"the body did not arrive within {self.limits.seconds:g} s") from None
         return b"".join(chunks)
 
 
@@ -383,12 +383,12 @@ def _wanted_outputs(
         ends = ["lower", "upper"] if "level" in parameters and "lower" in given else []
         return dict.fromkeys([next(iter(given)), *ends], everything)
     if not isinstance(asked, list) or not all(isinstance(one, dict) for one in asked):
-        raise RequestRefused(400, "outputs must be a list of objects with names")
+        raise RequestError(400, "outputs must be a list of objects with names")
     wanted: dict[str, bool] = {}
     for one in asked:
         name, own = one.get("name"), OUTPUT.check_parameters(one)
         if not isinstance(name, str) or name not in given:
-            raise RequestRefused(400, f"outputs must be among {', '.join(given)}, got {str(name)[:60]!r}")
+            raise RequestError(400, f"outputs must be among {', '.join(given)}, got {str(name)[:60]!r}")
         wanted[name] = bool(own.get("binary_data", everything))
     return wanted
 
@@ -397,9 +397,9 @@ def _read_entry(request: ParsedRequest) -> Entry:
     """The log entry of a learning request: rows with targets, or all or some labels of predicted rows."""
     body, label_of, rest = request.body, request.body.get("infer_id"), request.binary
     if label_of is not None and not isinstance(label_of, str):
-        raise RequestRefused(400, "infer_id must be a string")
+        raise RequestError(400, "infer_id must be a string")
     if label_of is not None and ("rows" in body or "inputs" in body):
-        raise RequestRefused(400, "infer_id refers to rows that were sent before: omit rows and inputs")
+        raise RequestError(400, "infer_id refers to rows that were sent before: omit rows and inputs")
     rows = None
     if label_of is None:
         rows, rest = request.inputs()
@@ -435,7 +435,7 @@ def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:
     too_large = np.abs(Y) > MAX_TARGET  # nan is not
     if too_large.any():
         i, q = np.argwhere(too_large)[0].tolist()
-        raise RequestRefused(
+        raise RequestError(
             400,
             f"target {outputs[q]!r} of row {i + 1} must be at most {MAX_TARGET:g} in magnitude, got {Y[i, q]:g}: send "
             "null if it is unknown",

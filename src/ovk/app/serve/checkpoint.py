@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.access import RequestError
 from ovk.app.serve.ledger import History
 from ovk.app.serve.log import Entry, Log
 from ovk.app.serve.protocol import RequestRows
@@ -15,7 +15,7 @@ from ovk.persistence import load
 
 #: Errors with which a learner refuses rows. They are deterministic, so replaying the log gives the same state. Any
 #: other error, such as a lack of memory, stops learning.
-REFUSALS = (ValueError, TypeError, ArithmeticError, RequestRefused)
+REJECTIONS = (ValueError, TypeError, ArithmeticError, RequestError)
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Checkpoint(State, Registered):
         for model in self.models:
             try:
                 new, outcome = model.learned(rows, targets)
-            except REFUSALS:
+            except REJECTIONS:
                 new, outcome = replace(model, failures=model.failures + 1), None
             models.append(new)
             outcomes.append(outcome)

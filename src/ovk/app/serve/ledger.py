@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.app.serve.access import Limits, RequestRefused
+from ovk.app.serve.access import Limits, RequestError
 from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import RequestRows
 from ovk.base import State
@@ -31,7 +31,7 @@ MAX_ANSWERED = 10_000
 BLOCK_SIZE = 200
 
 
-class Receipt(NamedTuple):
+class LearnReply(NamedTuple):
     """The reply to a learning request: the number of its record, and how many rows it has."""
 
     sequence: int
@@ -95,11 +95,11 @@ class _Request:
     digest: str
     label_of: str
     #: A future until the request is in the log.
-    reply: Receipt | asyncio.Future[Receipt]
+    reply: LearnReply | asyncio.Future[LearnReply]
 
     @property
     def where(self) -> str:
-        return f"record {self.reply.sequence}" if isinstance(self.reply, Receipt) else "not yet in the log"
+        return f"record {self.reply.sequence}" if isinstance(self.reply, LearnReply) else "not yet in the log"
 
 
 @dataclass
@@ -128,7 +128,7 @@ class Ledger:
         self._waiting: OrderedDict[str, _Prediction] = OrderedDict()
         self._bytes = 0
         for identifier, number, rows, digest, label_of in deque(history.requests(), maxlen=MAX_ANSWERED):
-            self._add(identifier, _Request(digest, label_of, Receipt(number, rows)))
+            self._add(identifier, _Request(digest, label_of, LearnReply(number, rows)))
         self._answered = len(self._requests)
         for prediction, content in history.partial.items():
             entry = Entry.decode(content)
@@ -139,7 +139,7 @@ class Ledger:
         """Number of predictions that wait for labels."""
         return len(self._waiting)
 
-    def find(self, entry: Entry) -> Receipt | asyncio.Future[Receipt] | None:
+    def find(self, entry: Entry) -> LearnReply | asyncio.Future[LearnReply] | None:
         """The reply to the same request, or its future. Refuses another request with the same id."""
         known = None if entry.id is None else self._requests.get(entry.id)
         if known is None:
@@ -147,27 +147,27 @@ class Ledger:
         if known.digest == entry.digest:
             return known.reply
         if entry.label_of is not None and entry.id == entry.label_id:
-            raise RequestRefused(
+            raise RequestError(
                 409,
                 f"infer_id {entry.label_of!r} was labelled with other values before ({known.where}), and a row is "
                 "learned only once: use a unique id for each prediction; omit outputs that are not known yet instead "
                 "of sending null",
             )
-        raise RequestRefused(
+        raise RequestError(
             409,
             f"id {entry.id!r} was used before for other contents ({known.where}): use a unique id, or repeat the first "
             "request unchanged",
         )
 
-    def queued(self, entry: Entry, reply: asyncio.Future[Receipt]) -> None:
+    def queued(self, entry: Entry, reply: asyncio.Future[LearnReply]) -> None:
         """Note that a request goes to the log. Refuses a second label of an output and labels of unknown rows."""
         if entry.label_of is not None:
             outputs = self._outputs_of(entry)
             if self.rows_of(entry.label_of) is None:
-                raise no_rows_wait(entry.label_of)
+                raise unknown_prediction_error(entry.label_of)
             labels = self._waiting[entry.label_of].labels
             if twice := labels.keys() & outputs:
-                raise RequestRefused(
+                raise RequestError(
                     409,
                     f"infer_id {entry.label_of!r} has a label of {', '.join(sorted(twice))} already, which was not "
                     "changed: send only outputs without a label",
@@ -176,7 +176,7 @@ class Ledger:
         if entry.id is not None:
             self._add(entry.id, _Request(entry.digest, entry.label_of or "", reply))
 
-    def stored(self, entry: Entry, receipt: Receipt) -> None:
+    def stored(self, entry: Entry, receipt: LearnReply) -> None:
         """Note that a request is in the log. A prediction with labels of all outputs no longer waits."""
         if entry.id is not None:
             self._requests[entry.id].reply = receipt
@@ -224,7 +224,7 @@ class Ledger:
         elif known is None and identifier in self._labelled:
             why = f"its rows were labelled ({self._labelled[identifier][-1].where})"
         if why:
-            raise RequestRefused(409, f"id {identifier[:60]!r} is taken: {why}; use a unique id for each prediction")
+            raise RequestError(409, f"id {identifier[:60]!r} is taken: {why}; use a unique id for each prediction")
         if known is None:
             self._keep(identifier, rows)
 
@@ -253,8 +253,8 @@ class Ledger:
         self._bytes -= self._waiting.pop(identifier).rows.nbytes
 
 
-def no_rows_wait(identifier: str) -> RequestRefused:
-    return RequestRefused(
+def unknown_prediction_error(identifier: str) -> RequestError:
+    return RequestError(
         404,
         f"no rows wait for labels under infer_id {identifier[:60]!r}: it is unknown, labelled already, expired "
         "(--label-seconds), or lost in a restart; send rows and targets together instead",

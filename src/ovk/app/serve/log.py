@@ -1,7 +1,7 @@
 """A write-ahead log of numbered, checksummed records, and the records themselves (`Entry`).
 
-The log is a folder of segments ``log-<number of the first record>.wal``. A segment begins with MAGIC; then come frames,
-one for each group of records that was synced together:
+The log is a directory of segments ``log-<number of the first record>.wal``. A segment begins with MAGIC; then come
+frames, one for each group of records that was synced together:
 
     b"OVKF"                      4 bytes
     length of the body           4 bytes
@@ -11,7 +11,7 @@ one for each group of records that was synced together:
     body                         for each record its length (4 bytes) and its content
 
 A frame is written only after the previous one was synced, so a crash can only leave the last frame incomplete. That
-frame was never acknowledged and is cut off. Any other fault is damage, and reading raises `LogDamaged`.
+frame was never acknowledged and is cut off. Any other fault is damage, and reading raises `CorruptLogError`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ovk.app.serve.access import LogDamaged
+from ovk.app.serve.access import CorruptLogError
 from ovk.app.serve.protocol import RequestRows
-from ovk.persistence import sync_folder
+from ovk.persistence import sync_directory
 
 MAGIC = b"ovk-log1"
 FRAME = b"OVKF"
@@ -46,8 +46,8 @@ OVERHEAD = HEAD.size + SUMS.size
 class Log:
     """The log of one model. With `keep`, segments that a checkpoint no longer needs are not removed."""
 
-    def __init__(self, folder: Path, *, segment_bytes: int = 16 << 20, keep: bool = False) -> None:
-        self.folder, self.segment_bytes, self.keep = folder, segment_bytes, keep
+    def __init__(self, directory: Path, *, segment_bytes: int = 16 << 20, keep: bool = False) -> None:
+        self.directory, self.segment_bytes, self.keep = directory, segment_bytes, keep
         #: Number of the last record, and bytes of an incomplete last frame that were cut off.
         self.sequence, self.cut = 0, 0
         #: Whether a frame that could not be written could not be removed either; only a restart cuts it off.
@@ -58,7 +58,7 @@ class Log:
         self._size = 0
 
     def segments(self) -> list[Path]:
-        return sorted(self.folder.glob("log-*.wal"))
+        return sorted(self.directory.glob("log-*.wal"))
 
     def replay(self, after: int) -> Iterator[tuple[int, bytes]]:
         """The records with numbers above `after`. An incomplete last frame is cut off."""
@@ -68,12 +68,14 @@ class Log:
         for k, path in enumerate(segments):
             first = _first_number(path)
             if expected is None and first > after + 1:
-                raise LogDamaged(
+                raise CorruptLogError(
                     f"{path} begins with record {first}, but the checkpoint ends with record {after}: restore the "
                     "segments in between"
                 )
             if expected is not None and first != expected:
-                raise LogDamaged(f"{path} begins with record {first}, but the previous one ends with {expected - 1}")
+                raise CorruptLogError(
+                    f"{path} begins with record {first}, but the previous one ends with {expected - 1}"
+                )
             expected = first
             for number, content in self._read(path, first, last=k == len(segments) - 1):
                 expected = number + 1
@@ -81,7 +83,7 @@ class Log:
                     self.sequence = number
                     yield number, content
         if expected is not None and expected <= after:
-            raise LogDamaged(
+            raise CorruptLogError(
                 f"{segments[-1]} ends with record {expected - 1}, but the checkpoint ends with {after}: the log was "
                 "truncated or replaced"
             )
@@ -93,7 +95,7 @@ class Log:
             if last and len(content) <= offset and MAGIC.startswith(content.rstrip(b"\0")):
                 self._cut(path, 0, len(content))
                 return
-            raise LogDamaged(f"{path} is damaged at offset 0: it is not a log")
+            raise CorruptLogError(f"{path} is damaged at offset 0: it is not a log")
         while offset < len(content):
             fault, body, end = _frame(content, offset, expected)
             if fault:
@@ -101,7 +103,7 @@ class Log:
                 if last and end >= len(content) and not _has_frame_from(content, offset + 1):
                     self._cut(path, offset, len(content) - offset)
                     return
-                raise LogDamaged(
+                raise CorruptLogError(
                     f"{path} is damaged at offset {offset}: {fault}, and acknowledged records follow; restore the "
                     "file from a backup, or start with another --data directory"
                 )
@@ -115,7 +117,7 @@ class Log:
         self.cut += lost
         if size == 0:
             path.unlink()
-            sync_folder(str(self.folder))
+            sync_directory(str(self.directory))
             return
         with open(path, "r+b") as file:
             file.truncate(size)
@@ -148,12 +150,12 @@ class Log:
             return self._descriptor
         self.full = False
         self.close()
-        path = self.folder / f"log-{first:020d}.wal"
+        path = self.directory / f"log-{first:020d}.wal"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         try:
             _write(descriptor, MAGIC)
             os.fdatasync(descriptor)
-            sync_folder(str(self.folder))
+            sync_directory(str(self.directory))
         except OSError:
             os.close(descriptor)
             with suppress(OSError):
@@ -169,7 +171,7 @@ class Log:
         for path in old:
             path.unlink()
         if old:
-            sync_folder(str(self.folder))
+            sync_directory(str(self.directory))
 
     def close(self) -> None:
         if self._descriptor is not None:
@@ -180,7 +182,7 @@ class Log:
 def _first_number(path: Path) -> int:
     number = path.stem.removeprefix("log-")
     if not number.isdigit():
-        raise LogDamaged(f"{path} is not a log segment: its name has no number; move it to another folder")
+        raise CorruptLogError(f"{path} is not a log segment: its name has no number; move it to another directory")
     return int(number)
 
 
@@ -218,7 +220,7 @@ def _records(body: bytes, path: Path, offset: int) -> Iterator[bytes]:
         (length,) = LENGTH.unpack_from(body, start)
         start += LENGTH.size
         if start + length > len(body):
-            raise LogDamaged(f"{path} is damaged at offset {offset}: a record is longer than its frame")
+            raise CorruptLogError(f"{path} is damaged at offset {offset}: a record is longer than its frame")
         yield body[start : start + length]
         start += length
 

@@ -1,6 +1,6 @@
-"""MLflow models without pickle: `save_model` writes the folder, ``mlflow.pyfunc.load_model`` reads it.
+"""MLflow models without pickle: `save_model` writes the directory, ``mlflow.pyfunc.load_model`` reads it.
 
-The folder names this module; MLflow imports it and calls `_load_pyfunc`.
+The directory names this module; MLflow imports it and calls `_load_pyfunc`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def save_model(model: PathLike, path: PathLike, **kwargs: Any) -> None:
     model : path
         A file written by `ovk.save`, ``ovk stream``, ``ovk fit`` or ``ovk serve``.
     path : path
-        The folder to create, which must not exist.
+        The directory to create, which must not exist.
     **kwargs
         Arguments of ``mlflow.pyfunc.save_model``, such as signature or input_example.
 
@@ -41,8 +41,8 @@ def save_model(model: PathLike, path: PathLike, **kwargs: Any) -> None:
     >>> import ovk
     >>> from ovk.app.serve.mlflow import save_model
     >>> X = np.linspace(0, 1, 50)[:, None]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file, model = os.path.join(folder, "line.ovk"), os.path.join(folder, "model")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     file, model = os.path.join(directory, "line.ovk"), os.path.join(directory, "model")
     ...     ovk.save(ovk.PKAWV().fit(X, 2 * X), file)
     ...     save_model(file, model)
     ...     sorted(os.listdir(model))[0]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.access import RequestError
 from ovk.app.sessions import csv_line
 from ovk.base import Array, closest_names, quoted
 
@@ -70,28 +70,28 @@ class RequestRows:
         else:
             columns = self.columns
             if names is not None:
-                cure = ": send null for unknown values" if what == "targets" else ""
-                columns = tuple(self.column(name, cure) for name in names)
+                advice = ": send null for unknown values" if what == "targets" else ""
+                columns = tuple(self.column(name, advice) for name in names)
             matrix = np.column_stack([as_numbers(column, what) for column in columns]) if columns else np.empty((0, 0))
         if matrix.shape[1] != width:
-            raise RequestRefused(400, f"{what} must have {width} columns, got {matrix.shape[1]}")
+            raise RequestError(400, f"{what} must have {width} columns, got {matrix.shape[1]}")
         return matrix
 
-    def column(self, name: str, cure: str = "") -> Cells:
-        """A column by name; the error for a missing one contains `cure`."""
+    def column(self, name: str, advice: str = "") -> Cells:
+        """A column by name; the error for a missing one contains `advice`."""
         names = self.names or ()
         if name not in names:
             found = quoted(names) or "unnamed columns"
             close = closest_names([name], names)
             meant = f"; rename {close[name]!r} to {name!r}?" if close else ""
-            raise RequestRefused(400, f"column {name!r} is missing{cure}; the request has {found}{meant}")
+            raise RequestError(400, f"column {name!r} is missing{advice}; the request has {found}{meant}")
         return self.columns[names.index(name)]
 
     def labels(self) -> list[Any]:
         """The cells of the only column, as class labels."""
         width = len(self.columns) if self.matrix is None else self.matrix.shape[1]
         if width != 1:
-            raise RequestRefused(400, f"targets must be one column of labels, got {width} columns")
+            raise RequestError(400, f"targets must be one column of labels, got {width} columns")
         cells = self.columns[0] if self.matrix is None else self.matrix[:, 0]
         return cells if isinstance(cells, list) else list(cells.tolist())
 
@@ -100,7 +100,7 @@ class RequestRows:
         if self.matrix is None:
             return self
         if self.matrix.shape[1] != len(names):
-            raise RequestRefused(
+            raise RequestError(
                 400,
                 f"inputs must have the {len(names)} columns {', '.join(names)}, got {self.matrix.shape[1]} unnamed "
                 "columns",
@@ -132,14 +132,14 @@ def as_numbers(cells: Any, what: str) -> Array:
     if not isinstance(cells, np.ndarray):
         if strange := set(map(type, cells)) - {int, float, type(None)}:
             cell = next(cell for cell in cells if type(cell) in strange)
-            raise RequestRefused(400, f"{what} must contain numbers or null, got {str(cell)[:40]!r}")
+            raise RequestError(400, f"{what} must contain numbers or null, got {str(cell)[:40]!r}")
         try:
             cells = np.array(cells, dtype=np.float64)  # None becomes nan
         except OverflowError:
-            raise RequestRefused(400, f"{what} must contain numbers in the range of doubles") from None
+            raise RequestError(400, f"{what} must contain numbers in the range of doubles") from None
     numbers: Array = cells
     if np.isinf(numbers).any():
-        raise RequestRefused(400, f"{what} must contain numbers in the range of doubles, got infinity")
+        raise RequestError(400, f"{what} must contain numbers in the range of doubles, got infinity")
     return numbers
 
 
@@ -168,13 +168,13 @@ def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows
     One tensor with several columns is a matrix; tensors with one column each are named columns.
     """
     if not isinstance(given, list) or not given or not all(isinstance(tensor, dict) for tensor in given):
-        raise RequestRefused(400, f"{what} must be a list of tensors")
+        raise RequestError(400, f"{what} must be a list of tensors")
     names: list[str] = []
     columns: list[Cells] = []
     for tensor in given:
         name = tensor.get("name")
         if not isinstance(name, str) or not name or len(name) > 200:
-            raise RequestRefused(400, f"{what} must have names of at most 200 characters")
+            raise RequestError(400, f"{what} must have names of at most 200 characters")
         values, binary = _read_tensor(tensor, f"tensor {name[:60]!r}", binary)
         if isinstance(values, np.ndarray) and values.ndim == 2:
             if values.shape[1] == 1:
@@ -182,15 +182,15 @@ def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows
             elif len(given) == 1:
                 return RequestRows.of_matrix(values), binary
             else:
-                raise RequestRefused(
+                raise RequestError(
                     400, f"tensor {name!r} must have one column, as one of several, got {values.shape[1]}"
                 )
         names.append(name)
         columns.append(values)
     if len(set(names)) < len(names):
-        raise RequestRefused(400, f"{what} must have distinct names")
+        raise RequestError(400, f"{what} must have distinct names")
     if len({len(column) for column in columns}) > 1:
-        raise RequestRefused(400, f"{what} must have the same number of rows")
+        raise RequestError(400, f"{what} must have the same number of rows")
     return RequestRows.named(names, columns), binary
 
 
@@ -202,23 +202,23 @@ def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> t
         and 1 <= len(shape) <= 2
         and all(type(size) is int and 0 <= size < 1 << 40 for size in shape)
     ):
-        raise RequestRefused(400, f"{label}: shape must be one or two integers, got {str(shape)[:60]}")
+        raise RequestError(400, f"{label}: shape must be one or two integers, got {str(shape)[:60]}")
     size = prod(shape)
     if not isinstance(datatype, str) or (datatype not in NUMBERS and datatype != "BYTES"):
-        raise RequestRefused(
+        raise RequestError(
             400, f"{label}: datatype must be one of {', '.join(NUMBERS)}, BYTES, got {str(datatype)[:20]}"
         )
     if datatype == "BYTES" and len(shape) == 2 and shape[1] != 1:
-        raise RequestRefused(400, f"{label}: a BYTES tensor must have one column, got shape {shape}")
+        raise RequestError(400, f"{label}: a BYTES tensor must have one column, got shape {shape}")
     parameters, data = tensor.get("parameters"), tensor.get("data")
     length = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
     values: Cells
     if length is not None:
         if type(length) is not int or not 0 <= length <= len(binary):
-            raise RequestRefused(400, f"{label}: binary_data_size must be an integer up to {len(binary)}")
+            raise RequestError(400, f"{label}: binary_data_size must be an integer up to {len(binary)}")
         values, binary = _from_bytes(binary[:length], datatype, size, label), binary[length:]
     elif not isinstance(data, list):
-        raise RequestRefused(400, f"{label} has neither data nor binary_data_size")
+        raise RequestError(400, f"{label} has neither data nor binary_data_size")
     else:
         values = _flat(data)
         if datatype == "BOOL" and set(map(type, values)) <= {bool, int}:
@@ -226,9 +226,9 @@ def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> t
         if datatype != "BYTES":
             values = as_numbers(values, label)
         elif {list, dict} & set(map(type, values)):
-            raise RequestRefused(400, f"{label}: data of a BYTES tensor must be strings or null")
+            raise RequestError(400, f"{label}: data of a BYTES tensor must be strings or null")
         if len(values) != size:
-            raise RequestRefused(400, f"{label}: shape {shape} requires {size} values, got {len(values)}")
+            raise RequestError(400, f"{label}: shape {shape} requires {size} values, got {len(values)}")
     return (values.reshape(shape) if isinstance(values, np.ndarray) else values), binary
 
 
@@ -236,7 +236,7 @@ def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Ce
     if datatype != "BYTES":
         kind = np.dtype(NUMBERS[datatype])
         if len(content) != size * kind.itemsize:
-            raise RequestRefused(400, f"{label} must have {size * kind.itemsize} bytes, got {len(content)}")
+            raise RequestError(400, f"{label} must have {size * kind.itemsize} bytes, got {len(content)}")
         return as_numbers(np.frombuffer(content, dtype=kind).astype(np.float64), label)
     cells: list[str] = []
     offset = 0
@@ -248,10 +248,10 @@ def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Ce
         try:
             cells.append(str(content[offset : offset + length], "utf-8"))
         except UnicodeDecodeError:
-            raise RequestRefused(400, f"{label} must be valid UTF-8") from None
+            raise RequestError(400, f"{label} must be valid UTF-8") from None
         offset += length
     if offset != len(content) or len(cells) != size:
-        raise RequestRefused(400, f"{label}: the binary data must contain {size} strings")
+        raise RequestError(400, f"{label}: the binary data must contain {size} strings")
     return cells
 
 
@@ -296,33 +296,33 @@ def _to_bytes(values: npt.NDArray[Any], datatype: str) -> bytes:
 def read_rows(value: Any, what: str) -> RequestRows:
     """Rows given as a list of lists of numbers, or of records with column names."""
     if not isinstance(value, list):
-        raise RequestRefused(400, f"{what} must be a list of rows")
+        raise RequestError(400, f"{what} must be a list of rows")
     if not value:
-        raise RequestRefused(400, f"{what} must contain at least one row")
+        raise RequestError(400, f"{what} must contain at least one row")
     if isinstance(value[0], dict):
         names = value[0].keys()
         if not all(isinstance(record, dict) and record.keys() <= names for record in value):
-            raise RequestRefused(400, f"{what}: all records must have the same columns")
+            raise RequestError(400, f"{what}: all records must have the same columns")
         return _of_columns(list(names), [[record.get(name) for record in value] for name in names])
     # NumPy would convert strings to numbers.
     if set(map(type, _flat(value))) <= {int, float, type(None)}:
         try:
             matrix = np.array(value, dtype=np.float64)  # None becomes nan
         except (TypeError, ValueError, OverflowError):
-            raise RequestRefused(400, f"{what} must be rows of numbers or nulls, all of the same length") from None
+            raise RequestError(400, f"{what} must be rows of numbers or nulls, all of the same length") from None
         if matrix.ndim > 2:
-            raise RequestRefused(400, f"{what} must be rows of numbers, got {matrix.ndim} dimensions")
+            raise RequestError(400, f"{what} must be rows of numbers, got {matrix.ndim} dimensions")
         return RequestRows.of_matrix(as_numbers(matrix if matrix.ndim == 2 else matrix[:, None], what))
     if all(isinstance(cell, (str, int, float)) or cell is None for cell in value):
         return RequestRows.named(["label"], [value])
-    raise RequestRefused(400, f"{what} must be rows of numbers and nulls, or records with column names")
+    raise RequestError(400, f"{what} must be rows of numbers and nulls, or records with column names")
 
 
 def read_frame(body: dict[str, Any]) -> RequestRows:
     """The rows of a request to ``/invocations``."""
     found = [form for form in MLFLOW_FORMS if form in body]
     if len(found) != 1:
-        raise RequestRefused(
+        raise RequestError(
             400, f"the body must contain one of {', '.join(MLFLOW_FORMS)}, got {', '.join(found) or 'none'}"
         )
     form, value = found[0], body[found[0]]
@@ -334,25 +334,25 @@ def read_frame(body: dict[str, Any]) -> RequestRows:
     if form != "dataframe_split":
         return read_rows(value, form)
     if not isinstance(value, dict) or not isinstance(value.get("data"), list):
-        raise RequestRefused(400, "dataframe_split must contain columns and data")
+        raise RequestError(400, "dataframe_split must contain columns and data")
     names, data = value.get("columns"), value["data"]
     if names is None:
         return read_rows(data, "data")
     if not isinstance(names, list) or not all(isinstance(row, list) and len(row) == len(names) for row in data):
-        raise RequestRefused(400, "columns must be a list of names, and each row of data must have as many values")
+        raise RequestError(400, "columns must be a list of names, and each row of data must have as many values")
     return _of_columns(names, [list(column) for column in zip(*data, strict=True)] if data else [[] for _ in names])
 
 
 def _of_columns(names: list[Any], lists: list[list[Any]]) -> RequestRows:
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise RequestRefused(400, "column names must be distinct strings")
+        raise RequestError(400, "column names must be distinct strings")
     if len({len(column) for column in lists}) > 1:
-        raise RequestRefused(400, "columns must have the same number of rows")
+        raise RequestError(400, "columns must have the same number of rows")
     columns: list[Cells] = []
     for name, cells in zip(names, lists, strict=True):
         kinds = set(map(type, cells))
         if not kinds <= {str, bool, int, float, type(None)}:
-            raise RequestRefused(400, f"column {name[:60]!r} must contain numbers, strings or nulls")
+            raise RequestError(400, f"column {name[:60]!r} must contain numbers, strings or nulls")
         columns.append(cells if kinds & {str, bool} else as_numbers(cells, f"column {name[:60]!r}"))
     return RequestRows.named(names, columns)
 
@@ -368,7 +368,7 @@ def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any],
     if json_length is None:
         return parse_json(content), memoryview(b"")
     if not (json_length.isascii() and json_length.isdigit()) or int(json_length[:12]) > len(content):
-        raise RequestRefused(
+        raise RequestError(
             400, f"Inference-Header-Content-Length must be a number up to {len(content)}, got {json_length[:20]!r}"
         )
     size = int(json_length)
@@ -385,7 +385,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         value, distinct = _parse_slowly(content), True
     if not isinstance(value, dict):
-        raise RequestRefused(400, f"the body must be a JSON object, got {type(value).__name__}")
+        raise RequestError(400, f"the body must be a JSON object, got {type(value).__name__}")
     # orjson keeps the last of equal keys. With each key it drops, at least one colon is missing from what it has read.
     keys, colons = _count_keys(value, content), content.count(b":")
     distinct = distinct or keys == colons
@@ -412,8 +412,8 @@ def _count_keys(value: dict[str, Any], content: bytes) -> int:
     raise too_deep()
 
 
-def too_deep() -> RequestRefused:
-    return RequestRefused(400, f"the JSON is nested more than {MAX_DEPTH} levels deep")
+def too_deep() -> RequestError:
+    return RequestError(400, f"the JSON is nested more than {MAX_DEPTH} levels deep")
 
 
 def _parse_slowly(content: bytes) -> Any:
@@ -423,11 +423,11 @@ def _parse_slowly(content: bytes) -> Any:
     except RecursionError:
         raise too_deep() from None
     except ValueError as error:
-        raise RequestRefused(400, f"the body is not JSON: {str(error)[:100]}") from None
+        raise RequestError(400, f"the body is not JSON: {str(error)[:100]}") from None
 
 
 def _refuse_constant(word: str) -> Any:
-    raise RequestRefused(400, f"the body contains {word}, which is not valid JSON: use null for missing values")
+    raise RequestError(400, f"the body contains {word}, which is not valid JSON: use null for missing values")
 
 
 def _integer(text: str) -> int | float:
@@ -438,7 +438,7 @@ def _integer(text: str) -> int | float:
 def _double(text: str) -> float:
     number = float(text)
     if isinf(number):
-        raise RequestRefused(400, f"the body must contain numbers in the range of doubles, got {text[:20]}...")
+        raise RequestError(400, f"the body must contain numbers in the range of doubles, got {text[:20]}...")
     return number
 
 
@@ -447,7 +447,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in found if keys.count(key) > 1)
-        raise RequestRefused(400, f"the key {twice[:60]!r} occurs twice in an object: send it once")
+        raise RequestError(400, f"the key {twice[:60]!r} occurs twice in an object: send it once")
     return found
 
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from ovk._version import __version__
-from ovk.app.serve.access import HEALTH_CHECKS, RequestRefused
+from ovk.app.serve.access import HEALTH_CHECKS, RequestError
 from ovk.app.serve.protocol import MLFLOW_FORMS, NUMBERS
 from ovk.base import closest_names
 
@@ -39,25 +39,25 @@ class RequestSchema(NamedTuple):
         """The parameters of a request. Refuses unknown keys and parameters."""
         for name in body:
             if name not in self.keys and name in self.parameters:
-                raise RequestRefused(400, f'{name!r} belongs inside {self.key!r}: "{self.key}": {{"{name}": ...}}')
+                raise RequestError(400, f'{name!r} belongs inside {self.key!r}: "{self.key}": {{"{name}": ...}}')
             if name not in self.keys:
                 known = _known(name, self.keys)
-                raise RequestRefused(400, f"unknown key {name[:60]!r}: allowed keys are {known}")
+                raise RequestError(400, f"unknown key {name[:60]!r}: allowed keys are {known}")
         return self.check_parameters(body)
 
     def check_parameters(self, body: dict[str, Any]) -> dict[str, Any]:
         found = body.get(self.key) or {}
         if not isinstance(found, dict):
-            raise RequestRefused(400, f"{self.key} must be an object")
+            raise RequestError(400, f"{self.key} must be an object")
         for name, value in found.items():
             if name not in self.parameters and not (self.key == "parameters" and name in SCHEDULING_PARAMETERS):
                 elsewhere = ": only /v2/models/NAME/infer takes it" if name in INFER.parameters else ""
                 known = _known(name, self.parameters)
-                raise RequestRefused(
+                raise RequestError(
                     400, f"unknown parameter {name[:60]!r} in {self.key}{elsewhere}; allowed here: {known}"
                 )
             if self.parameters.get(name) is BOOLEAN and type(value) is not bool:
-                raise RequestRefused(400, f"{name} must be true or false, got {json.dumps(value)[:40]}")
+                raise RequestError(400, f"{name} must be true or false, got {json.dumps(value)[:40]}")
         return found
 
     def described(self) -> Schema:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import is_classifier
 
-from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.access import RequestError
 from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
 from ovk.app.sessions import LearnedTable, Session
 from ovk.app.tables import Batch, Prepared
@@ -146,10 +146,10 @@ class ServedModel(State, ABC):
         """The level of intervals, if the model keeps enough errors for it."""
         if type(level) not in (int, float) or not 1e-6 <= level <= 1 - 1e-6:
             got = f"the string {level[:40]!r}: write it without quotes" if isinstance(level, str) else json.dumps(level)
-            raise RequestRefused(400, f"level must be a number between 0 and 1, got {got[:80]}")
+            raise RequestError(400, f"level must be a number between 0 and 1, got {got[:80]}")
         if self.window and rows_needed(level) > self.window:
             highest = floor(1e4 * self.window / (self.window + 1)) / 1e4
-            raise RequestRefused(
+            raise RequestError(
                 400,
                 f"intervals of level {level} require the errors of {rows_needed(level):,} rows, and only the last "
                 f"{self.window:,} are kept: the highest level is {highest}",
@@ -175,7 +175,7 @@ class ServedModel(State, ABC):
 def _check_lengths(rows: RequestRows, targets: RequestRows) -> None:
     if len(rows) != len(targets):
         (n, one), (m, other) = ((len(part), "" if len(part) == 1 else "s") for part in (rows, targets))
-        raise RequestRefused(400, f"the request has {n} row{one} but {m} target{other}: send one target for each row")
+        raise RequestError(400, f"the request has {n} row{one} but {m} target{other}: send one target for each row")
 
 
 def array_bytes(value: Any, seen: set[int]) -> int:
@@ -233,14 +233,14 @@ class ServedEstimator(ServedModel, kind="estimator"):
             # A matrix with one column arrives as a column with the name of the tensor.
             known = None if p == 1 and rows.names == (spec.name,) else spec.columns
             if known and not hasattr(self.model, "feature_names_in_") and not set(known) <= set(rows.names):
-                raise RequestRefused(
+                raise RequestError(
                     400,
                     f"this model was fitted without column names: send each row as a list of {p} numbers, in the order "
                     f"of fitting, or name them {quoted(known)}; the request has {quoted(rows.names)}",
                 )
         X = rows.numbers(known, p, "inputs")
         if np.isnan(X).any():
-            raise RequestRefused(400, "inputs contain missing values, which this model does not support")
+            raise RequestError(400, "inputs contain missing values, which this model does not support")
         return X
 
     def targets(self, targets: RequestRows) -> Array:
@@ -252,7 +252,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
             code = known.get(str(cell), known.get(str(int(cell)) if isinstance(cell, float) and cell % 1 == 0 else ""))
             if code is None:
                 allowed = ", ".join(list(known)[:20])
-                raise RequestRefused(400, f"unknown label {str(cell)[:40]!r} in targets; labels are {allowed}")
+                raise RequestError(400, f"unknown label {str(cell)[:40]!r} in targets; labels are {allowed}")
             codes.append(code)
         return np.array(codes, dtype=np.float64)[:, None]
 
@@ -345,9 +345,9 @@ class ServedTable(ServedModel, kind="table"):
             preparation = self.model.preparation.fork().bind(names, "the request", predict=targets is None)
             prepared: Prepared = preparation.prepare(batch)
         except (ValueError, TypeError, KeyError) as error:
-            raise RequestRefused(400, str(error)) from error
+            raise RequestError(400, str(error)) from error
         for row, fault in prepared.bad:
-            raise RequestRefused(400, f"row {row}: {fault.rpartition(' (')[0]}")
+            raise RequestError(400, f"row {row}: {fault.rpartition(' (')[0]}")
         return prepared
 
     def check(self, rows: RequestRows, targets: RequestRows | None) -> None:

@@ -21,9 +21,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from ovk.app.serve.access import Limits, RequestRefused
+from ovk.app.serve.access import Limits, RequestError
 from ovk.app.serve.checkpoint import Checkpoint, learn_log, load_model
-from ovk.app.serve.ledger import History, Ledger, Receipt, no_rows_wait
+from ovk.app.serve.ledger import History, LearnReply, Ledger, unknown_prediction_error
 from ovk.app.serve.log import Entry, Log
 from ovk.app.serve.protocol import RequestRows
 from ovk.base import one_blas_thread
@@ -34,14 +34,14 @@ if sys.platform != "win32":
 
 logger = logging.getLogger("ovk.app.serve")
 
-#: Name of the checkpoint in the folder of a model.
+#: Name of the checkpoint in the directory of a model.
 CHECKPOINT = "checkpoint.ovk"
 
 #: Seconds between two searches for expired predictions.
 EXPIRY_INTERVAL = 1.0
 
 #: An entry for the log, and the future that waits for it, None where the service itself wrote it.
-Queued = tuple[Entry, asyncio.Future[Receipt] | None]
+Queued = tuple[Entry, asyncio.Future[LearnReply] | None]
 
 
 class LearnQueue:
@@ -86,37 +86,37 @@ class LearnQueue:
             repeated = self.ledger.find(entry) is not None
             rows = entry.rows if entry.label_of is None else self.ledger.rows_of(entry.label_of)
         if rows is None and entry.label_of is not None and not repeated:
-            raise no_rows_wait(entry.label_of)
+            raise unknown_prediction_error(entry.label_of)
         return repeated, rows
 
     def wait_for_label(self, identifier: str, rows: RequestRows) -> None:
         with self._lock:
             self.ledger.wait(identifier, rows)
 
-    async def submit(self, entry: Entry) -> Receipt:
+    async def submit(self, entry: Entry) -> LearnReply:
         """Queue an entry and wait until it is in the log."""
         with self._lock:
             reply = self.ledger.find(entry)
             if reply is None:
                 reply = self._accept(entry)
-        if isinstance(reply, Receipt):
+        if isinstance(reply, LearnReply):
             return reply
         # The record is kept even if its client disconnects or times out.
         await asyncio.wait([reply], timeout=self.limits.seconds)
         if not reply.done():
-            raise RequestRefused(503, "the rows are not stored yet: repeat the request with the same id", retry_after=2)
+            raise RequestError(503, "the rows are not stored yet: repeat the request with the same id", retry_after=2)
         return reply.result()
 
-    def _accept(self, entry: Entry) -> asyncio.Future[Receipt]:
+    def _accept(self, entry: Entry) -> asyncio.Future[LearnReply]:
         if self.log is None:
-            raise RequestRefused(409, "this server was started without --data and does not learn")
+            raise RequestError(409, "this server was started without --data and does not learn")
         if self._stopping:
-            raise RequestRefused(503, "the server is shutting down", retry_after=5)
+            raise RequestError(503, "the server is shutting down", retry_after=5)
         if self.halted:
-            raise RequestRefused(503, "this model has stopped learning: see the server's log")
+            raise RequestError(503, "this model has stopped learning: see the server's log")
         if self.pending >= self.limits.queue:
-            raise RequestRefused(429, f"{self.pending} requests are queued already: retry later", retry_after=1)
-        reply: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+            raise RequestError(429, f"{self.pending} requests are queued already: retry later", retry_after=1)
+        reply: asyncio.Future[LearnReply] = asyncio.get_running_loop().create_future()
         self.ledger.queued(entry, reply)
         self.pending += 1
         self._to_log.put((entry, reply))
@@ -158,20 +158,20 @@ class LearnQueue:
         if not group:
             return
         assert self.log is not None
-        results: list[Receipt | RequestRefused]
+        results: list[LearnReply | RequestError]
         try:
             numbers = self.log.append([entry.encode() for entry, _ in group])
-            results = [Receipt(number, len(entry)) for number, (entry, _) in zip(numbers, group, strict=True)]
+            results = [LearnReply(number, len(entry)) for number, (entry, _) in zip(numbers, group, strict=True)]
         except Exception as error:
             why = str(error.strerror) if isinstance(error, OSError) else type(error).__name__
             logger.error("the log cannot be written", extra={"model": self.name, "error": why}, exc_info=error)
             if self.log.broken or not isinstance(error, OSError):
                 self.halted = "the log cannot be written"
-            refusal = RequestRefused(507, "the rows could not be stored and were not learned", retry_after=10)
+            refusal = RequestError(507, "the rows could not be stored and were not learned", retry_after=10)
             results = [refusal] * len(group)
         for (entry, reply), result in zip(group, results, strict=True):
             with self._lock:
-                if isinstance(result, Receipt):
+                if isinstance(result, LearnReply):
                     self.ledger.stored(entry, result)
                 else:
                     self.ledger.failed(entry)
@@ -179,14 +179,14 @@ class LearnQueue:
             if reply is not None:
                 with suppress(RuntimeError):  # the loop has ended
                     reply.get_loop().call_soon_threadsafe(_set_result, reply, result)
-            if isinstance(result, Receipt):
+            if isinstance(result, LearnReply):
                 self.to_learn.put((result.sequence, entry))
 
 
-def _set_result(reply: asyncio.Future[Receipt], result: Receipt | RequestRefused) -> None:
+def _set_result(reply: asyncio.Future[LearnReply], result: LearnReply | RequestError) -> None:
     if reply.done():
         return
-    if isinstance(result, RequestRefused):
+    if isinstance(result, RequestError):
         reply.set_exception(result)
         reply.exception()  # the client may be gone: mark it as retrieved
     else:
@@ -194,21 +194,21 @@ def _set_result(reply: asyncio.Future[Receipt], result: Receipt | RequestRefused
 
 
 class ModelService:
-    """A model under a name, with its shadows. Without a folder for log and checkpoints it does not learn."""
+    """A model under a name, with its shadows. Without a directory for log and checkpoints it does not learn."""
 
     def __init__(
         self,
         name: str,
         path: Path,
         shadows: Sequence[Path] = (),
-        folder: Path | None = None,
+        directory: Path | None = None,
         limits: Limits | None = None,
         *,
         keep_log: bool = False,
     ) -> None:
         self.name, self.path, self.shadows = name, path, list(shadows)
-        self.folder, self.limits = folder, limits or Limits()
-        self.log = None if folder is None else Log(folder, keep=keep_log)
+        self.directory, self.limits = directory, limits or Limits()
+        self.log = None if directory is None else Log(directory, keep=keep_log)
         self.queue = LearnQueue(name, self.log, self.limits)
         #: Immutable; learning replaces it.
         self.state: Checkpoint
@@ -222,12 +222,12 @@ class ModelService:
     def open(self) -> None:
         """Load the model or its last checkpoint, learn the log after it, and start the threads."""
         origin = hashlib.sha256(b"".join(file.read_bytes() for file in [self.path, *self.shadows])).hexdigest()
-        if self.folder is None or self.log is None:
+        if self.directory is None or self.log is None:
             self.state = self._from_files(origin)
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(parents=True, exist_ok=True)
         self._take_lock()
-        path = self.folder / CHECKPOINT
+        path = self.directory / CHECKPOINT
         if path.exists():
             found = load(path)
             if not isinstance(found, Checkpoint) or found.origin != origin:
@@ -238,7 +238,9 @@ class ModelService:
             self.state = found
         else:
             if self.log.segments():
-                raise ValueError(f"{self.folder} contains a log but no {CHECKPOINT}: restore it, or use another --data")
+                raise ValueError(
+                    f"{self.directory} contains a log but no {CHECKPOINT}: restore it, or use another --data"
+                )
             self.state = self._from_files(origin)
             save(self.state, path)
         # Like the log, it contains rows of users. Later checkpoints keep the permissions of the file they replace.
@@ -271,8 +273,8 @@ class ModelService:
         return Checkpoint.start(models, origin)
 
     def _take_lock(self) -> None:
-        assert self.folder is not None
-        self._lock_file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        assert self.directory is not None
+        self._lock_file = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         if sys.platform != "win32":
             try:
                 fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -280,7 +282,7 @@ class ModelService:
                 os.close(self._lock_file)
                 self._lock_file = None
                 raise ValueError(
-                    f"another process uses {self.folder}: stop it, or use another --data directory"
+                    f"another process uses {self.directory}: stop it, or use another --data directory"
                 ) from None
 
     def close(self) -> None:
@@ -315,7 +317,7 @@ class ModelService:
 
     def check_learns(self) -> None:
         if self.predicts_only:
-            raise RequestRefused(409, self.predicts_only)
+            raise RequestError(409, self.predicts_only)
 
     def _learn(self) -> None:
         with one_blas_thread(tiles=1):
@@ -363,15 +365,15 @@ class ModelService:
 
     def _checkpoint(self) -> None:
         """Save the state and remove the log segments that it makes obsolete."""
-        assert self.folder is not None
+        assert self.directory is not None
         assert self.log is not None
         state, start = self.state, time.perf_counter()
         self._tried_at, self._saved_rows = time.time(), state.rows
         try:
-            save(state, self.folder / CHECKPOINT)
+            save(state, self.directory / CHECKPOINT)
         except OSError as error:
             # Nothing is lost: the log has all records, and the next checkpoint may succeed.
-            where = {"model": self.name, "file": str(self.folder / CHECKPOINT)}
+            where = {"model": self.name, "file": str(self.directory / CHECKPOINT)}
             logger.error("the checkpoint cannot be written", extra={**where, "error": str(error.strerror)})
             return
         self.saved_sequence, self.saved_at = state.sequence, self._tried_at

@@ -39,12 +39,12 @@ def _samples(service: ModelService) -> Iterator[Sample]:
     state = service.state
     count, gauge = CounterMetricFamily, GaugeMetricFamily
     yield count, "ovk_rows_learned", "Rows learned in service.", {}, state.rows
-    yield count, "ovk_rows_refused", "Learning requests refused, and rows that learners refused.", {}, service.refused
+    yield count, "ovk_rows_rejected", "Learning requests refused, and rows that learners refused.", {}, service.refused
     yield gauge, "ovk_sequence", "Number of the last record learned.", {}, state.sequence
     yield gauge, "ovk_queue_requests", "Learning requests that are queued.", {}, service.queue.pending
     yield gauge, "ovk_waiting_for_labels", "Predictions waiting for labels.", {}, len(service.queue.ledger)
     yield gauge, "ovk_halted", "1 if the model has stopped learning.", {}, float(bool(service.queue.halted))
-    if service.folder is not None:
+    if service.directory is not None:
         age = time.time() - service.saved_at
         yield gauge, "ovk_checkpoint_age_seconds", "Age of the last checkpoint.", {}, age
         yield gauge, "ovk_checkpoint_sequence", "Last record in the checkpoint.", {}, service.saved_sequence

@@ -3,7 +3,7 @@
 from ovk.app.sessions.forecasts import Forecast
 from ovk.app.sessions.group_errors import GroupErrors
 from ovk.app.sessions.merging import merge_sessions
-from ovk.app.sessions.predictions import FilePredictions, OtherSession, PredictionColumns, csv_line
+from ovk.app.sessions.predictions import FilePredictions, PredictionColumns, SessionMismatchError, csv_line
 from ovk.app.sessions.session import (
     Interrupted,
     LearnedTable,
@@ -19,8 +19,8 @@ from ovk.app.sessions.table_model import TableModel, fit_file, fit_files, fit_ta
 
 __all__ = [
     "Interrupted",
-    "OtherSession",
     "Session",
+    "SessionMismatchError",
     "Settings",
     "StopSignals",
     "TableModel",

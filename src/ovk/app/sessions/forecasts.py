@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from ovk.app.sessions.predictions import Predictions, RowPredictor
 from ovk.app.tables import Batch, Preparation, Records, fill_forward
@@ -64,22 +65,132 @@ def recursive_forecast(predict: Callable[[Array], Array], lags: Sequence[int], p
     return path[:, longest:]
 
 
+# The model is combined with three forecasts that need no inputs: the last value, the value one season earlier, and
+# exponential smoothing with a damped trend and an additive season (Holt, Winters; Gardner and McKenzie, 1985),
+#
+#     e_t = y_t - (l + phi b + s_t),     l <- l + phi b + u e_t,     b <- phi b + v e_t,     s_t <- s_t + w (1 - u) e_t,
+#     forecast h steps ahead:  l + (phi + ... + phi^h) b + s_{t+h},
+#
+# with (u, v, w) of least mean |e_t| on a grid. Forecast c has the same weight for all steps of an output,
+#
+#     w_c ~ (mean |e| of c over all steps)^-m,     m = max(8, (number of tested forecasts) / horizon),
+#
+# the likelihood of m independent errors with a Laplace distribution of that scale: overlapping forecasts are worth
+# about as many independent ones as fit between each other. With many tests the best forecast has all the weight.
+# Weights sum to 1, so the error of the combination is the same combination of the errors.
+
+#: Damping of the trend, and grid of (u, v / u, w).
+DAMPING = 0.95
+SMOOTHING = np.array([(u, v * u, w) for u in (0.1, 0.4, 0.8) for v in (0.02, 0.2) for w in (0.1, 0.4)]).T
+
+#: Number of forecasts that are combined, and outputs before an origin that they see: seasons, at least so many rows.
+FORECASTS, SEASONS_SEEN, ROWS_SEEN = 4, 6, 120
+
+#: Minimum exponent of the weights.
+MIN_INDEPENDENT = 8
+
+
+def season_of(past: Array, lags: Sequence[int]) -> int:
+    """The lag above 1 that repeats best, 1 if there is none: of least mean |y_t - y_{t-l}| / sqrt(l).
+
+    The root is the growth of the differences of a random walk, for which all lags are equally good.
+    """
+    scale = np.nanmean(np.abs(np.diff(past, axis=0)), axis=0, keepdims=True) if len(past) > 1 else 1.0
+    steps = past / np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
+    errors = {lag: np.nanmean(np.abs(steps[lag:] - steps[:-lag])) / lag**0.5 for lag in lags if 1 < lag < len(past) / 2}
+    return min(errors, key=lambda lag: float(np.nan_to_num(errors[lag], nan=np.inf)), default=1)
+
+
+def rows_seen(lags: Sequence[int]) -> int:
+    """Number of outputs before an origin that forecasts need."""
+    return max(SEASONS_SEEN * max(lags, default=1), ROWS_SEEN)
+
+
+def simple_forecasts(past: Array, steps: int, season: int) -> Array:
+    """(3, k, steps, d) last values, seasonal values and damped trends after the outputs `past` (k, m, d)."""
+    k, m, d = past.shape
+    ahead = np.arange(steps)
+    last = np.broadcast_to(past[:, -1:], (k, steps, d))
+    return np.stack([last, past[:, m - season + ahead % season], damped_trend(past, steps, season)])
+
+
+def damped_trend(past: Array, steps: int, season: int) -> Array:
+    """(k, steps, d) exponential smoothing with a damped trend and a season after the outputs `past` (k, m, d)."""
+    m = past.shape[1]
+    u, v, w = SMOOTHING[:, :, None, None]
+    middle = past[:, :season].mean(axis=1)
+    trend = (past[:, season : 2 * season].mean(axis=1) - middle) / season if m >= 2 * season else np.zeros_like(middle)
+    time = np.arange(season)[:, None, None] - 0.5 * (season - 1)
+    # The constant of a season of one row is in the level.
+    start = past[:, :season].swapaxes(0, 1) - middle - time * trend if season > 1 else np.zeros((1, *middle.shape))
+    seasonal = np.repeat(start[:, None], len(u), axis=1)
+    level, slope, cost = middle + time[-1] * trend + 0.0 * u, trend + 0.0 * u, 0.0
+    for t in range(season, m):
+        slope = DAMPING * slope
+        error = past[:, t] - level - slope - seasonal[t % season]
+        cost = cost + np.abs(error)
+        level, slope = level + slope + u * error, slope + v * error
+        if season > 1:
+            seasonal[t % season] += w * (1.0 - u) * error
+    best = np.argmin(np.broadcast_to(cost, level.shape), axis=0)[None]
+    level, slope = (np.take_along_axis(one, best, axis=0)[0] for one in (level, slope))
+    waves = np.take_along_axis(seasonal, best[None], axis=1)[:, 0]
+    growth = np.cumsum(DAMPING ** np.arange(1, steps + 1))
+    path = [level + growth[h] * slope + waves[(m + h) % season] for h in range(steps)]
+    return np.stack(path, axis=1)
+
+
 def horizon_errors(
     predict: Callable[[Array], Array], lags: Sequence[int], past: Array, X: Array, Y: Array, horizon: int, origins: int
 ) -> Array:
-    """(k, horizon, d) errors of forecasts from up to `origins` rows of X (m, p), Y (m, d).
+    """(4, k, horizon, d) errors of the model and of simple forecasts from up to `origins` rows of X (m, p), Y (m, d).
 
-    nan where the outcome is missing or after the last row. `past` (longest lag, d) are the outputs before the rows.
+    nan where the outcome is missing or after the last row. `past` (at least longest lag, d) are the outputs before the
+    rows.
     """
-    m, longest = len(Y), len(past)
+    m, longest = len(Y), max(lags, default=0)
     starts = np.arange(0, m, -(-m // origins))
     rows = starts[:, None] + np.arange(horizon)
     inside = rows < m
     rows = np.minimum(rows, m - 1)
     known = fill_forward(np.vstack([past, Y]))
-    before = known[starts[:, None] + np.arange(longest)]
-    F = recursive_forecast(predict, lags, before, X[rows])
-    return np.where(inside[:, :, None], Y[rows] - F, np.nan)
+    before = known[starts[:, None] + np.arange(len(past))]
+    F = recursive_forecast(predict, lags, before[:, len(past) - longest :], X[rows])
+    simple = simple_forecasts(before, horizon, season_of(past, lags))
+    return np.where(inside[:, :, None], Y[rows] - np.concatenate([F[None], simple]), np.nan)
+
+
+def forecast_weights(errors: Array) -> Array:
+    """(c, d) weights of c forecasts with errors (c, k, horizon, d): 1 for the first if none was tested."""
+    seen = np.isfinite(errors)
+    count = seen.sum(axis=(1, 2))
+    means = np.where(seen, np.abs(errors), 0.0).sum(axis=(1, 2)) / np.maximum(count, 1)
+    # A forecast that was not always possible has no weight.
+    tested = (count == count.max(axis=0)) & (count > 0)
+    tested[0] |= ~tested.any(axis=0)
+    independent = max(MIN_INDEPENDENT, errors.shape[1] / errors.shape[2])
+    logs = np.where(tested, -independent * np.log(np.maximum(means, 1e-300)), -np.inf)
+    weights = np.exp(logs - logs.max(axis=0))
+    return np.asarray(weights / weights.sum(axis=0))
+
+
+def forecast_widths(errors: Array, level: float) -> Array:
+    """(horizon, d) half widths of intervals from errors (k, horizon, d), nan where missing.
+
+    Conformal quantiles, times the ratio of the quantiles of Student's t with (number of errors) / h degrees of freedom
+    and of the normal: errors h rows ahead that overlap are worth about so many independent ones.
+    """
+    count = np.isfinite(errors).sum(axis=0)
+    disjoint = np.maximum(count / np.arange(1, errors.shape[1] + 1)[:, None], 1.0)
+    p = 0.5 + 0.5 * level
+    return np.asarray(conformal_widths(errors, level) * stats.t.ppf(p, disjoint) / stats.norm.ppf(p))
+
+
+class TestedForecasts(NamedTuple):
+    """Errors (c, k, horizon, d) of the forecasts that are combined, and the last outputs (m, d)."""
+
+    errors: Array
+    past: Array
 
 
 def conformal_widths(errors: Array, level: float, groups: Indices | None = None) -> Array:
@@ -104,7 +215,8 @@ class HorizonErrors(State):
     begins after `pause` more rows.
 
     The `model`, which has learned `learned` rows, is a copy from before the rows X (m, p) and Y (m, d); `past` (longest
-    lag, d) are the outputs before these. The last `errors` (k, horizon, d) are nan where the outcome is missing.
+    lag or more, d) are the outputs before these. The last `errors` (4, k, horizon, d) of the model and of simple
+    forecasts are nan where the outcome is missing.
     """
 
     _stored = {"pause": COUNT}
@@ -122,7 +234,7 @@ class HorizonErrors(State):
     @classmethod
     def start(cls, horizon: int, lags: Sequence[int], past: Array, model: Any, learned: int, p: int) -> HorizonErrors:
         d = past.shape[1]
-        errors, X, Y = np.empty((0, horizon, d)), np.empty((0, p)), np.empty((0, d))
+        errors, X, Y = np.empty((FORECASTS, 0, horizon, d)), np.empty((0, p)), np.empty((0, d))
         return cls(horizon, list(lags), learned, past, errors, X, Y, snapshot_of([model])[0])
 
     @property
@@ -147,7 +259,7 @@ class HorizonErrors(State):
 
     def _keep(self, model: Any, Y: Array) -> None:
         """Copy the model, which has learned the rows with outputs Y that follow `past`."""
-        self.past = fill_forward(np.vstack([self.past, Y]))[len(Y) :]
+        self.past = self.outputs(Y)
         self.learned += len(Y)
         self.model = snapshot_of([model])[0]
 
@@ -157,7 +269,11 @@ class HorizonErrors(State):
             return self.errors
         predict = predictor(self.model)
         new = horizon_errors(predict, self.lags, self.past, self.X, self.Y, self.horizon, MAX_ORIGINS)
-        return np.concatenate([self.errors, new])[-MAX_FORECASTS_KEPT:]
+        return np.concatenate([self.errors, new], axis=1)[:, -MAX_FORECASTS_KEPT:]
+
+    def outputs(self, Y: Array) -> Array:
+        """The last outputs before the row after those with outputs Y, which follow `past`."""
+        return fill_forward(np.vstack([self.past, Y]))[-rows_seen(self.lags) :]
 
 
 class Forecast(NamedTuple):
@@ -193,9 +309,9 @@ class Forecast(NamedTuple):
 
 
 def forecast(
-    predictor: RowPredictor, steps: int, level: float | None, future: Records | None, errors: Array | None
+    predictor: RowPredictor, steps: int, level: float | None, future: Records | None, tested: TestedForecasts | None
 ) -> Forecast:
-    """Forecast the rows after those that were learned; `errors` (k, horizon, d) are those of earlier forecasts."""
+    """Forecast the rows after those that were learned, with weights and widths from the errors of `tested` ones."""
     n = check_int(steps, "steps")
     level = in_interval(predictor.recent.level if level is None else level, "level", 1e-6, 1 - 1e-6)
     preparation = predictor.preparation
@@ -207,8 +323,14 @@ def forecast(
     if not lags:
         # Forecasts do not depend on each other: all steps have the errors of the first.
         widths[:] = predictor.recent.widths(level)
-    elif errors is not None:
-        found = conformal_widths(errors[:, :n], level)
+    elif tested is not None:
+        simple = simple_forecasts(tested.past[None], n, season_of(tested.past, lags))[:, 0]
+        weights = forecast_weights(tested.errors)
+        each = np.stack([F, *simple])
+        F = np.where(weights[:, None] > 0, weights[:, None] * each, 0.0).sum(axis=0)
+        # A forecast that was not possible has no weight and no errors.
+        combined = np.where(weights[:, None, None] > 0, weights[:, None, None] * tested.errors, 0.0).sum(axis=0)
+        found = forecast_widths(combined[:, :n], level)
         widths[: len(found)] = found
     return Forecast(list(preparation.targets), F, widths, instants, level)
 

@@ -74,10 +74,10 @@ def merge_sessions(sessions: Iterable[Session]) -> Session:
     >>> import os, tempfile
     >>> from ovk.app.sessions import Settings, learn, merge_sessions
     >>> lines = [f"{i % 7},{i % 7}\\n" for i in range(500)]
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with tempfile.TemporaryDirectory() as directory:
     ...     sessions = []
     ...     for i, rows in enumerate([lines[:200], lines[200:]]):
-    ...         with open(path := os.path.join(folder, f"{i}.csv"), "w") as file:
+    ...         with open(path := os.path.join(directory, f"{i}.csv"), "w") as file:
     ...             _ = file.write("x,y\\n" + "".join(rows))
     ...         settings = None if sessions else Settings(["y"], model="pkawv", warm_up=100)
     ...         sessions.append(learn(path, settings, template=sessions[0] if sessions else None))

@@ -1,4 +1,4 @@
-"""Predictions of rows, their columns, and folders of predictions that match a checkpoint."""
+"""Predictions of rows, their columns, and directories of predictions that match a checkpoint."""
 
 from __future__ import annotations
 
@@ -51,14 +51,32 @@ class Predictions(NamedTuple):
         return CLASSIFICATION.compact(self.F).astype(np.intp)
 
 
+def relative_to_lag(X: Array, preparation: Preparation, reference: int) -> tuple[Array, Array]:
+    """Inputs X (n, p) with their lagged outputs as differences from the outputs `reference` rows earlier, and these.
+
+    The latter are (n, d), nan where unknown. With reference 0, X and zeros. A function of the result is learned for the
+    differences y_t - y_{t-r}:  f(u_t, y_{t-l}) = y_{t-r} + g(u_t, y_{t-l} - y_{t-r}).
+    """
+    lags, d = list(preparation.lags), len(preparation.targets)
+    if not reference:
+        return X, np.zeros((len(X), 1))
+    start = X.shape[1] - d * len(lags)
+    first = start + d * lags.index(reference)
+    base = X[:, first : first + d]
+    return np.hstack([X[:, :start], X[:, start:] - np.tile(np.nan_to_num(base), len(lags))]), base
+
+
 class RowPredictor:
     """Predicts the rows of a table in order, without changing the model.
 
     Outputs in the rows are lags of the following rows: the preparation is a copy. `n_bad` rows so far had unreadable
-    cells; `bad_rows` are the first of them.
+    cells; `bad_rows` are the first of them. With a `reference` lag, the model learned differences from it.
     """
 
-    def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: RecentErrors) -> None:
+    def __init__(
+        self, preparation: Preparation, scaling: Standardised, model: Any, recent: RecentErrors, reference: int = 0
+    ) -> None:
+        self._reference = reference
         self.preparation, self.recent = preparation.fork(), recent
         self._scaling, self._model = scaling, model
         self.n_bad = 0
@@ -73,10 +91,11 @@ class RowPredictor:
         """A function from inputs (n, p) to outputs (n, d), or probabilities (n, K), by another model."""
 
         def predict(X: Array) -> Array:
+            X, base = relative_to_lag(X, self.preparation, self._reference)
             scaled = self._scaling.scale_inputs(X)
             if self.preparation.classify:
                 return CLASSIFICATION.predict(model, scaled.X, self.preparation.classes())
-            return scaled.restore(REGRESSION.predict(model, scaled.X))
+            return scaled.restore(REGRESSION.predict(model, scaled.X)) + np.nan_to_num(base)
 
         return predict
 
@@ -324,7 +343,7 @@ def _unknown_words(name: str, words: Counter[str]) -> str:
     )
 
 
-# A folder of predictions consists of files, called parts; a checkpoint records how many of them are valid. An
+# A directory of predictions consists of files, called parts; a checkpoint records how many of them are valid. An
 # incomplete part is written again with the rows that it had, so its bytes must depend on the rows alone: CSV is
 # appended to, and a Parquet file is written as one row group.
 
@@ -401,12 +420,12 @@ def _first_rows(path: Path, rows: int) -> Any:
 
 _NAME = re.compile(r"part-(\d{6})(\.csv|\.parquet)")
 
-#: The file that identifies the session to which the parts in a folder belong.
+#: The file that identifies the session to which the parts in a directory belong.
 MANIFEST = "manifest.json"
 
 
-class OtherSession(ValueError):
-    """Raised when a folder contains predictions of another session.
+class SessionMismatchError(ValueError):
+    """Raised when a directory contains predictions of another session.
 
     See Also
     --------
@@ -415,35 +434,35 @@ class OtherSession(ValueError):
     Examples
     --------
     >>> import os, tempfile
-    >>> from ovk.app.sessions import OtherSession, Settings, learn
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> from ovk.app.sessions import SessionMismatchError, Settings, learn
+    >>> with tempfile.TemporaryDirectory() as directory:
     ...     for name in "ab":
-    ...         with open(path := os.path.join(folder, f"{name}.csv"), "w") as file:
+    ...         with open(path := os.path.join(directory, f"{name}.csv"), "w") as file:
     ...             _ = file.write(f"x,y\\n1,{ord(name)}\\n" + "".join(f"{i},{i}\\n" for i in range(50)))
     ...         try:
-    ...             _ = learn(path, Settings(["y"]), predictions=os.path.join(folder, "found"))
-    ...         except OtherSession as error:
+    ...             _ = learn(path, Settings(["y"]), predictions=os.path.join(directory, "found"))
+    ...         except SessionMismatchError as error:
     ...             print(str(error).split(": ")[-1])
-    check the names of model and folder, or use another folder
+    check the names of model and directory, or use another directory
     """
 
 
-class PredictionFolder:
-    """A folder of files part-000000.csv, part-000001.csv, ... (or .parquet), each written atomically.
+class PredictionDirectory:
+    """A directory of files part-000000.csv, part-000001.csv, ... (or .parquet), each written atomically.
 
-    The file manifest.json identifies the session of the parts; a folder of another session is not changed.
+    The file manifest.json identifies the session of the parts; a directory of another session is not changed.
 
     The last part may be incomplete, if a session was interrupted or its file ended between two checkpoints. It is
     written again at the next checkpoint, so that the final parts are those of a session that was never interrupted.
 
     `session` is the identifier of the session, `model` its file; `files` parts belong to its state, with `lines` rows
-    in the last one if it is incomplete. Only a `resumed` session may find parts in the folder: if it has none yet,
+    in the last one if it is incomplete. Only a `resumed` session may find parts in the directory: if it has none yet,
     there may be one, left by a run with the same `model` that was killed before its first checkpoint.
     """
 
     def __init__(
         self,
-        folder: str | Path,
+        directory: str | Path,
         columns: PredictionColumns,
         session: str,
         *,
@@ -453,7 +472,7 @@ class PredictionFolder:
         parquet: bool = False,
         resumed: bool = False,
     ) -> None:
-        self.folder, self.files, self.lines = Path(folder), files, lines
+        self.directory, self.files, self.lines = Path(directory), files, lines
         self._columns = columns
         self._kind = ParquetPart if parquet else CsvPart
         # Number of the part that is being written.
@@ -466,53 +485,55 @@ class PredictionFolder:
         if lines and numbers:
             # Continue with the rows of the incomplete part that belong to the session.
             if not self._path().exists() or not self._part.restore(self._path(), lines):
-                raise OtherSession(
+                raise SessionMismatchError(
                     f"{self._path()} was removed or changed: it does not contain the {lines} predictions of the model; "
-                    "use another folder"
+                    "use another directory"
                 )
         else:
             self.lines = 0
-        self.folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(str(self.folder))
+        self.directory.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(str(self.directory))
         manifest = json.dumps({"session": session, "model": path, "outputs": columns.outputs}, indent=2) + "\n"
-        with replacing(str(self.folder / MANIFEST)) as file:
+        with replacing(str(self.directory / MANIFEST)) as file:
             file.write(manifest.encode())
 
     def _numbers(self) -> list[int]:
         """Numbers of the existing parts, which must have the right format."""
-        names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
+        names = [path.name for path in self.directory.iterdir()] if self.directory.is_dir() else []
         found = [match for match in map(_NAME.fullmatch, names) if match]
         if any(match[2] != self._kind.ending for match in found):
-            cure = f"{'pass' if self._kind is CsvPart else 'omit'} --parquet (parquet=True)"
-            raise OtherSession(f"{self.folder} contains files of the other format, such as {found[0][0]}: {cure}")
+            advice = f"{'pass' if self._kind is CsvPart else 'omit'} --parquet (parquet=True)"
+            raise SessionMismatchError(
+                f"{self.directory} contains files of the other format, such as {found[0][0]}: {advice}"
+            )
         return sorted(int(match[1]) for match in found)
 
     def _check(self, numbers: list[int], session: str, path: str | None, resumed: bool) -> None:
         try:
-            manifest = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+            manifest = json.loads((self.directory / MANIFEST).read_text(encoding="utf-8"))
             owner, home = manifest["session"], manifest["model"]
         except (OSError, ValueError, KeyError, TypeError):
             owner, home = None, None
         belongs = f" of {home}" if home else ""
         if owner != session:
-            raise OtherSession(
-                f"{self.folder} contains predictions of another session{belongs}: check the names of model and folder, "
-                "or use another folder"
+            raise SessionMismatchError(
+                f"{self.directory} contains predictions of another session{belongs}: check the names of model and "
+                "directory, or use another directory"
             )
         if not resumed or (not self.files and path != home):
-            raise OtherSession(
-                f"{self.folder} already contains predictions{belongs}: use another folder, or resume that model "
+            raise SessionMismatchError(
+                f"{self.directory} already contains predictions{belongs}: use another directory, or resume that model "
                 "(--resume)"
             )
         # A killed run leaves at most one part more than its model records.
         if numbers[-1] > self._number:
-            raise OtherSession(
-                f"{self.folder} contains {numbers[-1] - self._number} more files than the model has written, from a "
-                f"later state{belongs}: resume that state, or use another folder"
+            raise SessionMismatchError(
+                f"{self.directory} contains {numbers[-1] - self._number} more files than the model has written, from a "
+                f"later state{belongs}: resume that state, or use another directory"
             )
 
     def _path(self) -> Path:
-        return self.folder / f"part-{self._number:06d}{self._kind.ending}"
+        return self.directory / f"part-{self._number:06d}{self._kind.ending}"
 
     def add(self, predictions: Predictions) -> None:
         self._part.add(predictions)

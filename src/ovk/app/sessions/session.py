@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.app.sessions.forecasts import Forecast, HorizonErrors, forecast
+from ovk.app.sessions.forecasts import Forecast, HorizonErrors, TestedForecasts, forecast
 from ovk.app.sessions.predictions import (
     MAX_BAD_ROWS_KEPT,
     FilePredictions,
     PredictionColumns,
-    PredictionFolder,
+    PredictionDirectory,
     Predictions,
     PrintedPredictions,
     RowPredictor,
@@ -91,8 +91,8 @@ class LearnedTable(ABC):
         """Scores, column types and warnings."""
 
     @abstractmethod
-    def _horizon_errors(self, predictor: RowPredictor) -> Array | None:
-        """(k, horizon, d) errors of forecasts several rows ahead; None if not tested."""
+    def _tested(self, predictor: RowPredictor) -> TestedForecasts | None:
+        """Errors of forecasts several rows ahead; None if not tested."""
 
     def prediction_columns(self, *, outcomes: bool = True, keep: Mapping[str, int] | None = None) -> PredictionColumns:
         labels = None
@@ -126,13 +126,16 @@ class LearnedTable(ABC):
     def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
         """Forecast the next `steps` rows recursively, without changing the model.
 
+        With lags, the forecast of the model is combined with the last value, the value one season earlier (the best
+        lag) and a damped trend, with weights from the errors of past forecasts.
+
         `level` is the probability of the intervals, by default that of the settings. `future` is a table of the rows to
         forecast, with the inputs that are neither lags nor dates.
         """
         if self.settings.classify:
             raise ValueError("forecast() does not support classes; predict rows with known inputs instead")
         predictor = self.predictor()
-        return forecast(predictor, steps, level, future, self._horizon_errors(predictor))
+        return forecast(predictor, steps, level, future, self._tested(predictor))
 
     def predict_file(
         self,
@@ -230,8 +233,8 @@ class Session(LearnedTable, State, Registered):
     --------
     >>> import os, tempfile
     >>> from ovk.app.sessions import Settings, learn
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "t.csv")
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
     ...     session = learn(path, Settings(["y"], warm_up=100))
@@ -266,7 +269,7 @@ class Session(LearnedTable, State, Registered):
     def start(cls, records: Records, settings: Settings) -> StreamRun:
         """Learn the warm-up rows of a file; the run learns the rows after them."""
         settings.check()
-        settings.refuse_groups("use ovk fit (fit_file), or omit groups")
+        settings.check_no_groups("use ovk fit (fit_file), or omit groups")
         # A followed stream has no columns before its first row.
         preparation = None if records.waits else settings.preparation(records.names, records.label)
         batches = records.batches(settings.block)
@@ -396,8 +399,10 @@ class Session(LearnedTable, State, Registered):
             raise TypeError("a session standardises its rows")
         return RowPredictor(self.preparation, self.evaluator.scaling, self.evaluator.model, self.recent)
 
-    def _horizon_errors(self, predictor: RowPredictor) -> Array | None:
-        return None if self.horizons is None else self.horizons.measured(predictor.with_model)
+    def _tested(self, predictor: RowPredictor) -> TestedForecasts | None:
+        if self.horizons is None:
+            return None
+        return TestedForecasts(self.horizons.measured(predictor.with_model), self.horizons.outputs(self.horizons.Y))
 
     def result(self) -> ProgressiveResult:
         """The scores so far."""
@@ -430,10 +435,10 @@ class Session(LearnedTable, State, Registered):
         compared, conclusion = result.against_best_baseline(), result.conclusion()
         if compared is None or compared[1] <= 1 - EQUAL_TOLERANCE:
             return conclusion
-        cure = "the inputs carry little information about the outputs, or their relation drifts"
+        advice = "the inputs carry little information about the outputs, or their relation drifts"
         if compared[0] == LastValue.name and not self.settings.lags:
-            cure = "add earlier outputs to the inputs with --lags 1,2,3"
-        return f"{conclusion.removesuffix('.')}; {cure}."
+            advice = "add earlier outputs to the inputs with --lags 1,2,3"
+        return f"{conclusion.removesuffix('.')}; {advice}."
 
     def _count(self, rows: Prepared) -> None:
         self.n_bad += len(rows.bad)
@@ -457,7 +462,7 @@ def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
     )
 
 
-PredictionSink = PredictionFolder | PrintedPredictions
+PredictionSink = PredictionDirectory | PrintedPredictions
 
 
 class SessionProgress(NamedTuple):
@@ -603,7 +608,7 @@ def learn(
         Session, or its file, from which a new session copies columns, scaling, kernel and features, so that both can be
         merged (`merge_sessions`).
     predictions : str, Path or None, default None
-        Folder for the files of predictions, or ``-`` to print them.
+        Directory for the files of predictions, or ``-`` to print them.
     parquet : bool, default False
         Write predictions as Parquet files instead of CSV.
     on_progress : callable, optional
@@ -629,8 +634,8 @@ def learn(
     --------
     >>> import os, tempfile
     >>> from ovk.app.sessions import Settings, learn
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path, model = os.path.join(folder, "t.csv"), os.path.join(folder, "model.ovk")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path, model = os.path.join(directory, "t.csv"), os.path.join(directory, "model.ovk")
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
     ...     first = learn(path, Settings(["y"], warm_up=100), save_to=model)
@@ -643,7 +648,7 @@ def learn(
     if resume is not None and continue_with is not None:
         raise ValueError("resume and continue_with are mutually exclusive")
     if parquet and str(predictions) == STDIN:
-        raise ValueError("parquet=True requires a folder for predictions, got '-'")
+        raise ValueError("parquet=True requires a directory for predictions, got '-'")
     path = resume if continue_with is None else continue_with
     save_to = path if save_to is None else save_to
     opening = open_records(records) if isinstance(records, str | Path) else nullcontext(records)
@@ -657,7 +662,7 @@ def learn(
                 return PrintedPredictions(columns)
             known = {"files": session.prediction_files, "lines": session.prediction_lines}
             place = {"model": save_to, "parquet": parquet, "resumed": path is not None}
-            return PredictionFolder(predictions, columns, session.id, **known, **place)  # type: ignore[arg-type]
+            return PredictionDirectory(predictions, columns, session.id, **known, **place)  # type: ignore[arg-type]
 
         begins = settings is not None or template is not None
         if path is None or (continue_with is None and begins and not Path(path).exists()):
@@ -670,7 +675,7 @@ def learn(
                 run = session.continue_with(table)
                 written = sink(session)
             else:
-                # Reject a wrong folder before rows are read again, which may take hours.
+                # Reject a wrong directory before rows are read again, which may take hours.
                 written = sink(session)
                 run = session.resume(table)
         session = run.learn(written, save_to, on_progress, StopSignals() if stop is None else stop)

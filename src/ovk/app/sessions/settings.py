@@ -193,9 +193,9 @@ class Settings(Parameters):
             if asked:
                 raise ValueError(f"groups and {name} are mutually exclusive ({why}): omit one of them")
 
-    def refuse_groups(self, cure: str) -> None:
+    def check_no_groups(self, advice: str) -> None:
         if self.groups is not None:
-            raise ValueError(f"groups require a table that is learned as a whole: {cure}")
+            raise ValueError(f"groups require a table that is learned as a whole: {advice}")
 
     def preparation(self, names: Sequence[str], label: str, max_levels: int = MAX_STREAM_WORDS) -> Preparation:
         """How rows with these columns become inputs and outputs; `label` names the table in messages."""

@@ -222,13 +222,13 @@ def column_warnings(preparation: Preparation, columns: Iterable[ColumnRow] = (),
         (column,) = (column for column in preparation.columns_ if name in column.sources())
         what = "categories" if isinstance(column, Category) else "a number"
         ignore = f"--ignore {name} (ignore=[{name!r}])"
-        cure = f"If it is an identifier, pass {ignore}."
+        advice = f"If it is an identifier, pass {ignore}."
         if table:
-            cure = (
+            advice = (
                 f"If it identifies units and you will predict unseen ones, pass --groups {name} (groups={name!r}): "
                 f"errors and intervals then apply to unseen units. To skip the column, pass {ignore}."
             )
-        found.append(f"Column {name!r} has {count:,} values, each in several rows, and is used as {what}. {cure}")
+        found.append(f"Column {name!r} has {count:,} values, each in several rows, and is used as {what}. {advice}")
     for name, values in () if table else preparation.class_like_.items():
         some = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
         found.append(f"Column {name!r} contains only {some}. If these are classes, pass --classify.")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk.app.parallel import CHUNK_ROWS, Partition, PartitionedFit, PartitionError, Pass, RidgeLearner, as_engine
-from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
+from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, TestedForecasts, horizon_errors, rows_seen, season_of
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
-from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
+from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor, relative_to_lag
 from ovk.app.sessions.session import MIN_ROWS, LearnedTable, check_row_count
 from ovk.app.sessions.settings import KERNELS, Settings, check_bad_rows, declared
 from ovk.app.sessions.summary import (
@@ -38,7 +38,7 @@ from ovk.app.tables import (
     fill_forward,
     open_records,
 )
-from ovk.base import Array, Indices, Mask, Registered, State, check_int, one_blas_thread
+from ovk.base import COUNT, Array, Indices, Mask, Registered, State, check_int, one_blas_thread
 from ovk.batch import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
 from ovk.evaluation import Chunk, RecentErrors, RunningMoments, Scores, ScoreTable, Standardised
 from ovk.kernels import ScalarKernel
@@ -81,8 +81,13 @@ class TableModel(LearnedTable, State, Registered):
         Number and fault of the first bad rows.
     scores : list
         Scores on the held-out rows: of the model, then of the mean or majority baseline.
-    ahead : (k, horizon, d) array or None
-        Errors of forecasts several rows ahead in the held-out rows; None without lags.
+    ahead : (4, k, horizon, d) array or None
+        Errors of forecasts several rows ahead in the held-out rows, by the model, the last value, the value one season
+        earlier and a damped trend; None without lags.
+    past : (m, d) array or None
+        The last outputs, if forecasts were tested.
+    reference : int
+        The estimator predicts differences from the outputs this many rows earlier; 0 if it predicts the outputs.
     inputs : (m, p) array or None
         Inputs of the last rows, to compute the relevance of each column.
     moments : RunningMoments or None
@@ -100,8 +105,8 @@ class TableModel(LearnedTable, State, Registered):
     --------
     >>> import os, tempfile
     >>> import ovk
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "t.csv")
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(100)))
     ...     model = ovk.fit_file(path, "y")
@@ -121,19 +126,21 @@ class TableModel(LearnedTable, State, Registered):
     bad_rows: list[BadRow]
     scores: list[Any]
     ahead: Array | None = None
+    past: Array | None = None
+    reference: int = 0
     inputs: Array | None = None
     moments: RunningMoments | None = None
     tested: str = ""
     n_known: int | None = None
 
     _state_classes = {"scaling": Standardised, "moments": RunningMoments, "scores": Scores}
-    _stored = {"inputs": "n p nan | None", "ahead": "* inf"}
+    _stored = {"inputs": "n p nan | None", "ahead": "* inf", "past": "m d nan | None", "reference": COUNT}
 
     def predictor(self) -> RowPredictor:
-        return RowPredictor(self.preparation, self.scaling, self.estimator, self.recent)
+        return RowPredictor(self.preparation, self.scaling, self.estimator, self.recent, self.reference)
 
-    def _horizon_errors(self, predictor: RowPredictor) -> Array | None:
-        return self.ahead
+    def _tested(self, predictor: RowPredictor) -> TestedForecasts | None:
+        return None if self.ahead is None or self.past is None else TestedForecasts(self.ahead, self.past)
 
     def chosen(self) -> str:
         """Kernel, coupling and alpha as text."""
@@ -323,26 +330,39 @@ def _fit_numbers(table: WholeTable, settings: Settings) -> dict[str, Any]:
     """Scaling, estimator and errors on held-out rows, for numeric outputs."""
     rows, known, X, Y = table.rows, table.known, table.X, table.Y
     F, means = np.full((2, *Y.shape), np.nan)
+    ahead, past, reference, plain = None, None, 0, table.preparation
     for fold in table.folds:
-        chosen, train, first = _choose_and_fit(settings, X, Y, ~fold, table.groups)
-        test = train.scale(X[fold], Y[fold])
-        F[fold] = test.restore(first.predict(test.X).reshape(-1, Y.shape[1]))
+        start = int(known[~fold][-1]) + 1
+        candidates = []
+        for lag in _references(settings, rows.chunk.Y[:start]) if table.groups is None else [0]:
+            Z, base = relative_to_lag(X, plain, lag)
+            learned = ~fold & _known_base(base)
+            if lag and not _learnable(Z[learned], Y[learned], Y[~fold]):
+                continue
+            chosen, train, first = _choose_and_fit(settings, Z, Y - base, learned, table.groups)
+            predict = RowPredictor(plain, train, first, RecentErrors.empty(Y.shape[1]), lag).outputs
+            tests = table.groups is None and _tests(settings)
+            tested = _errors_ahead(predict, settings, rows.chunk, start) if tests else None
+            candidates.append((0.0 if tested is None else _mean_error(tested), lag, chosen, predict, tested))
+        _, reference, chosen, predict, ahead = min(candidates, key=lambda one: one[0])
+        F[fold] = predict(X[fold])
         means[fold] = np.nanmean(Y[~fold], axis=0)
-    ahead = None
     if table.groups is None:
         times = None if rows.instants is None else rows.instants[known[fold]]
         recent = _table_errors(F[fold], Y[fold], settings.level, times)
-        scaling, scaled = _standardised(X, Y)
-        estimator = _ridge(chosen, len(X)).fit(scaled.X, scaled.Y)
-        if settings.lags and settings.horizon:
-            predict = RowPredictor(table.preparation, train, first, recent).outputs
-            ahead = _errors_ahead(predict, settings, rows.chunk, int(known[~fold][-1]) + 1)
+        Z, base = relative_to_lag(X, plain, reference)
+        learned = _known_base(base)
+        scaling, scaled = _standardised(Z[learned], (Y - base)[learned])
+        estimator = _ridge(chosen, len(Z)).fit(scaled.X, scaled.Y)
+        if ahead is not None:
+            past = fill_forward(rows.chunk.Y)[-rows_seen(settings.lags) :]
     else:
         recent = GroupErrors.of(F, Y, table.groups, settings.level)
         # No fold contains all groups: choose again with all of them.
         _, scaling, estimator = _choose_and_fit(settings, X, Y, np.ones(len(X), dtype=bool), table.groups)
     scores = _scores(settings, Y, {"model": F, "mean": means})
-    return {"scaling": scaling, "estimator": estimator, "recent": recent, "scores": scores, "ahead": ahead}
+    found = {"scaling": scaling, "estimator": estimator, "recent": recent, "scores": scores}
+    return found | {"ahead": ahead, "past": past, "reference": reference}
 
 
 def _fit_classes(table: WholeTable, settings: Settings) -> dict[str, Any]:
@@ -381,12 +401,45 @@ def _choose_and_fit(
     return chosen, scaling, _ridge(chosen, len(scaled.X)).fit(scaled.X, scaled.Y)
 
 
+def _tests(settings: Settings) -> bool:
+    """Whether forecasts are tested."""
+    return bool(settings.lags and settings.horizon)
+
+
+def _references(settings: Settings, Y: Array) -> list[int]:
+    """What may be learned: 0 for outputs, a lag for the differences from the outputs so many rows earlier."""
+    if not _tests(settings):
+        return [0]
+    return [0, *sorted({1, season_of(fill_forward(Y), settings.lags)} & {*settings.lags})]
+
+
+def _known_base(base: Array) -> Mask:
+    """(n,) rows with a known difference."""
+    return np.asarray(np.isfinite(base).all(axis=1))
+
+
+def _learnable(X: Array, Y: Array, labels: Array) -> bool:
+    """Whether differences can be learned: inputs X (m, p) vary, and Y (m, d) has half of all labels (n, d) or more.
+
+    The only lag has no difference from itself, so it leaves no inputs.
+    """
+    varies = np.fmin.reduce(X, axis=0, initial=np.inf) < np.fmax.reduce(X, axis=0, initial=-np.inf)
+    return bool(varies.any() and (2 * np.isfinite(Y).sum(axis=0) >= np.isfinite(labels).sum(axis=0)).all())
+
+
+def _mean_error(errors: Array) -> float:
+    """Mean |e| of the model over steps and outputs, relative to that of the last value; errors (4, k, horizon, d)."""
+    seen = np.isfinite(errors[1])
+    means = np.array([np.where(seen, np.abs(one), 0.0).sum(axis=(0, 1)) for one in errors[:2]])
+    return float(np.mean(means[0] / np.maximum(means[1], 1e-300)))
+
+
 def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: Chunk, start: int) -> Array:
-    """(k, horizon, d) errors of forecasts from row `start` on, by a model learned from the rows before it."""
-    longest, d = max(settings.lags), chunk.Y.shape[1]
-    before = fill_forward(np.vstack([np.full((longest, d), np.nan), chunk.Y[:start]]))[start:]
-    X, Y = chunk.X[start:], chunk.Y[start:]
-    return horizon_errors(predict, settings.lags, before, X, Y, int(settings.horizon), MAX_FORECASTS_KEPT)
+    """(4, k, horizon, d) errors of forecasts from row `start` on, by a model learned from the rows before it."""
+    past = fill_forward(chunk.Y[:start])[-rows_seen(settings.lags) :]
+    missing = np.full((max(max(settings.lags) - len(past), 0), past.shape[1]), np.nan)
+    X, Y, horizon = chunk.X[start:], chunk.Y[start:], int(settings.horizon)
+    return horizon_errors(predict, settings.lags, np.vstack([missing, past]), X, Y, horizon, MAX_FORECASTS_KEPT)
 
 
 def chosen_ridge(
@@ -505,7 +558,7 @@ def fit_files(
     sample. Ranges have no common order, so lags are not supported. `client` and `n_jobs` are as in
     `ovk.app.parallel.fit`; `seed` draws the sample.
     """
-    settings.refuse_groups("omit --landmarks, --scheduler and --workers, or omit groups")
+    settings.check_no_groups("omit --landmarks, --scheduler and --workers, or omit groups")
     if settings.lags:
         raise ValueError("lags are not supported for files that are learned in ranges: omit lags, or use ovk stream")
     m = check_int(landmarks, "landmarks")
@@ -600,8 +653,8 @@ def fit_file(
     --------
     >>> import os, tempfile
     >>> import ovk
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "soil.csv")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "soil.csv")
     ...     with open(path, "w") as file:
     ...         _ = file.write("rock,wet,zinc\\n" + "".join(f"{'AB'[i % 2]},{i % 7}%,{i % 7}\\n" for i in range(100)))
     ...     model = ovk.fit_file(path, "zinc")

@@ -44,7 +44,7 @@ class BrokerError(ValueError):
 
     See Also
     --------
-    StreamLost, open_broker
+    StreamLostError, open_broker
 
     Examples
     --------
@@ -57,7 +57,7 @@ class BrokerError(ValueError):
     """
 
 
-class StreamLost(BrokerError):
+class StreamLostError(BrokerError):
     """A stream lost messages or became unreachable while it was read.
 
     See Also
@@ -66,8 +66,8 @@ class StreamLost(BrokerError):
 
     Examples
     --------
-    >>> from ovk.app.tables import Gap, StreamLost
-    >>> issubclass(Gap, StreamLost)
+    >>> from ovk.app.tables import MissingMessagesError, StreamLostError
+    >>> issubclass(MissingMessagesError, StreamLostError)
     True
     """
 
@@ -264,7 +264,7 @@ class Broker(ABC):
     def close(self) -> None: ...
 
 
-class Gap(StreamLost):
+class MissingMessagesError(StreamLostError):
     """Messages after the last one that was learned no longer exist."""
 
     def __init__(self, label: str, first: int, stop: int) -> None:
@@ -336,7 +336,7 @@ class BrokerRecords(Records):
             return False
         try:
             messages = self.broker.read(self._next)
-        except Gap as gap:
+        except MissingMessagesError as gap:
             self._skip_gap(gap.stop)
             return True
         if not messages and not self.follow:
@@ -372,7 +372,7 @@ class BrokerRecords(Records):
 
     def _skip_gap(self, place: int) -> None:
         if not self.accept_gap:
-            raise Gap(self.label, self._next, place)
+            raise MissingMessagesError(self.label, self._next, place)
         self.n_lost += place - self._next
         self._next = place
         if not self._fetched:
@@ -538,7 +538,7 @@ def open_broker(
 
     See Also
     --------
-    open_records, BrokerError, StreamLost
+    open_records, BrokerError, StreamLostError
 
     Examples
     --------

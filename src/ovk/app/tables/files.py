@@ -67,8 +67,8 @@ def read_table(
     --------
     >>> import os, tempfile
     >>> from ovk.app.tables import read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "soil.csv")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "soil.csv")
     ...     with open(path, "w") as file:
     ...         _ = file.write("rock,humidity,zinc\\nchalk,71.6%,n/a\\nclay,60%,2.5\\nchalk,,3\\nclay,55%,1.5\\n")
     ...     X, Y, features, targets = read_table(path, ["zinc"])
@@ -158,8 +158,8 @@ class FileRange:
     --------
     >>> import os, tempfile
     >>> from ovk.app.tables import split_files
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "t.csv")
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i},{i}\\n" for i in range(10)))
     ...     for part in split_files(path, size=20):
@@ -280,11 +280,11 @@ def split_files(
     --------
     >>> import os, tempfile
     >>> from ovk.app.tables import split_files
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with tempfile.TemporaryDirectory() as directory:
     ...     for name in "ab":
-    ...         with open(os.path.join(folder, f"{name}.csv"), "w") as file:
+    ...         with open(os.path.join(directory, f"{name}.csv"), "w") as file:
     ...             _ = file.write("x,y\\n1,2\\n")
-    ...     [part.label for part in split_files(os.path.join(folder, "*.csv"))]
+    ...     [part.label for part in split_files(os.path.join(directory, "*.csv"))]
     ['a.csv, bytes 0 to 8', 'b.csv, bytes 0 to 8']
     """
     wanted = RANGE_BYTES if size is None else size

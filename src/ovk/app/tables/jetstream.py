@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ovk._extras import required
-from ovk.app.tables.brokers import Address, Broker, BrokerError, Message, StreamLost
+from ovk.app.tables.brokers import Address, Broker, BrokerError, Message, StreamLostError
 
 #: Seconds to wait for a new message and for an answer.
 FETCH_TIMEOUT, ANSWER_TIMEOUT = 1.0, 10.0
@@ -124,7 +124,7 @@ class JetStream(Broker):
                 raise
             except (TimeoutError, OSError, self._errors.Error) as error:
                 if time.monotonic() > until:
-                    raise StreamLost.away(self._address.label, self._patience, error) from error
+                    raise StreamLostError.away(self._address.label, self._patience, error) from error
             self._call(self._disconnect())
             time.sleep(pause)
             pause = min(2 * pause, MAX_PAUSE)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ovk._extras import required
-from ovk.app.tables.brokers import Address, Broker, BrokerError, Gap, Message, StreamLost
+from ovk.app.tables.brokers import Address, Broker, BrokerError, Message, MissingMessagesError, StreamLostError
 
 #: Seconds of a poll, which delays signals, and to wait for an answer.
 POLL, ANSWER_TIMEOUT = 0.2, 10.0
@@ -100,7 +100,7 @@ class KafkaPartition(Broker):
 
     def _check_patience(self, until: float, error: Any) -> None:
         if time.monotonic() > until:
-            raise StreamLost.away(self.label, self._patience, error)
+            raise StreamLostError.away(self.label, self._patience, error)
 
     def read(self, place: int) -> list[Message]:
         if self._at != place:
@@ -137,7 +137,7 @@ class KafkaPartition(Broker):
     def _gap(self, place: int) -> BrokerError:
         low, high = self.bounds()
         if place < low:
-            return Gap(self.label, place, low)
+            return MissingMessagesError(self.label, place, low)
         return BrokerError(f"{self.label} ends with message {high - 1}, before {place}: it was recreated or truncated")
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.app.tables.records import Batch
+from ovk.app.tables.records import Batch, line_ends
 from ovk.base import (
     INSTANTS_FOR_STEP,
     Array,
@@ -100,18 +100,18 @@ def column_warning(name: str, column: Column | None, cells: Sequence[Any]) -> st
     different = len(set(words))
     if different < MIN_WORDS:
         return None
-    cure = f"exclude the column (--ignore; ignore=[{name!r}] in Python)"
+    advice = f"exclude the column (--ignore; ignore=[{name!r}] in Python)"
     like = [word for word in words if _LIKE_NUMBER.fullmatch(word)]
     if len(like) > WARNING_SHARE * len(words):
         used = "is read as words" if column is not None else "is not used because its words never repeat"
         return (
             f"Column {name!r} {used}, but most of its cells look like numbers, such as {like[0][:40]!r}: write them as "
-            f"plain numbers (0.5 or 0,5), or {cure}."
+            f"plain numbers (0.5 or 0,5), or {advice}."
         )
     if column is not None and different > WARNING_SHARE * len(words):
         return (
             f"Column {name!r} has {different:,} distinct words in {len(words):,} rows, such as {words[0][:40]!r}; only "
-            f"{len(column.levels)} are frequent enough to learn from. If they are names, {cure}."
+            f"{len(column.levels)} are frequent enough to learn from. If they are names, {advice}."
         )
     return None
 
@@ -368,7 +368,11 @@ class Preparation(Parameters):
         if self.lags:
             lagged = self._lagged(batch, Y)
             X[:, X.shape[1] - lagged.shape[1] :] = lagged
-        named = [(batch.rows[i], fault) for i, fault in faults.items()]
+        named = [
+            (batch.rows[i], fault)
+            for i, fault in faults.items()
+            for _ in range(1 + line_ends([cells[i] for cells in batch.columns]))
+        ]
         chunk = Chunk(X, Y, tuple(self.feature_names_), tuple(self.targets))
         time, instants = self.time_column(), None
         if time is not None:

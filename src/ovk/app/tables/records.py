@@ -140,7 +140,7 @@ class TextRecords(Records):
     """Rows of a text file, each of one or more lines."""
 
     #: Advice for a faulty row.
-    cure: str
+    advice: str
 
     def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         super().__init__(label, strict, columns)
@@ -189,7 +189,7 @@ class TextRecords(Records):
         first = self.offset + 1
         if found.faults and self.strict:
             i, fault = found.faults[0]
-            raise ValueError(f"{self.place(first + i)} of {self.label} cannot be read ({fault}): {self.cure}")
+            raise ValueError(f"{self.place(first + i)} of {self.label} cannot be read ({fault}): {self.advice}")
         self.offset += found.n_rows
         return Batch(found.cells, [first + i for i in found.kept], [(first + i, fault) for i, fault in found.faults])
 
@@ -223,15 +223,19 @@ def csv_rows(reader: Iterator[list[str]], most: int) -> tuple[list[Any], list[tu
 class CSVRecords(TextRecords):
     """Values separated by commas, semicolons, tabs or bars, after a header with the column names."""
 
-    cure = "correct the line, and quote fields that contain the separator"
+    advice = "correct the line, and quote fields that contain the separator"
 
     def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         super().__init__(file, label, strict, columns)
         with readable(label):
             first = next(self.lines, "")
         delimiter = max(",;\t|", key=first.count)
+        # A quoted name may contain line ends.
+        lines, again = tee(chain([first], self.lines))
+        reader = csv.reader(lines, delimiter=delimiter)
         try:
-            names = next(csv.reader([first], delimiter=delimiter), [])
+            with readable(label):
+                names = next(reader, [])
         except csv.Error as error:
             raise ValueError(
                 f"the first line of {label} must contain the column names, and cannot be read ({error})"
@@ -244,10 +248,10 @@ class CSVRecords(TextRecords):
                 f"({first.strip()[:40]!r}): add a header line"
             )
         self.names = tuple(name.strip() for name in names)
-        self._add_to_digest(_encoded(first))
+        self._add_to_digest(_encoded("".join(islice(again, reader.line_num))))
         self._delimiter = delimiter
         #: Lines read so far.
-        self._n_lines = 1
+        self._n_lines = reader.line_num
         #: The last batch: number of its first row, lines before it, and its rows if a cell may have several lines.
         self._batch: tuple[int, int, list[Any]] = (1, 1, [])
 
@@ -267,7 +271,12 @@ class CSVRecords(TextRecords):
             # A quoted cell may contain line ends, so that `size` rows may need more lines.
             more, again = (self.lines, iter(())) if self.strict else tee(self.lines)
             reader = csv.reader(chain(lines, more), delimiter=self._delimiter)
-            found = self._parse_rows(*csv_rows(reader, size))
+            rows, faults = csv_rows(reader, size)
+            if faults:
+                # Lines that an unclosed quote swallowed are rows that could not be read.
+                swallowed = reader.line_num - len(rows) - sum(map(line_ends, rows))
+                faults += [faults[-1]] * max(swallowed, 0)
+            found = self._parse_rows(rows, faults)
             data += _encoded("".join(islice(again, reader.line_num - len(lines))))
             self._n_lines += reader.line_num
         if not self.strict:
@@ -289,7 +298,7 @@ class CSVRecords(TextRecords):
             for i, row in enumerate(rows):
                 if i not in known and len(row) != width:
                     if row:
-                        faults.append((i, wrong_width(len(row), width)))
+                        faults += [(i, wrong_width(len(row), width))] * (1 + line_ends(row))
                     rows[i] = None
         return self._by_column(rows, sorted(faults))
 
@@ -301,8 +310,13 @@ class CSVRecords(TextRecords):
     def place(self, row: int) -> str:
         first, before, rows = self._batch
         # A quoted cell may contain line ends.
-        further = sum(cell.count("\n") for cells in rows[: row - first] for cell in cells or ())
+        further = sum(map(line_ends, rows[: row - first]))
         return f"line {before + row - first + further + 1}"
+
+
+def line_ends(cells: Sequence[object] | None) -> int:
+    """Line ends within the cells of a row: the rows that it swallowed if a quote was not closed."""
+    return sum(cell.count("\n") for cell in cells or () if isinstance(cell, str))
 
 
 def _encoded(text: str) -> bytes:
@@ -312,7 +326,7 @@ def _encoded(text: str) -> bytes:
 class JSONRecords(TextRecords):
     """A JSON object per line; the columns are the keys of the first one, and an absent key is a missing value."""
 
-    cure = 'write one object per line, such as {"x": 1.5}'
+    advice = 'write one object per line, such as {"x": 1.5}'
 
     def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         super().__init__(file, label, strict, columns)
@@ -508,8 +522,8 @@ def open_records(
     --------
     >>> import os, tempfile
     >>> from ovk.app.tables import open_records
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "t.csv")
     ...     with open(path, "w") as file:
     ...         _ = file.write("a,b\\n1,2\\n3\\nx,?\\n")
     ...     with open_records(path) as records:
@@ -521,19 +535,19 @@ def open_records(
     if known not in (None, *FORMATS.values()):
         raise ValueError(f"form must be 'csv', 'jsonl' or 'parquet', got {form!r}")
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: name a file in it")
+        raise IsADirectoryError(f"{path} is a directory: name a file in it")
     if known == "parquet":
         if str(path) == STDIN or path.suffix.lower() in COMPRESSED:
             raise ValueError("Parquet cannot be read from a pipe or a compressed file: decompress it to a file")
         return ParquetRecords(path, strict, columns)
     label = "standard input" if str(path) == STDIN else path.name
     with readable(label):
-        _refuse_spreadsheets(path, label)
+        _check_not_spreadsheet(path, label)
         file = open_text(path)
     return records_of_text(file, known, label, strict, columns)
 
 
-def _refuse_spreadsheets(path: Path, label: str) -> None:
+def _check_not_spreadsheet(path: Path, label: str) -> None:
     if not path.is_file():
         return
     with path.open("rb") as file:

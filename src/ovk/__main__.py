@@ -1,4 +1,4 @@
-"""``python -m ovk.app.cli``: the same as ``ovk``."""
+"""``python -m ovk``: the same as ``ovk``."""
 
 from ovk.app.cli import main
 
