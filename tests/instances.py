@@ -36,7 +36,7 @@ from ovk.operators import (
     Identity,
     Integral,
     LowRank,
-    MeanRegularised,
+    MeanRegularized,
     MixedEffect,
     Multiplication,
     TensorProduct,
@@ -108,7 +108,7 @@ OPERATORS = [
     ("low-rank-diag", LowRank(np.array([[1.0], [2.0], [-1.0]]), diag=np.array([0.5, 0.1, 0.2]))),
     ("mixed-effect", MixedEffect(0.4, D)),
     ("mixed-effect-one", MixedEffect(1.0, D)),
-    ("mean-regularised", MeanRegularised(0.5, 2.0, D)),
+    ("mean-regularised", MeanRegularized(0.5, 2.0, D)),
     ("graph", GraphLaplacian(PATH)),
     ("graph-weighted", GraphLaplacian(PATH, self_weight=0.5)),
     (

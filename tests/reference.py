@@ -514,7 +514,7 @@ def feature_forecasts(phi, Y, alpha, project=None):
 
 
 @operator.register
-def _(T: operators.MeanRegularised):
+def _(T: operators.MeanRegularized):
     """The inverse of the penalty's matrix."""
     d = T.output_dim
     penalty = [[(T.own + T.spread) * (i == j) - T.spread / d for j in range(d)] for i in range(d)]

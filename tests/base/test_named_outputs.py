@@ -228,7 +228,7 @@ def test_series_that_follow_themselves_have_names():
     model = ovk.OKVAR(Gaussian(1.0), alpha=0.1).fit(table)
     assert model.output_names_ == NAMES
     assert model.predict(table).index.equals(INDEX)
-    assert [list(part.columns) for part in model.forecast(3, interval=0.9, random_state=0)] == [NAMES] * 3
+    assert [list(part.columns) for part in model.forecast(3, interval=0.9)] == [NAMES] * 3
     assert type(ovk.OKVAR(Gaussian(1.0), alpha=0.1).fit(Y).forecast(2)) is np.ndarray
 
 

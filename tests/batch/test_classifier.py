@@ -1,6 +1,7 @@
 """Kernel ridge classification: labels of every kind, gaps, several columns, weights, probabilities."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import ovk
 from ovk import MovKLClassifier, MultiTaskSVC, OVKClassifier, OVKClassifierCV, OVKRidge
 from ovk.kernels import Gaussian
-from ovk.objectives.calibration import Calibration, ScoreCounts, two_sided
+from ovk.objectives.calibration import Calibration, MultinomialCalibration, ScoreCounts, two_sided
 from ovk.operators import MixedEffect
 
 RNG = np.random.default_rng(0)
@@ -56,7 +57,7 @@ def test_missing_labels_have_no_effect_and_uncoupled_columns_are_independent():
         alone = OVKClassifier(Gaussian(1.0), 0.1).fit(X, gaps[:, q])
         known = OVKClassifier(Gaussian(1.0), 0.1).fit(X[seen], gaps[seen, q])
         assert_array_equal(alone.predict(NEW), known.predict(NEW))
-        assert_allclose(both.decision_function(NEW)[q], known.decision_function(NEW), atol=1e-8)
+        assert_allclose(both.decision_function(NEW)[q], known.decision_function(NEW), atol=1e-6)
         assert_allclose(both.predict_proba(NEW)[q], known.predict_proba(NEW), atol=1e-6)
 
 
@@ -103,13 +104,13 @@ def test_loo_scores_are_those_of_refits():
     for i in (0, 7):
         keep = np.arange(120) != i
         again = OVKClassifier(Gaussian(1.0), 0.1).fit(X[keep], y[keep])
-        assert_allclose(again.decision_function(X[i : i + 1]), left_out[i], atol=1e-8)
+        assert_allclose(again.model_.predict(X[i : i + 1])[0], left_out[i], atol=1e-8)
 
 
 def test_the_scores_are_ridge_regression_of_codes_and_a_given_kernel_matrix_works():
     model = OVKClassifier(Gaussian(1.0), 0.3).fit(X, NUMBERS)
     codes = 2.0 * np.eye(3)[NUMBERS] - 1.0
-    assert_allclose(model.decision_function(NEW), OVKRidge(Gaussian(1.0), 0.3).fit(X, codes).predict(NEW), atol=1e-10)
+    assert_allclose(model.model_.predict(NEW), OVKRidge(Gaussian(1.0), 0.3).fit(X, codes).predict(NEW), atol=1e-10)
     k = Gaussian(1.0)
     given = OVKClassifier("precomputed", 0.3).fit(k(X), NUMBERS)
     assert_allclose(given.predict_proba(k(NEW, X)), model.predict_proba(NEW), atol=1e-6)
@@ -159,6 +160,59 @@ def test_calibration_of_separated_and_of_useless_scores_stays_finite():
     assert sure[-1, 1] > 0.9
     against = Calibration.fit(two_sided(s), (s < 0).astype(int)).probabilities(two_sided(s))
     assert_array_equal(against.argmax(axis=1), (s > 0).astype(int))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_multinomial_calibration_is_the_maximum_of_the_penalised_likelihood(weighted):
+    rng = np.random.default_rng(1)
+    S = np.clip(rng.standard_normal((200, 3)), -1.3, 1.3)
+    labels = np.where(rng.uniform(size=200) < 0.6, S.argmax(axis=1), rng.choice(3, 200, p=[0.1, 0.2, 0.7]))
+    weight = rng.integers(1, 4, 200).astype(float) if weighted else None
+    found = MultinomialCalibration.fit(S, labels, weight)
+    centred = S - np.average(S, axis=0, weights=weight)
+    unit = np.sqrt(np.average(centred**2, axis=0, weights=weight).mean())
+
+    def loss(theta):
+        logits = theta[0] * S + theta[1] * np.log(np.clip((1 + S) / 2, 0.01, 0.99)) + theta[2:]
+        logs = (logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))[np.arange(200), labels]
+        penalty = 0.005 * ((theta[0] * unit) ** 2 + theta[1] ** 2) + 0.25 * (theta[2:] ** 2).sum()
+        return penalty - logs @ (np.ones(200) if weight is None else weight)
+
+    theta = np.concatenate([found.slopes, found.offsets])
+    assert theta[:2].min() >= 0
+    assert theta[:2].max() > 0
+    assert found.offsets[2] > found.offsets[0]
+    for q, direction in enumerate(1e-3 * np.eye(5)):
+        assert loss(theta + direction) > loss(theta)
+        # Slopes may lie at their bound 0.
+        assert loss(theta - direction) > loss(theta) or (q < 2 and theta[q] == 0)
+    repeated = np.arange(200).repeat(1 if weight is None else weight.astype(int))
+    again = MultinomialCalibration.fit(S[repeated], labels[repeated])
+    assert np.abs(again.log_probabilities(S) - found.log_probabilities(S)).max() < 1e-8
+
+
+def test_misleading_scores_give_the_frequencies_of_the_classes():
+    s = np.linspace(-1, 1, 60)
+    found = MultinomialCalibration.fit(two_sided(s), (s < 0).astype(int))
+    assert_array_equal(found.slopes, 0.0)
+    assert_allclose(np.exp(found.log_probabilities(two_sided(s))), 0.5, atol=1e-6)
+
+
+def test_the_choosing_classifier_reads_words_gaps_and_groups():
+    rng = np.random.default_rng(0)
+    colour, x = rng.choice(["red", "blue"], 150), rng.standard_normal(150)
+    y = np.where((colour == "red") == (x > 0), "in", "out")
+    x[:5] = np.nan
+    frame = pd.DataFrame({"colour": colour, "x": x})
+    model = OVKClassifierCV().fit(frame[:100], y[:100])
+    assert model.score(frame[100:], y[100:]) > 0.9
+    site = np.arange(100) // 5
+    grouped = OVKClassifierCV().fit(frame[:100], y[:100], groups=site)
+    left_out = grouped.labels_.codes(grouped.label_numbers_) - grouped.model_.loo_residuals(site)
+    expected = MultinomialCalibration.fit(two_sided(left_out[:, 0]), grouped.label_numbers_[:, 0])
+    assert_allclose(grouped.calibrations_[0][1], expected.offsets)
+    with pytest.raises(ValueError, match="groups"):
+        OVKClassifierCV(Gaussian(1.0)).fit(np.nan_to_num(x)[:100, None], y[:100], groups=site)
 
 
 def test_counts_along_a_stream_add_up_and_find_the_same_probabilities():

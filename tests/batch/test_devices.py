@@ -1,10 +1,27 @@
 """Arrays of other libraries: array-api-strict on a simulated device, where hidden copies to NumPy fail, and torch."""
 
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import BaseEstimator, RegressorMixin
 
-from ovk import IOKR, OKVAR, OLOK, AutoStream, FunctionalRidge, OVKClassifier, OVKRidge, OVKRidgeCV, VectorField
+from ovk import (
+    IOKR,
+    OKVAR,
+    OLOK,
+    AutoStream,
+    FunctionalRidge,
+    FunctionalRidgeCV,
+    OperatorRidge,
+    OVKClassifier,
+    OVKRidge,
+    OVKRidgeCV,
+    VectorField,
+)
+from ovk.base import DeviceMatrix, backend
 from ovk.kernels import (
     Function,
     Gaussian,
@@ -18,7 +35,7 @@ from ovk.kernels import (
     Polynomial,
     RationalQuadratic,
 )
-from ovk.operators import Identity, MixedEffect
+from ovk.operators import Identity, Integral, MixedEffect
 
 KERNELS = [
     Gaussian(),
@@ -91,7 +108,7 @@ def test_without_dispatch_arrays_are_copied_to_numpy(library):
     np.testing.assert_array_equal(found, OVKRidge(alpha=0.1).fit(X, Y, sample_weight=w).predict(new))
 
 
-@pytest.mark.parametrize("estimator", [VectorField, FunctionalRidge, OVKClassifier, IOKR, OLOK, AutoStream, OKVAR])
+@pytest.mark.parametrize("estimator", [VectorField, OVKClassifier, OLOK, AutoStream, OKVAR])
 def test_an_estimator_that_does_not_run_on_devices_says_so(library, dispatch, estimator):
     X, Y, *_ = data()
     with pytest.raises(TypeError, match=rf"{estimator.__name__} does not run on a device.*array_api_dispatch=False"):
@@ -193,6 +210,59 @@ def test_other_methods_compute_on_the_host_and_return_to_the_device(library, dis
     np.testing.assert_allclose(library.numpy(regions.lower), others.lower, atol=1e-10)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", ["jackknife", "jackknife+", "cv+"])
+@pytest.mark.parametrize("model", [OVKRidge(Gaussian(1.0) * MixedEffect(0.5), 0.1), OVKRidgeCV()], ids=repr)
+def test_eigenvectors_of_intervals_are_computed_on_the_device(library, dispatch, model, method, weighted):
+    X, Y, w, new = data(30)
+    model, expected = agree(library, sklearn.clone(model), X, Y, new, **({"sample_weight": w} if weighted else {}))
+    found = model.predict_interval(library.array(new), method=method)
+    assert isinstance(model._memo["left out"][1].left_out.pairs.Q, DeviceMatrix)
+    values = expected.predict_interval(new, method=method)
+    for name in ("predictions", "lower", "upper"):
+        np.testing.assert_allclose(library.numpy(getattr(found, name)), getattr(values, name), atol=1e-9)
+    # The same functions serve inputs on the host, and copies of the model do not hold them.
+    np.testing.assert_allclose(model.predict_interval(new, method=method).lower, values.lower, atol=1e-9)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(copy.predict_interval(new, method=method).lower, values.lower, atol=1e-9)
+
+
+class Delegated(RegressorMixin, BaseEstimator):
+    """A model inside another: scikit-learn's check also expects fitted arrays on the device, and ours are NumPy's."""
+
+    def __init__(self, model=None):
+        self.model = model
+
+    def fit(self, X, y):
+        self.model_ = sklearn.clone(self.model).fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OVKRidge(alpha=0.1),
+        OVKRidge(alpha=0.1, landmarks=5, random_state=0),
+        FunctionalRidge(alpha=0.1),
+        OperatorRidge(),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_methods_pass_the_checks_of_scikit_learn(library, model, precision):
+    from sklearn.utils import estimator_checks
+
+    if "device_name" not in inspect.signature(estimator_checks.check_array_api_input).parameters:
+        pytest.skip("scikit-learn checks devices from 1.8 on")
+    where = ("torch", "cpu") if library.name == "torch" else ("array_api_strict", "device1")
+    # With values, and not types: NumPy arrays of single precision give predictions of double precision.
+    how = {"dtype_name": precision, "check_values": True}
+    estimator_checks.check_array_api_input("Delegated", Delegated(model), where[0], device_name=where[1], **how)
+
+
 def test_errors_about_inputs_are_those_of_numpy(library, dispatch):
     X, Y, *_ = data()
     bad = X.copy()
@@ -203,6 +273,37 @@ def test_errors_about_inputs_are_those_of_numpy(library, dispatch):
         OVKRidge().fit(library.array(X), library.array(Y[:-1]))
     with pytest.raises(ValueError, match="expecting 3 features"):
         OVKRidge().fit(library.array(X), library.array(Y)).predict(library.array(X[:, :2]))
+
+
+def test_what_happens_to_an_array_on_a_device_leaves_a_read_only_one_as_it_was(library, dispatch):
+    """A factorisation overwrites its matrix."""
+    A = np.array([[4.0, 2.0], [2.0, 3.0]])
+    A.flags.writeable = False
+    there = DeviceMatrix(library.array(np.zeros((1, 1)))).like(A)
+    np.testing.assert_allclose(backend.cholesky(there, 0.0).host(), np.linalg.cholesky(A))
+    np.testing.assert_allclose(backend.cholesky(there, 1.0).host(), np.linalg.cholesky(A + np.eye(2)))
+    np.testing.assert_array_equal(A, [[4.0, 2.0], [2.0, 3.0]])
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("columns", [None, 2])
+def test_triangular_systems_on_a_device(library, dispatch, transposed, columns):
+    rng = np.random.default_rng(0)
+    L, B = np.tril(rng.standard_normal((4, 4))) + 3.0 * np.eye(4), rng.standard_normal((4, columns or 1))
+    B = B if columns else B[:, 0]
+    there = DeviceMatrix(library.array(L))
+    found = backend.solve_triangular(there, B, transposed=transposed)
+    np.testing.assert_allclose((L.T if transposed else L) @ found, B, atol=1e-12)
+    np.testing.assert_allclose(backend.square_norms_of_inverse(there), (np.linalg.inv(L) ** 2).sum(axis=0))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_distances_on_a_device(library, dispatch, exact):
+    rng = np.random.default_rng(0)
+    X, Z, scale = 5.0 + rng.standard_normal((4, 3)), rng.standard_normal((6, 3)), np.array([1.0, 2.0, 0.5])
+    both = (DeviceMatrix(library.array(A)) for A in (X, Z))
+    found = library.numpy(backend.squared_distances(*both, scale, exact=exact))
+    np.testing.assert_allclose(found, (((X[:, None] - Z) / scale) ** 2).sum(axis=2), rtol=1e-12)
 
 
 def agree(library, model, X, Y, new, atol=1e-10, **how):
@@ -287,3 +388,197 @@ def test_long_form_agrees_with_numpy(library, dispatch, how):
     X, Y, _, new = data()
     task = np.arange(40) % 3
     agree(library, OVKRidge(Gaussian(1.0) * MixedEffect(0.5), 0.1, **how), X, Y[np.arange(40), task], new, task=task)
+
+
+CURVES = [
+    FunctionalRidge(Gaussian(1.0) * Integral(), 0.1),
+    FunctionalRidge(Matern(1.5) * Integral(), 0.1, fit_intercept=False, solver="eigen"),
+    FunctionalRidgeCV(alphas=[1e-3, 1e-1]),
+    FunctionalRidgeCV([Gaussian(1.0), Laplacian(2.0)], [1e-2], operators=[Integral(), Identity()]),
+]
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("model", CURVES, ids=repr)
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curves_agree_with_numpy(library, dispatch, model, gaps, weighted):
+    X, Y, w, new = data(20, d=6, gaps=gaps)
+    model, expected = agree(library, sklearn.clone(model), X, Y, new, **({"sample_weight": w} if weighted else {}))
+    there = library.array(new)
+    for how in ({"grid": [0.1, 0.55]}, {"grid": [0.1, 0.55], "return_std": True}, {"return_cov": True}):
+        found, values = model.predict(there, **how), expected.predict(new, **how)
+        pairs = zip(found, values, strict=True) if isinstance(values, tuple) else [(found, values)]
+        for one, other in pairs:
+            np.testing.assert_allclose(library.numpy(one), other, atol=1e-10)
+    np.testing.assert_allclose(library.numpy(model.jacobian(there)), expected.jacobian(new), atol=1e-9)
+    for how in ({}, {"grid": [0.1, 0.55]}):
+        found, values = model.predict_interval(there, **how), expected.predict_interval(new, **how)
+        np.testing.assert_allclose(library.numpy(found.upper), values.upper, atol=1e-10)
+
+
+def test_curves_in_single_precision(library, dispatch):
+    X, Y, _, new = (A.astype(np.float32) for A in data(60, d=6))
+    expected = FunctionalRidge(Gaussian(1.0) * Integral(), 0.1).fit(X, Y)
+    model = FunctionalRidge(Gaussian(1.0) * Integral(), 0.1).fit(*(library.array(A, "float32") for A in (X, Y)))
+    found = library.numpy(model.predict(library.array(new, "float32")))
+    scale = np.abs(expected.dual_coef_).sum(axis=0).max() / expected.grid_.roots().min()
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected.predict(new), atol=2e-7 * scale)
+
+
+def test_input_curves_do_not_run_on_devices(library, dispatch):
+    X, Y, *_ = data()
+    with pytest.raises(ValueError, match="on a device does not support input_grid"):
+        FunctionalRidgeCV(input_grid=[0.0, 0.5, 1.0]).fit(library.array(X), library.array(Y))
+
+
+OPERATORS = [
+    OperatorRidge(),
+    OperatorRidge([Gaussian(1.5), Linear() + Polynomial(2)], [1e-3, 1e-2], decay=1.0, groups=2),
+    OperatorRidge(Gaussian(1.5), 1e-3, decay=1.0, solver="cg", rank=20),
+    OperatorRidge(Matern(1.5), 1e-3, decay=1.0, output_grid=np.linspace(0.0, 1.0, 6)),
+]
+
+
+@pytest.mark.parametrize("model", OPERATORS, ids=repr)
+@pytest.mark.parametrize("gaps", [False, True])
+def test_operators_agree_with_numpy(library, dispatch, model, gaps):
+    X, Y, _, new = data(60, d=6, gaps=gaps)
+    # "cg" stops at a relative residual of 1e-8.
+    atol = 1e-6 if model.solver == "cg" else 1e-10
+    model, expected = agree(library, sklearn.clone(model), X, Y, new, atol=atol)
+    assert type(model.Z_fit_) is type(model.dual_coef_) is np.ndarray
+    assert [repr(kernel) for kernel in model.kernels_] == [repr(kernel) for kernel in expected.kernels_]
+    there = library.array(new)
+    pairs = [
+        *zip(model.predict(there, return_std=True), expected.predict(new, return_std=True), strict=True),
+        *zip(model.predict_bands(there), expected.predict_bands(new), strict=True),
+        (model.jacobian(there), expected.jacobian(new)),
+        (model.derivative(there, there), expected.derivative(new, new)),
+    ]
+    if model.output_grid is not None:
+        pairs.append((model.predict(there, grid=[0.1, 0.55]), expected.predict(new, grid=[0.1, 0.55])))
+    for found, values in pairs:
+        np.testing.assert_allclose(library.numpy(found), values, atol=10 * atol)
+
+
+def test_operators_of_single_precision_are_fitted_in_double_precision(library, dispatch):
+    X, Y, _, new = (A.astype(np.float32) for A in data(40))
+    expected = OperatorRidge().fit(X, Y)
+    model = OperatorRidge().fit(library.array(X, "float32"), library.array(Y, "float32"))
+    np.testing.assert_allclose(model.dual_coef_, expected.dual_coef_, rtol=1e-6, atol=1e-6)
+    found = library.numpy(model.predict(library.array(new, "float32")))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected.predict(new), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"kernel": Periodic(Gaussian(1.0))}, "the kernel Periodic"), ({"dtype": "float32"}, "dtype='float32'")],
+)
+def test_settings_of_operators_that_do_not_run_on_devices_say_so(library, dispatch, options, message):
+    X, Y, *_ = data()
+    with pytest.raises(ValueError, match=f"on a device does not support {message}"):
+        OperatorRidge(**options).fit(library.array(X), library.array(Y))
+
+
+@pytest.mark.parametrize("entries", [1, 1 << 24])
+@pytest.mark.parametrize("rank", [5, 1000])
+@pytest.mark.parametrize("alpha", [0.1, [0.1, 0.3, 0.2]])
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern(0.5), Polynomial(2)], ids=repr)
+def test_tiles_agree_with_the_stored_matrix(library, dispatch, monkeypatch, entries, rank, alpha, kernel):
+    for name in ("MAX_ENTRIES", "MAX_DEVICE_ENTRIES"):
+        monkeypatch.setattr(f"ovk.batch.ridge.ridge_system.{name}", entries)
+    monkeypatch.setattr("ovk.batch.ridge.ridge_system.MAX_RANK", rank)
+    X, Y, w, new = data(80)
+    expected = OVKRidge(kernel * MixedEffect(0.5), alpha).fit(X, Y, w).predict(new)
+    model = OVKRidge(kernel * MixedEffect(0.5), alpha, solver="tiles")
+    model, numpy = agree(library, model, X, Y, new, sample_weight=w)
+    np.testing.assert_allclose(numpy.predict(new), expected, atol=1e-10)
+    assert model.solver_info_.route == numpy.solver_info_.route == "Tiles"
+
+
+@pytest.mark.parametrize(
+    ("options", "gaps", "message"),
+    [
+        ({}, True, "solver='tiles' needs complete outputs"),
+        ({"alpha": 0.0}, False, "alpha must be positive with solver='tiles'"),
+        ({"loss": "huber"}, False, "solver='tiles' needs loss='squared'"),
+        ({"kernel": Gaussian(1.0) * Identity() + Linear() * MixedEffect(0.5)}, False, "needs a kernel k \\* T"),
+    ],
+)
+def test_tiles_say_what_they_need(options, gaps, message):
+    X, Y, *_ = data(gaps=gaps)
+    with pytest.raises(ValueError, match=message):
+        OVKRidge(**{"alpha": 0.1, **options}, solver="tiles").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        IOKR(Gaussian(1.0), alpha=0.1),
+        IOKR(Matern(1.5), alpha=[1e-3, 1e-2], fit_intercept=True),
+        IOKR(Gaussian(1.0), Gaussian(1.0), alpha=0.1, landmarks=10, random_state=0),
+        IOKR(Gaussian(1.0), Gaussian(1.0), alpha=0.1, output_landmarks=15, random_state=0),
+    ],
+    ids=repr,
+)
+def test_scores_of_structured_outputs_agree_with_numpy(library, dispatch, model):
+    from ovk.structured import PerExample
+
+    X, Y, _, new = data()
+    expected = sklearn.clone(model).fit(X, Y)
+    model.fit(library.array(X), library.array(Y))
+    there = library.array(new)
+    np.testing.assert_allclose(library.numpy(model.weights(there)), expected.weights(new), atol=1e-10)
+    found = library.numpy(model.decision_function(there, library.array(Y)))
+    np.testing.assert_allclose(found, expected.decision_function(new, Y), atol=1e-10)
+    each = PerExample([Y[i : i + 3] for i in range(len(new))])
+    pairs = zip(model.decision_function(there, each), expected.decision_function(new, each), strict=True)
+    for one, other in pairs:
+        np.testing.assert_allclose(library.numpy(one), other, atol=1e-10)
+    np.testing.assert_array_equal(model.predict(there, Y), expected.predict(new, Y))
+    assert abs(model.score(library.array(X), library.array(Y)) - expected.score(X, Y)) < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": [Gaussian(1.0), Linear()]}, "a list of kernels"),
+        ({"alpha_graph": 0.1}, "alpha_graph"),
+        ({"alpha": [0.1, 1.0], "landmarks": 10}, "landmarks with several alphas"),
+        ({"kernel": Periodic(Gaussian(1.0))}, "the kernel Periodic"),
+    ],
+)
+def test_structured_settings_that_do_not_run_on_devices_say_so(library, dispatch, options, message):
+    X, Y, *_ = data()
+    with pytest.raises(ValueError, match=f"on a device does not support {message}"):
+        IOKR(**options).fit(library.array(X), library.array(Y))
+    with pytest.raises(TypeError, match="IOKR does not run on a device"):
+        IOKR(alpha=0.1, landmarks=10, output_landmarks=10).partial_fit(library.array(X), library.array(Y))
+
+
+def test_fourier_features_agree_with_numpy(library, dispatch):
+    from ovk.features import FourierMap
+
+    X = data()[0]
+    features = FourierMap.from_kernel(Gaussian(1.0), 20, 3, 0)
+    np.testing.assert_allclose(library.numpy(features.transform(library.array(X))), features.transform(X), atol=1e-14)
+    assert library.numpy(features.transform(library.array(X, "float32"))).dtype == np.float32
+    with sklearn.config_context(array_api_dispatch=False):
+        np.testing.assert_array_equal(features.transform(library.array(X)), features.transform(X))
+
+
+@pytest.mark.parametrize("model", [OVKRidge(Gaussian(1.0) * MixedEffect(0.5), 0.01), IOKR(Gaussian(1.0), alpha=0.01)])
+def test_tiles_and_structured_outputs_in_single_precision(library, dispatch, model):
+    X, Y, _, new = (A.astype(np.float32) for A in data(60))
+    model = model.set_params(solver="tiles") if isinstance(model, OVKRidge) else model
+    expected = sklearn.clone(model).fit(X, Y)
+    model = sklearn.clone(model).fit(library.array(X, "float32"), library.array(Y, "float32"))
+    scale = np.abs(expected.dual_coef_).sum(axis=0).max()
+    np.testing.assert_allclose(model.dual_coef_, expected.dual_coef_, atol=1e-7 * scale)
+    method = "predict" if isinstance(model, OVKRidge) else "weights"
+    found = library.numpy(getattr(model, method)(library.array(new, "float32")))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, getattr(expected, method)(new), atol=2e-7 * scale)

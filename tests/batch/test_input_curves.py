@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import ovk
 from ovk import FunctionalRidge, FunctionalRidgeCV
-from ovk.curves import BadGrid, Grid, ProductGrid
+from ovk.curves import Grid, GridError, ProductGrid
 from ovk.kernels import Gaussian, Linear, OnCurves
 from ovk.operators import Identity, Integral
 
@@ -120,13 +120,13 @@ def test_gaps_are_filled_along_the_curve():
     circle = Grid([0.0, 1.0, 2.0, 4.0, 5.0], period=8.0)
     assert_allclose(circle.filled(Y[:1]), [[4.0 - 3.0 * 0.8, 1.0, 2.0, 4.0, 4.0 - 3.0 * 0.2]])
     assert np.isnan(Y[0, 0])  # what was given stays as it was
-    with pytest.raises(BadGrid, match="the curve in row 1 has no observed value: remove the row"):
+    with pytest.raises(GridError, match="the curve in row 1 has no observed value: remove the row"):
         line.filled([[1.0] * 5, [np.nan] * 5])
-    with pytest.raises(BadGrid, match="curves must have 5 columns"):
+    with pytest.raises(GridError, match="curves must have 5 columns"):
         line.filled(np.ones((2, 4)))
     plane = ProductGrid.regular((2, 2))
     assert_allclose(plane.filled(np.ones((1, 4))), 1.0)
-    with pytest.raises(BadGrid, match="of functions of several variables are not supported"):
+    with pytest.raises(GridError, match="of functions of several variables are not supported"):
         plane.filled([[1.0, np.nan, 1.0, 1.0]])
 
 

@@ -283,6 +283,7 @@ def test_tasks_that_never_share_a_row_are_coupled_by_a_common_part():
 
 def test_many_rows_use_landmarks_with_a_warning(monkeypatch, table):
     monkeypatch.setattr("ovk.batch.tuning.ridge_cv.MAX_EXACT_ROWS", 60)
+    monkeypatch.setattr("ovk.batch.tuning.ridge_cv.MAX_SINGLE_ROWS", 70)
     monkeypatch.setattr("ovk.batch.tuning.ridge_cv.DEFAULT_LANDMARKS", 40)
     X, Y = table
     with pytest.warns(UserWarning, match="80 rows are fitted with 40 landmarks"):

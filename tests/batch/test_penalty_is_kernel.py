@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from batch.reference import long_form, with_holes
 from ovk import OVKRidge
 from ovk.kernels import Linear, Polynomial
-from ovk.operators import Cluster, GraphLaplacian, MeanRegularised, MixedEffect, Tree
+from ovk.operators import Cluster, GraphLaplacian, MeanRegularized, MixedEffect, Tree
 
 D, ALPHA = 5, 0.3
 rng = np.random.default_rng(0)
@@ -104,8 +104,8 @@ def tree_parts(decay=0.7):
 EYE, ONE = np.eye(D), np.ones((D, 1))
 MEMBER = np.equal.outer(CLUSTERS, [0, 1]).astype(float)
 REGULARISERS = {
-    "mean": (MeanRegularised(0.7, 2.0), EYE, mean_regularised),
-    "mean, as shared and own parts": (MeanRegularised.from_shared(2.0, 0.5, D), np.hstack([ONE, EYE]), shared),
+    "mean": (MeanRegularized(0.7, 2.0), EYE, mean_regularised),
+    "mean, as shared and own parts": (MeanRegularized.from_shared(2.0, 0.5, D), np.hstack([ONE, EYE]), shared),
     "mixed effect": (MixedEffect(0.4), EYE, mixed_effect),
     "graph": (GraphLaplacian(M), EYE, graph),
     "clusters": (Cluster(CLUSTERS, 0.6), EYE, cluster),

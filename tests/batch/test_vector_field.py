@@ -1,5 +1,6 @@
 """Vector fields: parts, derivatives, choice of length scales, outliers, and unusual points."""
 
+from decimal import Decimal, localcontext
 from itertools import combinations
 
 import numpy as np
@@ -359,3 +360,54 @@ def test_parts_of_a_field_share_no_memory(plane):
         .decompose(plane.data[:5])
     )
     assert not any(np.shares_memory(one, other) for one, other in combinations(parts, 2))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("criterion", ["evidence", "loo"])
+@pytest.mark.parametrize("data", ["two rows", "four rows", "constant inputs", "equal outputs"])
+def test_fields_follow_the_unit_of_the_outputs(data, criterion, intercept):
+    rng = np.random.default_rng(1)
+    X, Y = rng.standard_normal((12, 2)), rng.standard_normal((12, 2))
+    n = {"two rows": 2, "four rows": 4}.get(data, 12)
+    X = np.zeros((12, 2)) if data == "constant inputs" else X[:n]
+    Y = np.ones((12, 2)) if data == "equal outputs" else Y[:n]
+    options = {"criterion": criterion, "fit_intercept": intercept, "profile": [Gaussian("median"), Matern(1.5)]}
+    if (data, criterion, intercept) == ("constant inputs", "loo", True):
+        with pytest.raises(ValueError, match="criterion='loo' with fit_intercept=True requires rows of two groups"):
+            VectorField(**options).fit(X, Y)
+        return
+    at_one = VectorField(**options).fit(X, Y)
+    for unit in (1e-6, 3.0, 1e6):
+        model = VectorField(**options).fit(X, unit * Y)
+        np.testing.assert_allclose(model.predict(X + 0.1) / unit, at_one.predict(X + 0.1), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(model.alpha_, unit**2 * at_one.alpha_, rtol=1e-6)
+        if criterion == "loo":
+            expected = unit**2 * at_one.criterion_values_
+        else:
+            # Repeated rows are counted in the evidence, but not in the number by which it is divided.
+            count = (2 * n - 2 * intercept) / (2 if data == "constant inputs" else 2 * n)
+            expected = at_one.criterion_values_ + count * np.log(unit)
+        np.testing.assert_allclose(model.criterion_values_, expected, rtol=1e-6, atol=1e-12 * unit**2)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-8, 1e-10])
+def test_intervals_keep_their_digits_at_small_alphas(alpha):
+    # The residuals that intervals are made of, against A^-1 y / diag(A^-1) in 50 digits.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (16, 2))
+    Y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 1]) * X[:, 0]])
+    exact = np.vectorize(Decimal, otypes=[object])
+    with localcontext() as context:
+        context.prec = 50
+        squares = ((exact(X)[:, None] - exact(X)) ** 2).sum(axis=2) / -2
+        A = np.hstack([np.vectorize(Decimal.exp)(squares) + exact(alpha * np.eye(16)), exact(np.eye(16))])
+        for i in range(16):
+            A[i] /= A[i, i]
+            others = np.arange(16) != i
+            A[others] -= A[others, i : i + 1] * A[i]
+        residuals = (A[:, 16:] @ exact(Y) / np.diagonal(A[:, 16:])[:, None]).astype(float)
+    model = VectorField("independent", alpha, profile=Gaussian(1.0), criterion=None).fit(X, Y)
+    # Rounding in A is magnified by its condition.
+    tolerance = 1e-14 / alpha * np.abs(residuals).max()
+    np.testing.assert_allclose(model.loo_residuals(), residuals, rtol=0, atol=tolerance)
+    assert np.isfinite(model.predict_interval(X[:1]).upper).all()

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ovk import FunctionalRidgeCV
-from ovk.curves import BadGrid, Grid, ProductGrid, common_grid
+from ovk.curves import Grid, GridError, ProductGrid, common_grid
 
 
 def irregular(n, least, most, rng, full=0):
@@ -166,7 +166,7 @@ def test_curves_that_fill_all_bins_keep_their_number_of_points():
     ],
 )
 def test_bad_curves(make, message):
-    with pytest.raises(BadGrid, match=message):
+    with pytest.raises(GridError, match=message):
         make()
 
 

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
 
 import reference
-from ovk.curves import BadGrid, Grid
+from ovk.curves import Grid, GridError
 
 gaps = hnp.arrays(float, st.integers(1, 8), elements=st.floats(0.01, 2.0))
 
@@ -80,5 +80,5 @@ def test_derivatives():
     ],
 )
 def test_bad_grids(make, message):
-    with pytest.raises(BadGrid, match=message):
+    with pytest.raises(GridError, match=message):
         make()

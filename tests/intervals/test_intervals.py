@@ -10,7 +10,7 @@ from scipy.stats import norm
 import instances
 import reference
 from ovk.base import Targets
-from ovk.intervals import Regions, fold_numbers, jackknife, jackknife_plus
+from ovk.intervals import Regions, fold_indices, jackknife, jackknife_plus
 from ovk.intervals.jackknife_intervals import _largest as largest_score
 from ovk.intervals.jackknife_intervals import shrunk_correlation
 from ovk.intervals.regions import conformal_rank, masses, rows_needed, upper_quantile
@@ -171,7 +171,7 @@ def test_coverage_of_jackknife_plus_and_cv_plus(folds):
         rng = np.random.default_rng(seed)
         X, Y = curves(80, rng)
         new, truth = curves(100, rng)
-        together = None if folds is None else fold_numbers(len(X), folds, rng)
+        together = None if folds is None else fold_indices(len(X), folds, rng)
         model = fitted(X, Y, together=together)
         inside.append(jackknife_plus(model, *at(X, new)).contains(truth).mean())
     assert 0.87 < np.mean(inside) < 0.96
@@ -279,7 +279,7 @@ def test_an_output_without_errors():
 
 def test_folds_keep_groups_whole():
     groups = np.repeat([7, 3, 9, 4], 5)
-    folds = fold_numbers(20, 3, np.random.default_rng(0), groups)
+    folds = fold_indices(20, 3, np.random.default_rng(0), groups)
     assert all(len(np.unique(folds[groups == g])) == 1 for g in groups)
     assert len(np.unique(folds)) == 3
 

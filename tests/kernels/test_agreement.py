@@ -7,7 +7,7 @@ from scipy import sparse
 
 import instances
 import reference
-from ovk.kernels import Laplacian, Matern, NotDifferentiable, Precomputed
+from ovk.kernels import Laplacian, Matern, NotDifferentiableError, Precomputed
 from ovk.kernels.base import contract
 from ovk.ovkernels.base import by_entry
 
@@ -165,7 +165,7 @@ def test_slopes_at_the_points_themselves(kernel):
 @pytest.mark.parametrize("kernel", instances.each(instances.KERNELS, only=instances.ROUGH))
 def test_rough_kernels_say_so(kernel):
     X = instances.inputs(kernel, 3)
-    with pytest.raises(NotDifferentiable, match="Jacobian"):
+    with pytest.raises(NotDifferentiableError, match="Jacobian"):
         kernel.slopes(X, X)
 
 

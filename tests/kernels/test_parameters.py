@@ -10,7 +10,7 @@ import instances
 import ovk
 from ovk.base.parameters import equal
 from ovk.kernels import Function, Gaussian, Linear
-from ovk.persistence import NotSavable
+from ovk.persistence import NotSavableError
 
 EVERY = instances.each(instances.KERNELS)
 
@@ -35,7 +35,7 @@ def test_pickle(kernel):
 @pytest.mark.parametrize("kernel", EVERY)
 def test_save_and_load(kernel, tmp_path):
     if isinstance(kernel, Function):
-        with pytest.raises(NotSavable):
+        with pytest.raises(NotSavableError):
             ovk.save(kernel, tmp_path / "kernel")
         return
     ovk.save(kernel, tmp_path / "kernel")

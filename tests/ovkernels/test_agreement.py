@@ -7,7 +7,7 @@ from scipy import sparse
 
 import instances
 import reference
-from ovk.kernels import Gaussian, Laplacian, Linear, Matern, NotDifferentiable
+from ovk.kernels import Gaussian, Laplacian, Linear, Matern, NotDifferentiableError
 from ovk.operators import Identity
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, OperatorKernel, Separable, Transformable
 from ovk.solvers import select
@@ -165,11 +165,11 @@ def test_names_of_gradients():
 
 def test_kernels_that_have_no_jacobian_say_so():
     X, C = instances.inputs(None, 3), np.ones((3, 3))
-    with pytest.raises(NotDifferentiable, match=r"transforms\[0\] is a function without a known derivative"):
+    with pytest.raises(NotDifferentiableError, match=r"transforms\[0\] is a function without a known derivative"):
         dict(instances.OVKERNELS)["transformable-functions"].jacobian(X, X, C)
-    with pytest.raises(NotDifferentiable, match="Laplacian has no closed-form derivative"):
+    with pytest.raises(NotDifferentiableError, match="Laplacian has no closed-form derivative"):
         (Laplacian(1.0) * Identity(3)).jacobian(X, X, C)
-    with pytest.raises(NotDifferentiable, match=r"greater than 3/2 for a Jacobian, got 1\.5"):
+    with pytest.raises(NotDifferentiableError, match=r"greater than 3/2 for a Jacobian, got 1\.5"):
         CurlFree(Matern(1.5, 1.0)).jacobian(X, X, C)
 
     class Own(OperatorKernel):
@@ -178,7 +178,7 @@ def test_kernels_that_have_no_jacobian_say_so():
         def gram(self, X, Z=None):
             return (Gaussian(1.0) * Identity(3)).gram(X, Z)
 
-    with pytest.raises(NotDifferentiable, match="Own has no closed-form derivative"):
+    with pytest.raises(NotDifferentiableError, match="Own has no closed-form derivative"):
         Own().jacobian(X, X, C)
     assert Own().gradient(X) == {}
     assert Own().norm_bound() is None

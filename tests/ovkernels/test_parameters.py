@@ -12,7 +12,7 @@ from ovk.base.parameters import equal
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, Separable, Transformable, as_operator_kernel
-from ovk.persistence import NotSavable
+from ovk.persistence import NotSavableError
 
 EVERY = instances.each(instances.OVKERNELS)
 X = instances.inputs(None, 6)
@@ -30,7 +30,7 @@ def test_clone(K):
 @pytest.mark.parametrize("K", EVERY)
 def test_save_and_load(K, tmp_path):
     if "functions" in repr(K) or (isinstance(K, Transformable) and K.transforms and callable(K.transforms[0])):
-        with pytest.raises(NotSavable):
+        with pytest.raises(NotSavableError):
             ovk.save(K, tmp_path / "kernel")
         return
     ovk.save(K, tmp_path / "kernel")

@@ -9,7 +9,7 @@ import reference
 from ovk.kernels import Gaussian, Linear, Precomputed
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
 from ovk.ovkernels import DenseBlocks, Kronecker
-from ovk.solvers import Cholesky, Eigen, SingularSystem
+from ovk.solvers import Cholesky, Eigen, SingularSystemError
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.solver_choice import solve_with_intercept
@@ -58,21 +58,21 @@ def test_no_jitter_when_none_is_needed():
 @pytest.mark.parametrize("gram", [Kronecker(INDEFINITE, Identity(2)), DenseBlocks(INDEFINITE, 1)])
 def test_indefinite_systems_raise_with_advice(gram):
     state = Cholesky().factor(gram)
-    with pytest.raises(SingularSystem, match=r"of 3 points plus alpha=0\.1 is not positive definite.*raise alpha"):
+    with pytest.raises(SingularSystemError, match=r"of 3 points plus alpha=0\.1 is not positive definite.*raise alpha"):
         Cholesky().solve(state, np.ones((3, gram.output_dim)), 0.1)
-    assert issubclass(SingularSystem, ValueError)
+    assert issubclass(SingularSystemError, ValueError)
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-8])
 def test_an_indefinite_precomputed_kernel_raises(tol):
     gram = (Precomputed(INDEFINITE) * Identity(2)).gram(np.arange(3.0)[:, None])
-    with pytest.raises(SingularSystem, match=r"positive semi-definite, got eigenvalues from -1 to 3"):
+    with pytest.raises(SingularSystemError, match=r"positive semi-definite, got eigenvalues from -1 to 3"):
         Eigen(tol).factor(gram)
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-8])
 def test_an_indefinite_matrix_with_a_zero_diagonal_raises(tol):
-    with pytest.raises(SingularSystem, match="eigenvalues from -1"):
+    with pytest.raises(SingularSystemError, match="eigenvalues from -1"):
         eigenpairs(np.array([[0.0, 1.0], [1.0, 0.0]]), tol)
 
 
@@ -80,7 +80,7 @@ def test_an_indefinite_remainder_raises():
     """The pivots 1 and 1e-3 are positive, and the remaining diagonal is zero."""
     G = np.zeros((12, 12))
     G[0, 0], G[1, 1], G[2, 3], G[3, 2] = 1.0, 1e-3, 0.5, 0.5
-    with pytest.raises(SingularSystem, match=r"eigenvalues from -0\.5"):
+    with pytest.raises(SingularSystemError, match=r"eigenvalues from -0\.5"):
         eigenpairs(G, 1e-8)
 
 
@@ -198,5 +198,5 @@ def test_without_alpha_a_singular_gram_has_the_pseudoinverse():
 def test_an_intercept_without_ridge_needs_outputs_that_are_coupled_to_the_inputs():
     gram = Kronecker(np.eye(3), Dense(np.diag([1.0, 0.0])))
     solver = Cholesky()
-    with pytest.raises(SingularSystem, match="alpha must be positive with an intercept"):
+    with pytest.raises(SingularSystemError, match="alpha must be positive with an intercept"):
         solve_with_intercept(solver, solver.factor(gram), np.ones((3, 2)), 0.0, np.ones(3))

@@ -23,7 +23,7 @@ from ovk.structured import (
     Jaccard,
     Kendall,
     KSpectrum,
-    RegularisedLaplacian,
+    RegularizedLaplacian,
     nodes,
 )
 
@@ -42,7 +42,7 @@ KERNELS = [
     ("spectrum-normalised", KSpectrum(2, normalise=True), ["abab", "ba", "", "bbbb"]),
     ("diffusion", Diffusion(GRAPH, 0.7), list(range(12))),
     ("diffusion-normalised", Diffusion(GRAPH, 0.7, normalised=True), [3, 1, 4, 1, 5]),
-    ("regularised-laplacian", RegularisedLaplacian(GRAPH, 2.0), list(range(12))),
+    ("regularised-laplacian", RegularizedLaplacian(GRAPH, 2.0), list(range(12))),
     ("kendall", Kendall(), RNG.permuted(np.tile(np.arange(4.0), (6, 1)), axis=1)),
     ("sum", 0.5 * Jaccard() + Delta() * Jaccard(), [{1, 2}, {2, 3}, {1}]),
 ]
@@ -97,10 +97,10 @@ def test_node_kernels_are_functions_of_the_laplacian(normalised):
     every = range(12)
     np.testing.assert_allclose(Diffusion(GRAPH, 0.7, normalised)(every), expm(-0.7 * L), atol=1e-12)
     inverse = np.linalg.inv(np.eye(12) + 2.0 * L)
-    np.testing.assert_allclose(RegularisedLaplacian(GRAPH, 2.0, normalised)(every), inverse, atol=1e-12)
+    np.testing.assert_allclose(RegularizedLaplacian(GRAPH, 2.0, normalised)(every), inverse, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [Diffusion(GRAPH, 0.7), RegularisedLaplacian(GRAPH, 2.0)])
+@pytest.mark.parametrize("kernel", [Diffusion(GRAPH, 0.7), RegularizedLaplacian(GRAPH, 2.0)])
 def test_large_components_use_sparse_products(kernel, monkeypatch):
     every, some = list(range(12)), [5, 2, 5]
     expected, diagonal = kernel(every, some), kernel.diag(every)

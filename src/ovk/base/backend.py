@@ -72,6 +72,11 @@ def to_device_of(asked: Any, values: Any) -> Any:
     return on._moved(values, asked.dtype if xp.isdtype(asked.dtype, "real floating") else xp.float64)
 
 
+def returned(values: Any, X: Any) -> Any:
+    """NumPy arrays, also inside tuples, on the device of the inputs X as given; unchanged if X has none."""
+    return to_device_of(X, values) if is_dispatched(X) else values
+
+
 class DeviceMatrix:
     """A matrix on a device.
 
@@ -226,6 +231,13 @@ def solve_triangular(L: DeviceMatrix, B: Any, *, transposed: bool = False) -> An
     return found if isinstance(B, DeviceMatrix) else found.host()
 
 
+def square_norms_of_inverse(L: DeviceMatrix) -> Array:
+    """Sums of squares of the columns of L^-1, (n,), for a lower triangle."""
+    xp, L_values = L.xp, L.values
+    eye = xp.eye(len(L), dtype=L_values.dtype, device=L_values.device)
+    return DeviceMatrix(xp.sum(solve_triangular(L, DeviceMatrix(eye)).values ** 2, axis=0)).host()
+
+
 # Distances.
 
 
@@ -251,7 +263,9 @@ def squared_distances(X: DeviceMatrix, Z: DeviceMatrix, scale: float | Array, *,
     own, other = (xp.sum(a * a, axis=1)[:, None] for a in (x, z))
     left = xp.concat([x, own, xp.ones_like(own)], axis=1)
     right = xp.concat([-2.0 * z, xp.ones_like(other), other], axis=1)
-    return xp.clip(left @ right.T, 0.0)
+    found = left @ right.T
+    # torch can do this in place.
+    return found.clamp_(min=0.0) if _library(found) == "torch" else xp.clip(found, 0.0)
 
 
 def sum_over_inputs(xp: Any, x: Any, z: Any, function: Any) -> Any:

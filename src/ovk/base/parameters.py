@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, clone
 from ovk.base.execution import threads_for
 from ovk.base.state import (
     State,
-    StateMismatch,
+    StateError,
     is_fitted_name,
     listed_names,
     merged_mapping,
@@ -107,7 +107,7 @@ class Parameters(BaseEstimator):
                 raise singular_system_error(error, self) from error
             raise
 
-    def _remembered(self, key: Any, make: Callable[[], R]) -> R:
+    def _cached(self, key: Any, make: Callable[[], R]) -> R:
         """The result of `make()`, computed on first use; it is neither saved nor copied."""
         memo: dict[Any, R] = self.__dict__.setdefault("_memo", {})
         if key not in memo:
@@ -122,7 +122,7 @@ class Parameters(BaseEstimator):
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned."""
         for unknown in [name for name in state if not self._is_state(name)]:
-            raise StateMismatch(f"no fitted attribute {unknown!r}, which the file has")
+            raise StateError(f"no fitted attribute {unknown!r}, which the file has")
         # Not setattr: a property or a descriptor of that name would run.
         self.__dict__.update(restored(type(self), state))
 

@@ -50,7 +50,7 @@ S = TypeVar("S", bound="State")
 T = TypeVar("T", bound="Transactional")
 
 
-class StateMismatch(ValueError):
+class StateError(ValueError):
     """A state has an unknown entry, or lacks a required one."""
 
 
@@ -113,12 +113,12 @@ class State(CopyOnWrite):
     @classmethod
     def from_state(cls, state: Any) -> Self:
         if not isinstance(state, Mapping):
-            raise StateMismatch(f"the state of {cls.__name__} must be a mapping, the file has {type(state).__name__}")
+            raise StateError(f"the state of {cls.__name__} must be a mapping, the file has {type(state).__name__}")
         kind = state.get("kind")
         for subclass in _with_subclasses(cls):
             if subclass._kind == kind and not isabstract(subclass):
                 return subclass._build(state) if subclass is cls else subclass.from_state(state)
-        raise StateMismatch(f"{cls.__name__} has no kind {kind!r}, which the file names")
+        raise StateError(f"{cls.__name__} has no kind {kind!r}, which the file names")
 
     @classmethod
     def _build(cls, state: Mapping[str, Any]) -> Self:
@@ -128,9 +128,9 @@ class State(CopyOnWrite):
         if cls._kind is not None:
             values.pop("kind", None)
         for unknown in values.keys() - names:
-            raise StateMismatch(f"{cls.__name__} has no attribute {unknown!r}, which the file has")
+            raise StateError(f"{cls.__name__} has no attribute {unknown!r}, which the file has")
         for missing in names - values.keys():
-            raise StateMismatch(f"{cls.__name__} needs the attribute {missing!r}, which the file lacks")
+            raise StateError(f"{cls.__name__} needs the attribute {missing!r}, which the file lacks")
         values = restored(cls, values)
         check_stored(cls, values)
         built = cls(**{name: values.pop(name) for name in arguments}) if is_dataclass(cls) else cls.__new__(cls)
@@ -199,7 +199,7 @@ def _with_subclasses(cls: type[S]) -> Iterator[type[S]]:
 # * A method that reads takes all attributes at once, from a copy of their dictionary (`reads_snapshot`).
 
 
-class SingularSystem(ValueError):
+class SingularSystemError(ValueError):
     """A linear system that cannot be solved.
 
     See Also
@@ -208,9 +208,9 @@ class SingularSystem(ValueError):
     """
 
 
-def singular_system_error(error: np.linalg.LinAlgError, learner: object) -> SingularSystem:
+def singular_system_error(error: np.linalg.LinAlgError, learner: object) -> SingularSystemError:
     """The error to raise instead of LAPACK's."""
-    return SingularSystem(
+    return SingularSystemError(
         f"{type(learner).__name__} found a linear system that cannot be solved ({error}): increase alpha, remove "
         "duplicate rows or columns, scale inputs and outputs, or check that the kernel is finite and positive "
         "semi-definite. The model is unchanged"
@@ -304,7 +304,7 @@ def register(cls: type) -> type:
 
     See Also
     --------
-    save, load, UnknownClass
+    save, load, UnknownClassError
 
     Examples
     --------
@@ -316,9 +316,9 @@ def register(cls: type) -> type:
     ... class Interval:
     ...     low: float
     ...     high: float
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(Interval(0.0, 1.0), os.path.join(folder, "interval.ovk"))
-    ...     load(os.path.join(folder, "interval.ovk"))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     save(Interval(0.0, 1.0), os.path.join(directory, "interval.ovk"))
+    ...     load(os.path.join(directory, "interval.ovk"))
     Interval(low=0.0, high=1.0)
     """
     name = public_name(cls)

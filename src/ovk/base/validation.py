@@ -78,7 +78,7 @@ def check_int(value: Any, name: str, *, least: int = 1) -> int:
 MAX_SAFE_INPUT = 1e50
 
 
-class Diverged(ValueError):
+class DivergenceError(ValueError):
     """An update was rejected because the learner would have diverged.
 
     Its predictions were no longer finite, or its norm grew without bound. The learner is unchanged and can continue
@@ -91,36 +91,36 @@ class Diverged(ValueError):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import OLOK, Diverged
+    >>> from ovk import OLOK, DivergenceError
     >>> from ovk.kernels import Linear
     >>> X = 10 * np.random.default_rng(0).standard_normal((300, 2))
     >>> try:
     ...     OLOK(Linear(), schedule=1.0).fit(X, X)
-    ... except Diverged as error:
+    ... except DivergenceError as error:
     ...     print(str(error)[:24])
     OLOK diverged at step 7:
     """
 
 
-def refuse_overflow(learner: object, kernel: Any, X: Array) -> None:
+def check_no_overflow(learner: object, kernel: Any, X: Array) -> None:
     """Reject inputs for which K(x, x) is not finite."""
     if len(X) and np.abs(X).max() > MAX_SAFE_INPUT and kernel.norm_bound() is None:
         with np.errstate(over="ignore", invalid="ignore"):
             finite = np.isfinite(kernel.diagonal_blocks(X)).all(axis=(1, 2))
         if not finite.all():
             row = X[int(finite.argmin())]
-            raise Diverged(
+            raise DivergenceError(
                 f"{type(learner).__name__} cannot learn inputs as large as {np.abs(row).max():.3g}: K(x, x) is not "
                 "finite there. Scale X, for example with StandardScaler. The model is unchanged"
             )
 
 
-def refuse_not_finite(learner: object, step: int, Z: Array, X: Array, Y: Array) -> None:
+def check_finite_rows(learner: object, step: int, Z: Array, X: Array, Y: Array) -> None:
     """Reject rows X, Y after `step` steps if their predictions Z (n, d) are not finite."""
     finite = np.isfinite(Z).all(axis=1)
     if not finite.all():
         row = int(finite.argmin())
-        raise Diverged(
+        raise DivergenceError(
             f"{type(learner).__name__} cannot continue after step {step}: its prediction {row} rows later is not "
             f"finite. The largest input is {np.abs(X).max():.3g} and the largest output "
             f"{np.nanmax(np.abs(Y), initial=0.0):.3g}: scale both to about 1, and check that the kernel is finite and "
@@ -132,7 +132,7 @@ def check_finite_predictions(model: object, values: Array) -> None:
     """Reject predictions (n, ...) that are not finite."""
     if not np.isfinite(values).all():
         row = int(np.isfinite(values).all(axis=tuple(range(1, values.ndim))).argmin())
-        raise Diverged(
+        raise DivergenceError(
             f"{type(model).__name__} has no finite prediction for row {row} of X: the kernel is not finite there. "
             "Remove the row, or scale inputs before fitting, for example with StandardScaler"
         )
@@ -146,7 +146,7 @@ def check_finite_model(model: object) -> None:
     for name in CHECKED_ATTRIBUTES:
         found = vars(model).get(name)
         if isinstance(found, np.ndarray) and found.dtype.kind == "f" and not np.isfinite(found).all():
-            raise Diverged(
+            raise DivergenceError(
                 f"{type(model).__name__} found values of {name} that are not finite: the squares of inputs or outputs "
                 "overflow or underflow, or the kernel is not finite. Scale both to about 1. The model is unchanged"
             )
@@ -164,22 +164,22 @@ CLEAN_COLUMN = (
 @contextmanager
 def naming_bad_cells(values: Any, name: str) -> Iterator[None]:
     """Name the cell at which converting a table to numbers fails inside the block."""
-    refuse_odd_frames(values, name)
+    check_frame(values, name)
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
         found = _first_bad_cell(values)
         if found is None:
             raise
-        column, row, cell, cure = found
+        column, row, cell, advice = found
         where = "it" if column is None else f"column {column!r}"
         reason = str(error) if len(str(error)) <= 80 else f"{str(error)[:60]}..."
-        message = f"{name} must hold numbers, but {where} holds {short(cell)} in row {row}: {cure} ({reason})"
+        message = f"{name} must hold numbers, but {where} holds {short(cell)} in row {row}: {advice} ({reason})"
         # scikit-learn's estimator checks distinguish the two types of error.
         raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from error
 
 
-def refuse_odd_frames(values: Any, name: str) -> None:
+def check_frame(values: Any, name: str) -> None:
     """Reject lazy frames and frames with duplicate column names."""
     if isinstance(values, np.ndarray):
         return
@@ -211,15 +211,15 @@ def _first_bad_cell(values: Any) -> tuple[Any, int, Any, str] | None:
             continue
         every = cells.tolist() if cells.dtype.kind not in "Mm" else list(cells)
         for row, cell in enumerate(every):
-            cure = _cure(cell)
-            if cure is not None:
+            advice = _advice(cell)
+            if advice is not None:
                 numbers = read_numbers(list(map(str, every)), grouped=True).values
                 mostly = isinstance(cell, str) and 2 * np.isfinite(numbers).sum() > len(every)
-                return name, row, cell, CLEAN_COLUMN if mostly else cure
+                return name, row, cell, CLEAN_COLUMN if mostly else advice
     return None
 
 
-def _cure(cell: Any) -> str | None:
+def _advice(cell: Any) -> str | None:
     if isinstance(cell, (np.datetime64, np.timedelta64)) or hasattr(cell, "isoformat"):
         return "convert dates to numbers, for example days since the first date, or remove them"
     try:
@@ -239,15 +239,15 @@ def _cure(cell: Any) -> str | None:
 FILL = "fill missing inputs, for example with scikit-learn's SimpleImputer, or remove their rows"
 
 
-def check_inputs(model: Any, X: Any, *, cure: str = FILL, **options: Any) -> Any:
-    """Check inputs with scikit-learn's `validate_data` and its `options`; `cure` says what to do about nan."""
+def check_inputs(model: Any, X: Any, *, advice: str = FILL, **options: Any) -> Any:
+    """Check inputs with scikit-learn's `validate_data` and its `options`; `advice` says what to do about nan."""
     if _is_checked(model, X, **options):
         return X
     if is_foreign(X):
         if is_dispatched(X) and getattr(model, "_runs_on_devices", False):
-            return _check_on_device(model, X, cure=cure, **options)
+            return _check_on_device(model, X, advice=advice, **options)
         X = host_inputs(model, X)
-    refuse_masked(X, "X", "missing inputs are not supported")
+    check_not_masked(X, "X", "missing inputs are not supported")
     with naming_bad_cells(X, "X"):
         try:
             return validate_data(model, X, **options)
@@ -259,7 +259,7 @@ def check_inputs(model: Any, X: Any, *, cure: str = FILL, **options: Any) -> Any
                 row, column = np.argwhere(np.isnan(X))[0]
                 where = f", first in row {row}, column {column}"
             # scikit-learn's message would recommend its own estimators that support nan.
-            raise ValueError(f"Input X contains NaN{where}: {cure}") from error
+            raise ValueError(f"Input X contains NaN{where}: {advice}") from error
 
 
 def host_inputs(model: Any, X: Any) -> Any:
@@ -272,7 +272,7 @@ def host_inputs(model: Any, X: Any) -> Any:
     return to_host(X)
 
 
-def _check_on_device(model: Any, X: Any, *, cure: str, **options: Any) -> DeviceMatrix:
+def _check_on_device(model: Any, X: Any, *, advice: str, **options: Any) -> DeviceMatrix:
     """Inputs that stay on their device, in single or double precision."""
     xp = namespace(X)
     options |= {"dtype": [xp.float64, xp.float32]}
@@ -281,7 +281,7 @@ def _check_on_device(model: Any, X: Any, *, cure: str, **options: Any) -> Device
     except ValueError as error:
         if not str(error).startswith("Input X contains NaN"):
             raise
-        raise ValueError(f"Input X contains NaN: {cure}") from error
+        raise ValueError(f"Input X contains NaN: {advice}") from error
 
 
 def _is_checked(
@@ -303,7 +303,7 @@ def _is_checked(
     return not ensure_all_finite or bool(np.isfinite(X).all())
 
 
-def refuse_masked(A: Any, name: str, why: str) -> None:
+def check_not_masked(A: Any, name: str, why: str) -> None:
     if isinstance(A, np.ma.MaskedArray) and np.ma.is_masked(A):
         places = np.argwhere(np.ma.getmaskarray(A))
         where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), places[0], strict=False))
@@ -318,7 +318,7 @@ def masked_as_nan(A: Any, name: str) -> Any:
     if not isinstance(A, np.ma.MaskedArray):
         return to_host(A)
     if A.dtype.kind not in "biuf":
-        refuse_masked(A, name, "only numbers can be missing")
+        check_not_masked(A, name, "only numbers can be missing")
     return np.ma.filled(A.astype(np.float64), np.nan) if np.ma.is_masked(A) else A.data
 
 
@@ -589,7 +589,7 @@ def missing_labels(labels: Labels) -> Mask:
     return np.array([is_missing(one) for one in labels.ravel()], dtype=bool).reshape(labels.shape)
 
 
-def refuse_missing_labels(labels: Labels) -> None:
+def check_no_missing_labels(labels: Labels) -> None:
     missing = np.flatnonzero(missing_labels(labels))
     if len(missing):
         raise ValueError(
@@ -710,13 +710,13 @@ def library_of(frame: Any) -> str | None:
 
 
 def unnamed(values: Any) -> Any:
-    """Frames as float arrays with nan for missing values, also inside tuples."""
+    """Frames, and arrays of other libraries, as NumPy arrays with nan for missing values, also inside tuples."""
     if isinstance(values, tuple):
         return tuple(map(unnamed, values))
     library = library_of(values)
     if library == "pandas":
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    return values if library is None else values.to_numpy()
+    return to_host(values) if library is None else values.to_numpy()
 
 
 def _plain_name(name: Any) -> Any:

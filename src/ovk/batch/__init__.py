@@ -19,7 +19,7 @@ from ovk.batch.ridge.graph_penalty import (
 )
 from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks, landmark_ridge
 from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge
-from ovk.batch.ridge.ridge_system import as_generator, row_keys, takes_gram
+from ovk.batch.ridge.ridge_system import as_generator, check_on_device, row_keys, takes_gram
 from ovk.batch.tuning.automatic import AutomaticChoice
 from ovk.batch.tuning.gradient_metric import GradientMetric
 from ovk.batch.tuning.output_kernel import OutputKernelRidge

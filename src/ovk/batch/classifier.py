@@ -7,10 +7,17 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin, MultiOutputMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from ovk.base import (
     Array,
@@ -19,6 +26,7 @@ from ovk.base import (
     NamedOutputs,
     Parameters,
     State,
+    check_frame,
     check_inputs,
     masked_as_nan,
     missing_labels,
@@ -26,8 +34,9 @@ from ovk.base import (
 )
 from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge, kernel_tags
 from ovk.batch.ridge.ridge_system import takes_gram
+from ovk.batch.ridge.table_inputs import is_frame
 from ovk.batch.tuning.ridge_cv import OVKRidgeCV
-from ovk.objectives import Calibration
+from ovk.objectives import MultinomialCalibration
 
 # A column of two classes is one output with the targets -1 and 1; a column of K classes has K outputs, 1 for the class
 # and -1 for the others. A missing label (nan, None, NA of a data frame) is a missing target.
@@ -140,8 +149,8 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         if state and (self.label_numbers_.max(axis=0) >= [len(one) for one in self.labels_.classes]).any():
             raise ValueError(f"{type(self).__name__}.label_numbers_ must be below the numbers of classes")
 
-    #: Slopes and offsets of the columns, if the rows are not kept.
-    calibrations_: list[tuple[float, float]] | None
+    #: Slopes (2,) and offsets (K,) of the columns, if the rows are not kept.
+    calibrations_: list[tuple[Array, Array]] | None
     kernel: Any
     class_weight: Any
     #: The regressor of the targets; it has all parameters but `class_weight`.
@@ -165,6 +174,9 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         check_is_fitted(self)
         return len(self.labels_.classes)
 
+    def _check_inputs(self, X: Any, *, reset: bool) -> Any:
+        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier.
 
@@ -182,33 +194,38 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         self
             The fitted classifier.
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **how: Any) -> Self:
+        """Fit the regressor of the targets; `how` are further arguments of its `fit`."""
         with self._fitting(X, y):
-            X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
+            X = self._check_inputs(X, reset=True)
             labels, numbers = LabelColumns.learn(y)
             if len(numbers) != X.shape[0]:
                 check_consistent_length(X, numbers)
-            weight = self._weights(numbers, labels, X, sample_weight)
+            weight = self._weights(numbers, labels, sample_weight)
             shared = {name: value for name, value in self.get_params(deep=False).items() if name != "class_weight"}
-            model = self._regressor(**shared).fit(X, labels.codes(numbers), weight)
+            model = self._regressor(**shared).fit(X, labels.codes(numbers), weight, **how)
             self.labels_, self.model_ = labels, model
             self.calibrations_ = None
             self._learn_names(y, len(labels.classes))
             # The regressor drops rows of weight 0 or without any label.
             informative = (numbers >= 0).any(axis=1) & (True if weight is None else weight > 0)
             self.label_numbers_ = numbers if takes_gram(self.kernel) else numbers[informative]
+            weight = None if weight is None else weight[informative]
             if model.landmarks_ is not None:
                 # A model with landmarks keeps sums instead of rows, so leave-one-out scores are computed now.
-                codes = labels.codes(self.label_numbers_)
-                weight = None if weight is None else weight[informative]
-                residuals = codes - np.asarray(model.predict(X[informative])).reshape(codes.shape)
+                inputs = model._new_inputs(X)[informative]
+                residuals = labels.codes(self.label_numbers_) - model.expansion_(inputs)
                 sums, known = model.landmarks_, model.intercept_ is not None
-                residuals = sums.left_out(X[informative], residuals, weight, model.alpha_, intercept=known)
-                found = self._calibrated(codes - residuals, weight)
-                self.calibrations_ = [(one.slope, one.offset) for one in found]
+                residuals = sums.left_out(inputs, residuals, weight, model.alpha_, intercept=known)
+                self._calibrate(residuals, slice(None), weight)
+            elif model.landmark_loo_ is not None and model.interval_rows_ is not None:
+                self._calibrate(model.landmark_loo_[0], model.interval_rows_, weight)
         return self
 
-    def _weights(self, numbers: Indices, labels: LabelColumns, X: Any, sample_weight: Any) -> Array | None:
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+    def _weights(self, numbers: Indices, labels: LabelColumns, sample_weight: Any) -> Array | None:
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, numbers, dtype=np.float64)
         if self.class_weight is None:
             return weight
         given = self.class_weight
@@ -224,25 +241,27 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
             total[seen] *= compute_sample_weight(own, classes[numbers[seen, q]])
         return total if weight is None else weight * total
 
-    def _scores(self, X: Any) -> list[Array]:
+    def _log_probabilities(self, X: Any) -> list[Array]:
+        """Logarithms of the calibrated probabilities of each column, (n, K)."""
         check_is_fitted(self)
-        X = check_inputs(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        X = self._check_inputs(X, reset=False)
         F = np.asarray(self.model_.predict(X))
-        return self.labels_.scores(F.reshape(X.shape[0], -1))
+        scores = self.labels_.scores(F.reshape(X.shape[0], -1))
+        return [one.log_probabilities(score) for one, score in zip(self._calibrations(), scores, strict=True)]
 
     def decision_function(self, X: Any) -> Any:
-        """Scores (n,) for two classes, positive for the second, else (n, K).
+        """Log odds (n,) of the second of two classes, else log probabilities (n, K); see `predict_proba`.
 
-        For several columns of labels a list of scores, or (n, columns) if all have two classes.
+        For several columns of labels a list of them, or (n, columns) if all have two classes.
         """
-        scores = [score[:, 1] if score.shape[1] == 2 else score for score in self._scores(X)]
+        logs = [each[:, 1] - each[:, 0] if each.shape[1] == 2 else each for each in self._log_probabilities(X)]
         if self.labels_.single:
-            return scores[0]
-        return np.column_stack(scores) if all(score.ndim == 1 for score in scores) else scores
+            return logs[0]
+        return np.column_stack(logs) if all(each.ndim == 1 for each in logs) else logs
 
     def predict(self, X: Any) -> Labels:
-        """Predicted labels, (n,) or (n, columns)."""
-        winners = [score.argmax(axis=1) for score in self._scores(X)]
+        """The most probable labels, (n,) or (n, columns)."""
+        winners = [each.argmax(axis=1) for each in self._log_probabilities(X)]
         return self._named(self.labels_.labels(winners), X)
 
     def predict_proba(self, X: Any) -> Any:
@@ -251,31 +270,40 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         For several columns of labels a list of them, or, if all have two classes, (n, columns) probabilities of the
         second class. With class weights the probabilities refer to the weighted population.
         """
-        scores = self._scores(X)
-        found = [one.probabilities(score) for one, score in zip(self._calibrations(), scores, strict=True)]
+        found = [np.exp(each) for each in self._log_probabilities(X)]
         if self.labels_.single:
             return found[0]
         return np.column_stack([P[:, 1] for P in found]) if all(P.shape[1] == 2 for P in found) else found
 
-    def _calibrations(self) -> list[Calibration]:
+    def _calibrations(self) -> list[MultinomialCalibration]:
         """The calibration of each column, computed on first use."""
         if self.calibrations_ is not None:
-            return [Calibration(*one) for one in self.calibrations_]
+            return [MultinomialCalibration(*one) for one in self.calibrations_]
 
-        def calibrated() -> list[Calibration]:
-            left_out = self.labels_.codes(self.label_numbers_) - self.model_.loo_residuals()
-            return self._calibrated(left_out, self.model_.sample_weight_)
+        def calibrated() -> list[MultinomialCalibration]:
+            X = self.model_.X_fit_
+            # If all rows have the same inputs, they are left out one by one.
+            alike = not takes_gram(self.kernel) and not sparse.issparse(X) and bool((X[:1] == X).all())
+            residuals = self.model_.loo_residuals(np.arange(len(self.label_numbers_)) if alike else None)
+            return self._calibrated(residuals, slice(None), self.model_.sample_weight_)
 
-        return self.model_._remembered("calibrations", calibrated)
+        return self.model_._cached("calibrations", calibrated)
 
-    def _calibrated(self, left_out: Array, weight: Array | None) -> list[Calibration]:
-        """The calibration of each column from leave-one-out predictions (n, d)."""
-        found = []
-        for q, score in enumerate(self.labels_.scores(left_out)):
-            number = self.label_numbers_[:, q]
-            seen = number >= 0
-            found.append(Calibration.fit(score[seen], number[seen], None if weight is None else weight[seen]))
-        return found
+    def _calibrated(
+        self, residuals: Array, rows: slice | Indices, weight: Array | None
+    ) -> list[MultinomialCalibration]:
+        """The calibration of each column from leave-one-out residuals (rows, d) of some rows."""
+        numbers, result = self.label_numbers_[rows], []
+        for q, score in enumerate(self.labels_.scores(self.labels_.codes(numbers) - residuals)):
+            seen = numbers[:, q] >= 0
+            known = None if weight is None else weight[rows][seen]
+            result.append(MultinomialCalibration.fit(score[seen], numbers[seen, q], known))
+        return result
+
+    def _calibrate(self, residuals: Array, rows: slice | Indices, weight: Array | None) -> None:
+        """Calibrate now, and keep the result, where leave-one-out residuals are not available later."""
+        found = self._calibrated(residuals, rows, weight)
+        self.calibrations_ = [(one.slopes, one.offsets) for one in found]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy over all known labels."""
@@ -321,7 +349,7 @@ class OVKClassifier(RidgeClassifierBase):
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
     >>> model = OVKClassifier(Gaussian(1.0), alpha=0.1).fit(X[:200], y[:200])
     >>> model.score(X[200:], y[200:])
-    0.97
+    0.99
     >>> model.predict_proba([[1.0, 1.0]]).round(1)
     array([[0., 1.]])
     """
@@ -351,7 +379,7 @@ class OVKClassifierCV(RidgeClassifierBase):
     class_weight : None, "balanced", dictionary or list
         As in `OVKClassifier`.
     metric : bool or "auto"
-        As in `OVKRidgeCV`. Off by default: a learned metric has seen the labels that calibrate the probabilities.
+        As in `OVKRidgeCV`.
     fit_intercept, dtype, n_jobs, verbose, random_state : optional
         As in `OVKRidgeCV`.
 
@@ -384,9 +412,47 @@ class OVKClassifierCV(RidgeClassifierBase):
     omegas: Any = None
     operators: Any = None
     class_weight: Any = None
-    metric: bool | str = False
+    metric: bool | str = "auto"
     fit_intercept: bool = True
     dtype: Any = "float64"
     n_jobs: int | None = None
     verbose: bool | None = None
     random_state: Any = 0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.kernel is None
+        return tags
+
+    def _check_inputs(self, X: Any, *, reset: bool) -> Any:
+        """Without a kernel, the regressor reads data frames with words and gaps."""
+        if self.kernel is not None:
+            return super()._check_inputs(X, reset=reset)
+        check_frame(X, "X")
+        if is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        finite = True if sparse.issparse(X) else "allow-nan"
+        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Select the settings and fit the classifier.
+
+        Parameters
+        ----------
+        X : (n, p) array or data frame
+            Inputs. Without a kernel, nan is allowed, and words in columns of a data frame become indicator columns.
+        y, sample_weight : as in `OVKClassifier.fit`
+        groups : (n,) labels, optional
+            Without a kernel: leave out whole groups (patients, sites), because new rows belong to new groups; the
+            probabilities are calibrated in the same way.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        self._fit(X, y, sample_weight, groups=groups)
+        if groups is not None and self.calibrations_ is None:
+            self._calibrate(self.model_.loo_residuals(groups), slice(None), self.model_.sample_weight_)
+        return self

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk.base import (
     FILL,
     Array,
+    DeviceMatrix,
     Indices,
     Parameters,
     Targets,
@@ -20,11 +21,14 @@ from ovk.base import (
     check_inputs,
     check_int,
     equal,
+    is_dispatched,
     positive,
+    returned,
+    to_host,
     unnamed,
 )
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.batch.ridge.ridge_system import rows_held_out_together, takes_gram
+from ovk.batch.ridge.ridge_system import check_on_device, rows_held_out_together, takes_gram
 from ovk.batch.tuning.error_surface import (
     CandidateErrors,
     candidate_kernels,
@@ -61,7 +65,8 @@ class CurveOutputs(OVKRegressor, saved=False):
     grid_: Grid | None
     #: Constant subtracted from the curves: 0, or the mean of all observed values if the intercept is penalised.
     level_: float = 0.0
-    _cure_of_gaps = (
+    _runs_on_devices = True
+    _nan_advice = (
         f"{FILL}; for gaps in input curves, set input_grid, as in FunctionalRidgeCV(input_grid=...), or fill them with "
         "ovk.curves.Grid(points).filled(X)"
     )
@@ -104,7 +109,7 @@ class CurveOutputs(OVKRegressor, saved=False):
     def jacobian(self, X: Any) -> Array:
         """Exact derivative of the predicted curves with respect to the inputs at each row of X, (n, d, p)."""
         values = super().jacobian(X)
-        return values if self.grid_ is None else values / self.grid_.roots()[:, None]
+        return values if self.grid_ is None else returned(unnamed(values) / self.grid_.roots()[:, None], X)
 
     def predict(
         self,
@@ -141,20 +146,20 @@ class CurveOutputs(OVKRegressor, saved=False):
                 raise ValueError("return_cov and task refer to the fitted grid: omit grid")
             mean = self._predict_at(X, grid)
             if not return_std:
-                return mean
+                return returned(mean, X)
             assert self.grid_ is not None
             std = unnamed(self.predict(X, return_std=True, of=of))[1]
-            return mean, std @ self.grid_.interpolation(grid, beyond=True)
+            return returned((mean, std @ self.grid_.interpolation(grid, beyond=True)), X)
         found = super().predict(X, return_std, return_cov, task=task, of=of)
         if self.grid_ is None:
             return found
         found = unnamed(found)
         roots = self.grid_.roots()
         if task is not None:
-            roots = roots[np.asarray(task)]
+            roots = roots[np.asarray(to_host(task))]
         mean = (found[0] if return_std or return_cov else found) / roots + self.level_
         if return_cov:
-            return self._named(mean, X), found[1] / np.outer(roots, roots)
+            return self._named(mean, X), returned(found[1] / np.outer(roots, roots), X)
         return self._named((mean, found[1] / roots) if return_std else mean, X)
 
     def predict_interval(
@@ -196,7 +201,8 @@ class CurveOutputs(OVKRegressor, saved=False):
         each = found.radius.shape[1] == middle.shape[1]
         radius = _interpolated(found.radius, weights) if each else found.radius
         covered = np.full(radius.shape, np.nan)
-        return Regions(predictions, predictions - below, predictions + above, radius, covered)
+        middle, lower, upper = returned((predictions, predictions - below, predictions + above), X)
+        return Regions(middle, lower, upper, radius, covered)
 
     def _outputs_alike(self) -> bool:
         return self.grid_ is not None
@@ -574,6 +580,8 @@ class FunctionalRidgeCV(CurveOutputs):
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
         if self.input_grid is None:
             return super()._check_inputs(X, reset=reset, stream=stream)
+        if is_dispatched(X):
+            raise ValueError("a fit on a device does not support input_grid: omit it, or pass NumPy arrays")
         how: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         return without_gaps(check_inputs(self, X, reset=reset, **how), as_grid(self.input_grid))
 
@@ -612,6 +620,10 @@ class FunctionalRidgeCV(CurveOutputs):
     def _choose(self, X: Any, targets: Targets) -> tuple[OperatorKernel, float, Any]:
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
         kernels = self._of_input_curves(X, self._kernels())
+        if isinstance(X, DeviceMatrix):
+            for one in kernels:
+                check_on_device(one)
+            X = X.double()
         kernels = compared = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
         operators = candidates = self._operators(targets.d)
         curves, gaps = self.grid_, targets.task is None and not targets.complete

@@ -31,13 +31,13 @@ from ovk.base import (
     Targets,
     check_inputs,
     check_int,
+    check_no_missing_labels,
+    check_not_masked,
     check_targets,
     check_tasks,
     masked_as_nan,
     missing_labels,
     positive,
-    refuse_masked,
-    refuse_missing_labels,
     share_of_right_labels,
 )
 from ovk.batch.ridge.ridge import default_kernel, informative_rows, kernel_tags, score_observed
@@ -413,9 +413,9 @@ def check_labels(
         check_consistent_length(X, labels)
     rest = task is None and (labels.ndim == 1 or labels.shape[1] == 1)
     if rest:
-        refuse_masked(y, "y", "every row needs a label")
+        check_not_masked(y, "y", "every row needs a label")
         labels = column_or_1d(labels)
-        refuse_missing_labels(labels)
+        check_no_missing_labels(labels)
         check_classification_targets(labels)
     elif task is None and labels.dtype.kind not in "biuf":
         raise ValueError(f"y must hold numbers (nan where missing) with several tasks, got dtype {labels.dtype}")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ovk.base import Array, check_int, positive
-from ovk.curves.grid import BadGrid, Grid, as_grid
+from ovk.curves.grid import Grid, GridError, as_grid
 from ovk.curves.product import ProductGrid
 
 Curve = tuple[Array, Array]
@@ -116,7 +116,7 @@ def _given(grid: Any, period: float | None, points: Any) -> Grid:
     if points != "auto":
         raise ValueError("grid and points must not both be given: a grid has its own points")
     if isinstance(grid, ProductGrid):
-        raise BadGrid("grid must be a grid of one variable, got a ProductGrid")
+        raise GridError("grid must be a grid of one variable, got a ProductGrid")
     if isinstance(grid, Grid) and period is not None and period != grid.period:
         raise ValueError(f"grid has the period {grid.period}, got period={period!r}: omit period")
     given = as_grid(grid) if period is None else Grid(as_grid(grid).checked(), period)
@@ -127,14 +127,14 @@ def _given(grid: Any, period: float | None, points: Any) -> Grid:
 def _checked(times: Sequence[Any], values: Sequence[Any]) -> list[Curve]:
     """The curves as arrays, sorted by time."""
     if len(times) != len(values) or len(times) == 0:
-        raise BadGrid(f"times and values must have the same number of curves, got {len(times)} and {len(values)}")
+        raise GridError(f"times and values must have the same number of curves, got {len(times)} and {len(values)}")
     found = []
     for i, pair in enumerate(zip(times, values, strict=True)):
         t, y = (np.asarray(part, dtype=np.float64) for part in pair)
         if t.ndim != 1 or t.shape != y.shape:
-            raise BadGrid(f"curve {i} must have one value per point, got shapes {t.shape} and {y.shape}")
+            raise GridError(f"curve {i} must have one value per point, got shapes {t.shape} and {y.shape}")
         if len(np.unique(t)) < len(t):
-            raise BadGrid(f"curve {i} has two values at the same point: keep one of them, or their mean")
+            raise GridError(f"curve {i} has two values at the same point: keep one of them, or their mean")
         order = np.argsort(t)
         found.append((t[order], y[order]))
     return found
@@ -187,8 +187,8 @@ def _binned(curves: list[Curve], grid: Grid, within: str) -> Array:
             continue
         try:
             t = grid.inside(t, beyond=True)
-        except BadGrid as error:
-            raise BadGrid(f"curve {i}: {error}") from error
+        except GridError as error:
+            raise GridError(f"curve {i}: {error}") from error
         bins = np.searchsorted(edges, t)
         if period is not None:
             t, bins = np.where(bins == count, t - period, t), bins % count

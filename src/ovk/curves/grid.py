@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 from ovk.base import Array, Parameters, cached, check_int, positive
 
 
-class BadGrid(ValueError):
+class GridError(ValueError):
     """A grid, or curves and points that do not fit it, are not valid.
 
     See Also
@@ -21,9 +21,9 @@ class BadGrid(ValueError):
     Examples
     --------
     >>> from ovk.curves import Grid
-    >>> Grid([0.0, 0.5, 0.2]).weights()
+    >>> Grid([0.0, 0.5, 0.2]).weights()  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ovk.curves.grid.BadGrid: points of a grid must increase, but point 2 is 0.2 after 0.5: sort the columns of Y by time
+    ovk.curves.grid.GridError: points of a grid must increase, but point 2 is 0.2 after 0.5: sort the columns of Y ...
     """
 
 
@@ -73,7 +73,7 @@ class Grid(Parameters):
         array([0. , 0.5, 1. ])
         """
         if check_int(d, "d") < 2:
-            raise BadGrid("a grid must have at least 2 points, got 1")
+            raise GridError("a grid must have at least 2 points, got 1")
         return cls(np.linspace(start, stop, d))
 
     def __len__(self) -> int:
@@ -94,25 +94,25 @@ class Grid(Parameters):
         try:
             points = np.asarray(self.points, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise BadGrid(f"points of a grid must be numbers, got {self.points!r}") from error
+            raise GridError(f"points of a grid must be numbers, got {self.points!r}") from error
         if points.ndim != 1:
-            raise BadGrid(f"points of a grid must be a sequence of numbers, got shape {points.shape}")
+            raise GridError(f"points of a grid must be a sequence of numbers, got shape {points.shape}")
         if len(points) < 2:
-            raise BadGrid(f"a grid must have at least 2 points, got {len(points)}")
+            raise GridError(f"a grid must have at least 2 points, got {len(points)}")
         if not np.isfinite(points).all():
             bad = int(np.flatnonzero(~np.isfinite(points))[0])
-            raise BadGrid(f"points of a grid must be finite, but point {bad} is {points[bad]}")
+            raise GridError(f"points of a grid must be finite, but point {bad} is {points[bad]}")
         back = np.flatnonzero(np.diff(points) <= 0)
         if len(back):
             j = int(back[0]) + 1
-            raise BadGrid(
+            raise GridError(
                 f"points of a grid must increase, but point {j} is {points[j]:g} after {points[j - 1]:g}: sort the "
                 "columns of Y by time"
             )
         if self.period is not None:
             period = positive(self.period, "period")
             if points[-1] - points[0] >= period:
-                raise BadGrid(
+                raise GridError(
                     f"points of a grid must span less than the period {period:g}, got {points[-1] - points[0]:g}: "
                     "remove the points that repeat the first ones"
                 )
@@ -125,7 +125,7 @@ class Grid(Parameters):
         if self.quadrature is not None:
             w = np.asarray(self.quadrature, dtype=np.float64)
             if w.shape != points.shape or not (np.isfinite(w).all() and (w > 0).all()):
-                raise BadGrid(f"quadrature must have {len(points)} positive and finite weights, one per point")
+                raise GridError(f"quadrature must have {len(points)} positive and finite weights, one per point")
             return w
         gaps = np.diff(points)
         closing = 0.0 if self.period is None else self.period - float(points[-1] - points[0])
@@ -172,10 +172,10 @@ class Grid(Parameters):
         filled: Array = np.array(Y, dtype=np.float64)
         points, seen = self.checked(), ~np.isnan(filled)
         if filled.ndim != 2 or filled.shape[1] != len(points):
-            raise BadGrid(f"curves must have {len(points)} columns, one per point, got shape {filled.shape}")
+            raise GridError(f"curves must have {len(points)} columns, one per point, got shape {filled.shape}")
         for i in np.flatnonzero(~seen.all(axis=1)):
             if not seen[i].any():
-                raise BadGrid(f"the curve in row {i} has no observed value: remove the row")
+                raise GridError(f"the curve in row {i} has no observed value: remove the row")
             filled[i] = np.interp(points, points[seen[i]], filled[i, seen[i]], period=self.period)
         return filled
 
@@ -197,7 +197,7 @@ class Grid(Parameters):
         """
         new = np.asarray(points.checked() if isinstance(points, Grid) else points, dtype=np.float64)
         if new.ndim != 1 or len(new) == 0 or not np.isfinite(new).all():
-            raise BadGrid(f"points must be a sequence of finite numbers, got {points!r}")
+            raise GridError(f"points must be a sequence of finite numbers, got {points!r}")
         own = self.checked()
         if self.period is not None:
             new = own[0] + np.mod(new - own[0], self.period)
@@ -208,7 +208,7 @@ class Grid(Parameters):
             if new.min() < first - slack or new.max() > last + slack:
                 outside = new[np.argmax(np.maximum(first - new, new - last))]
                 where = ", half a grid spacing beyond the observed range" if beyond else ", the observed range"
-                raise BadGrid(f"grid points must lie in [{first:g}, {last:g}]{where}; got {outside:g}")
+                raise GridError(f"grid points must lie in [{first:g}, {last:g}]{where}; got {outside:g}")
             new = np.clip(new, first, last)
         return new
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.base import Array, Indices, cached, check_int
-from ovk.curves.grid import BadGrid, Grid, as_grid
+from ovk.curves.grid import Grid, GridError, as_grid
 
 
 class KroneckerMatrix:
@@ -145,10 +145,10 @@ class ProductGrid(Grid):
     def sides(self) -> list[Grid]:
         """The grids along the axes, checked."""
         if isinstance(self.axes, (Grid, str)) or not isinstance(self.axes, Sequence) or len(self.axes) == 0:
-            raise BadGrid(f"axes must be a sequence of grids, one per variable, got {self.axes!r}")
+            raise GridError(f"axes must be a sequence of grids, one per variable, got {self.axes!r}")
         sides = [as_grid(axis) for axis in self.axes]
         if any(isinstance(side, ProductGrid) for side in sides):
-            raise BadGrid("axes must be grids of one variable, got a ProductGrid: pass its axes instead")
+            raise GridError("axes must be grids of one variable, got a ProductGrid: pass its axes instead")
         for side in sides:
             side.checked()
         return sides
@@ -181,7 +181,7 @@ class ProductGrid(Grid):
 
     def filled(self, Y: Any) -> Array:
         if np.isnan(Y).any():
-            raise BadGrid("missing values of functions of several variables are not supported: fill them first")
+            raise GridError("missing values of functions of several variables are not supported: fill them first")
         return np.array(Y, dtype=np.float64)
 
     def spline(self, points: Any) -> Any:
@@ -199,7 +199,7 @@ class ProductGrid(Grid):
         """The axes of another product grid; an error if their number differs."""
         sides = other.sides()
         if len(sides) != len(self.sides()):
-            raise BadGrid(f"the other grid must have {len(self.sides())} axes, got {len(sides)}")
+            raise GridError(f"the other grid must have {len(self.sides())} axes, got {len(sides)}")
         return sides
 
     def inside(self, points: Any, *, beyond: bool = False) -> Array:
@@ -209,7 +209,7 @@ class ProductGrid(Grid):
         sides = self.sides()
         new = np.asarray(points, dtype=np.float64)
         if new.ndim != 2 or new.shape[1] != len(sides):
-            raise BadGrid(
+            raise GridError(
                 f"points must be a ProductGrid or have {len(sides)} columns, one per variable, got shape {new.shape}"
             )
         return np.stack([side.inside(new[:, a], beyond=beyond) for a, side in enumerate(sides)], axis=1)
@@ -225,7 +225,7 @@ class ProductGrid(Grid):
         return np.stack(found, axis=-2)
 
     def derivative(self) -> Array:
-        raise BadGrid("a function of several variables has several derivatives: use slopes()")
+        raise GridError("a function of several variables has several derivatives: use slopes()")
 
 
 class Components(Grid):
@@ -271,5 +271,5 @@ class Components(Grid):
     def inside(self, points: Any, *, beyond: bool = False) -> Array:
         new = np.asarray(points.checked() if isinstance(points, Grid) else points, dtype=np.float64)
         if new.ndim != 1 or not np.isin(new, self.checked()).all():
-            raise BadGrid(f"components must be integers below {len(self)}, got {points!r}")
+            raise GridError(f"components must be integers below {len(self)}, got {points!r}")
         return new

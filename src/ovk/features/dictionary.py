@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Self
@@ -154,8 +153,7 @@ class Given(Parameters):
         draws = np.random.default_rng(random_state).random(len(X))
         for start in range(0, len(X), 256):
             rows = slice(start, start + 256)
-            for _ in found.transform_and_grow(X[rows], draws[rows]):
-                pass
+            found.transform_and_grow(X[rows], draws[rows])
         return cls(found.points)
 
 
@@ -274,7 +272,7 @@ class Dictionary(StreamFeatures, kind="dictionary"):
     """
 
     _state_classes = {"memory": SelectionState}
-    _stored = {"points": "k p", "keep": "m int", "L": "m m"}
+    _stored = {"points": "k p", "keep": "m int", "L": "m m", "past": "n l | None"}
 
     kernel: Any
     per: int
@@ -284,6 +282,7 @@ class Dictionary(StreamFeatures, kind="dictionary"):
     selection: Selection | None  # None for a given dictionary
     memory: SelectionState
     budget: int | None = None  # maximum number of points
+    past: Array | None = None  # (n per, m) features of the rows so far when the dictionary last grew, for an exact past
     _inverse: Array | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
@@ -308,25 +307,28 @@ class Dictionary(StreamFeatures, kind="dictionary"):
     def transform(self, X: Array) -> Array:
         return self._features(self._gram(X, self.points))
 
-    def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
-        """Process a block of inputs, each of which may join before its features are computed.
+    def transform_and_grow(self, X: Array, draws: Array, *, exact: bool = False) -> tuple[Array, Indices]:
+        """Features of a block of inputs, (n per, m), each of which may join before its features are computed.
 
-        Yields slices of rows with their features, (rows per, m): all rows at once, with 0 where a feature is newer than
-        the row; with `split`, the rows between one growth of the dictionary and the next.
+        Also returns how many features there are when each input is processed, (n,). The others are 0, or with `exact`
+        have their values, for later use.
         """
-        done = start = 0
-        while start < len(X):
-            rest = X[start:]
-            grown = DictionaryBlock(self, rest, draws[start:], done - start)
-            stop = grown.first
-            if stop is None or not split:
-                yield slice(start, len(X)), grown.accept_all()
-                return
-            if stop > 0:
-                yield slice(start, start + stop), grown.Phi[: stop * self.per]
-            grown.accept(stop, [], ROUNDING_TOL)
-            start += stop
-            done = start + 1
+        return DictionaryBlock(self, X, draws).accept_all(exact=exact)
+
+    def transform_past(self, X: Array) -> Array:
+        """Features of all past rows, (n per, m), given that X starts with the rows of the previous call.
+
+        With L = (L_11 0; L_21 L_22), the new features are (k_new(x) - L_21 phi(x)) whitened by L_22.
+        """
+        known = np.empty((0, self.m)) if self.past is None else self.past
+        done, m = len(known) // self.per, known.shape[1]
+        if self.m > m:
+            first = int(self.keep[m]) // self.per
+            gram = self._gram(X[:done], self.points[first:])[:, self.keep[m:] - first * self.per]
+            new = whitened_rows(np.ascontiguousarray(self.L[m:, m:]), gram - known @ self.L[m:, :m].T)
+            known = np.concatenate([known, new], axis=1)
+        self.past = np.concatenate([known, self.transform(X[done:])])
+        return self.past
 
     def same(self, other: Any) -> bool:
         return (
@@ -353,11 +355,15 @@ class Dictionary(StreamFeatures, kind="dictionary"):
             self._inverse = lapack.dtrtri(self.L.T, lower=0)[0]
         return np.asarray(dtrmm(1.0, self._inverse, kept.T, side=0, lower=0, trans_a=1).T)
 
-    def _extend(self, entry: int, l: Array, delta: float) -> None:  # noqa: E741
-        m = self.m
-        L = np.zeros((m + 1, m + 1))
-        L[:m, :m], L[m, :m], L[m, m] = self.L, l, delta**0.5
-        self.L, self.keep = L, np.append(self.keep, entry)
+
+def _with_rows(L: Array, rows: list[Array]) -> Array:
+    """A triangular matrix with further rows, each up to its diagonal."""
+    m = len(L)
+    new = np.zeros((m + len(rows), m + len(rows)))
+    new[:m, :m] = L
+    for i, row in enumerate(rows, start=m):
+        new[i, : i + 1] = row
+    return new
 
 
 class DictionaryBlock:
@@ -366,11 +372,14 @@ class DictionaryBlock:
     `draws`, (b,), holds a random number for each row. Selections use the scalar kernel k, or tr K / d.
     """
 
-    def __init__(self, dictionary: Dictionary, X: Array, draws: Array, start: int) -> None:
+    def __init__(self, dictionary: Dictionary, X: Array, draws: Array) -> None:
         self.d, self.X, self.draws, self.state = dictionary, X, draws, dictionary.memory
         gram = dictionary._gram(X, dictionary.points)
         self.first: int | None = None
         self.Phi = dictionary._features(gram)
+        # New rows of the triangular factors, which are copied once per block.
+        self._rows: list[Array] = []
+        self._residual_rows: list[Array] = []
         if not dictionary.settled and dictionary.selection is not None:
             N, b, per = len(dictionary.points), len(X), dictionary.per
             cross = gram.T if per == 1 else np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
@@ -380,7 +389,7 @@ class DictionaryBlock:
                 self._V = solve_lower(self.state.residual.L, self.state.residual.weights[:, None] * cross)
                 self._c: Array = self.diagonal - np.einsum("ij,ij->j", self._V, self._V)
             self.selection = dictionary.selection
-            self.first = self.next_candidate(max(start, 0))
+            self.first = self.next_candidate(0)
 
     def next_candidate(self, start: int) -> int | None:
         """The first row from `start` on that is to join, or None."""
@@ -395,35 +404,38 @@ class DictionaryBlock:
         """Give row j the weight s: c(x, y) -= s^2 c(x, z) c(z, y) / (mu + s^2 c(z, z))."""
         known, per = self.state.residual, self.d.per
         assert known is not None
-        N = len(known.weights)
         pivot = float(np.sqrt(known.mu + s * s * float(self.residual(j)[0])))
         column = self._column
         scalar = column[:, 0] if per == 1 else np.einsum("bqq->b", column.reshape(-1, per, per)) / per
         c = scalar - self._V.T @ self._V[:, j]
-        L = np.zeros((N + 1, N + 1))
-        L[:N, :N], L[N, :N], L[N, N] = known.L, s * self._V[:, j], pivot
+        self._residual_rows.append(np.append(s * self._V[:, j], pivot))
         row = s * c / pivot
-        known.weights, known.L = np.append(known.weights, s), L
+        known.weights = np.append(known.weights, s)
         self._V = np.concatenate([self._V, row[None]])
         self._c = self._c - row**2
 
-    def accept_all(self) -> Array:
-        """Add all rows that are to join; returns the features of all rows, 0 where a feature is newer than the row."""
+    def accept_all(self, *, exact: bool) -> tuple[Array, Indices]:
+        """Add all rows that are to join; returns what `Dictionary.transform_and_grow` does."""
         new: list[Array] = []
-        j = self.first
+        j, m = self.first, self.d.m
+        sizes = np.full(len(self.X), m)
         while j is not None and not self.d.settled:
-            self.accept(j, new, DEPENDENCE_TOL)
+            self.accept(j, new, exact=exact)
+            sizes[j:] = m + len(new)
             j = self.next_candidate(j + 1)
+        if self._residual_rows and self.state.residual is not None:
+            self.state.residual.L = _with_rows(self.state.residual.L, self._residual_rows)
         if not new:
-            return self.Phi
-        return np.concatenate([self.Phi, np.column_stack(new)], axis=1)
+            return self.Phi, sizes
+        self.d.L = _with_rows(self.d.L, self._rows)
+        return np.concatenate([self.Phi, np.column_stack(new)], axis=1), sizes
 
-    def accept(self, j: int, new: list[Array], tol: float) -> None:
+    def accept(self, j: int, new: list[Array], *, exact: bool) -> None:
         """Add row j to the dictionary, and append its features of all rows to `new`."""
-        d, per = self.d, self.d.per
+        d, per, tol = self.d, self.d.per, ROUNDING_TOL if exact else DEPENDENCE_TOL
         # K(x_i, x_j), (b per, per).
         column = self._column = d._gram(self.X, self.X[j : j + 1])
-        number, m = len(d.points), d.m
+        number, before = len(d.points), len(new)
         for q in range(per):
             row = j * per + q
             # phi(z) of the features so far, including those of this block.
@@ -437,10 +449,12 @@ class DictionaryBlock:
             if new:
                 feature -= np.column_stack(new) @ l[old:]
             feature /= delta**0.5
-            feature[: j * per] = 0.0
+            if not exact:
+                feature[: j * per] = 0.0
             new.append(feature)
-            d._extend(number * per + q, l, delta)
-        if self.selection.accept(self, j, d.m > m):
+            self._rows.append(np.append(l, delta**0.5))
+            d.keep = np.append(d.keep, number * per + q)
+        if self.selection.accept(self, j, len(new) > before):
             d.points = np.concatenate([d.points, self.X[j : j + 1]])
 
 

@@ -10,7 +10,17 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 
-from ovk.base import Array, DeviceMatrix, Indices, Parameters, SingularSystem, State, check_int, in_interval, to_host
+from ovk.base import (
+    Array,
+    DeviceMatrix,
+    Indices,
+    Parameters,
+    SingularSystemError,
+    State,
+    check_int,
+    in_interval,
+    to_host,
+)
 from ovk.base import solve_triangular as solve_on_device
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel
@@ -85,7 +95,9 @@ def independent(gram: Array) -> tuple[Indices, Array]:
     """Indices of linearly independent rows of a gram, ascending, and their Cholesky factor."""
     largest = float(np.diagonal(gram).max(initial=0.0))
     if not np.isfinite(gram).all():
-        raise SingularSystem("the kernel is not finite at the landmarks: scale X, or check the kernel's parameters")
+        raise SingularSystemError(
+            "the kernel is not finite at the landmarks: scale X, or check the kernel's parameters"
+        )
     if largest <= 0:
         raise ValueError("the kernel is zero at every landmark: choose other landmarks or another kernel")
     _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=ROUNDING_TOL * largest, lower=1)

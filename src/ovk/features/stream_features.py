@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from ovk.base import SIZE, Array, Parameters, State, equal
+from ovk.base import SIZE, Array, Indices, Parameters, State, equal
 from ovk.ovkernels import OperatorKernel
 
 
@@ -37,9 +36,13 @@ class StreamFeatures(State, ABC):
         """K(x, x), (n, per, per)."""
         return np.asarray(self.kernel.diagonal_blocks(X))
 
-    def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
-        """Slices of rows with their features, to which inputs of the slice may have added; see `Dictionary`."""
-        yield slice(0, len(X)), self.transform(X)
+    def transform_and_grow(self, X: Array, draws: Array, *, exact: bool = False) -> tuple[Array, Indices]:
+        """Features of inputs that may have added some, and their number at each input; see `Dictionary`."""
+        return self.transform(X), np.full(len(X), self.m)
+
+    def transform_past(self, X: Array) -> Array:
+        """Features of all past rows, (n per, m); X starts with the rows of the previous call."""
+        return self.transform(X)
 
     def same(self, other: Any) -> bool:
         return equal(self, other)

@@ -107,6 +107,13 @@ class RidgeFactor(State):
         values, Q = np.linalg.eigh(S)
         return cls(Q.T.copy(), np.sqrt(np.maximum(values, rounding if ridge < rounding else 0.0) + ridge))
 
+    def triangular(self) -> Self:
+        """A factor whose leading blocks are factors of those of A."""
+        if self.values is None:
+            return self
+        R = np.asarray(np.linalg.qr(self.values[:, None] * self.L, mode="r"))
+        return type(self)(R.T)
+
     def whiten_rows(self, Phi: Array) -> Array:
         """Phi A^-1/2, (n, m), for a square root of A."""
         return whitened_rows(self.L, Phi) if self.values is None else (Phi @ self.L.T) / self.values

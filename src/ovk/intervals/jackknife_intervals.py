@@ -210,7 +210,7 @@ def _ends(loo: LeaveOneOut, cross: Array, prior: Array, level: float, groups: In
     return lower, upper
 
 
-def fold_numbers(n: int, folds: int, rng: np.random.Generator, groups: Indices | None = None) -> Indices:
+def fold_indices(n: int, folds: int, rng: np.random.Generator, groups: Indices | None = None) -> Indices:
     """(n,) a random fold for each row, in folds of equal size; all rows of a group are in one fold."""
     units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     count = int(units.max()) + 1

@@ -4,7 +4,7 @@ from ovk.kernels.base import (
     Intercept,
     Linear,
     Mapped,
-    NotDifferentiable,
+    NotDifferentiableError,
     Polynomial,
     Product,
     ScalarKernel,
@@ -14,7 +14,7 @@ from ovk.kernels.base import (
     contract,
     product_window,
 )
-from ovk.kernels.foreign import Function, Precomputed, SklearnKernel, as_kernel, as_ours, numbers_of_objects
+from ovk.kernels.foreign import Function, Precomputed, SklearnKernel, as_kernel, as_ours, object_indices
 from ovk.kernels.mapped import OnColumns, OnCurves, Periodic
 from ovk.kernels.stationary import (
     Gaussian,
@@ -33,7 +33,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
-    "NotDifferentiable",
+    "NotDifferentiableError",
     "OnColumns",
     "OnCurves",
     "Periodic",

@@ -37,7 +37,7 @@ class Slope(NamedTuple):
     metric: float | Array  # scalar, (p,) or symmetric (p, p)
 
 
-class NotDifferentiable(ValueError):
+class NotDifferentiableError(ValueError):
     """The kernel has no closed-form derivative in its input.
 
     See Also
@@ -47,10 +47,10 @@ class NotDifferentiable(ValueError):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.kernels import Laplacian, NotDifferentiable
+    >>> from ovk.kernels import Laplacian, NotDifferentiableError
     >>> try:
     ...     Laplacian(1.0).slopes(np.zeros((1, 2)), np.ones((1, 2)))
-    ... except NotDifferentiable as error:
+    ... except NotDifferentiableError as error:
     ...     print(str(error)[:55])
     Laplacian has no closed-form derivative in its input; u
     """
@@ -125,7 +125,7 @@ class ScalarKernel(Algebra, Parameters, ABC):
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         """The derivative in the first input, as terms that are contracted without forming an (n, m, p) array."""
-        raise NotDifferentiable(
+        raise NotDifferentiableError(
             f"{type(self).__name__} has no closed-form derivative in its input; use a Gaussian, Matern (nu > 1/2), "
             "RationalQuadratic, Polynomial, Linear or Tanimoto kernel where a Jacobian is needed"
         )

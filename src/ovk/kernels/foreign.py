@@ -69,9 +69,7 @@ class Precomputed(ScalarKernel):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"matrix must be square, got shape {matrix.shape}")
         wrong = "with Precomputed(matrix) an input is the index of an object: X must have one column"
-        return numbers_of_objects(
-            X.toarray() if sparse.issparse(X) else X, len(matrix), wrong, "the rows of the matrix"
-        )
+        return object_indices(X.toarray() if sparse.issparse(X) else X, len(matrix), wrong, "the rows of the matrix")
 
     def diag(self, X: Any) -> Array:
         if self.matrix is None:
@@ -85,7 +83,7 @@ class Precomputed(ScalarKernel):
         return None if self.matrix is None else float(np.max(np.diagonal(self.matrix)))
 
 
-def numbers_of_objects(X: Any, count: int, wrong_shape: str, which: str) -> Indices:
+def object_indices(X: Any, count: int, wrong_shape: str, which: str) -> Indices:
     """(n,) indices below `count`, from a list or a single column; the other arguments complete the errors."""
     numbers: Array = np.asarray(X, dtype=np.float64)
     rows = numbers.reshape(len(numbers), math.prod(numbers.shape[1:]))

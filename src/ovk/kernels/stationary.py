@@ -23,7 +23,7 @@ from ovk.base import (
     sum_over_inputs,
     to_host,
 )
-from ovk.kernels.base import NotDifferentiable, ScalarKernel, Slope
+from ovk.kernels.base import NotDifferentiableError, ScalarKernel, Slope
 from ovk.kernels.tiles import over_rows, radial, radial_product
 
 
@@ -203,7 +203,8 @@ class Gaussian(Stationary):
         np.exp(h, out=h)
 
     def profile(self, s: Array, order: int = 0) -> Array:
-        return (-0.5) ** order * namespace(s).exp(-0.5 * s)  # type: ignore[no-any-return]
+        values: Array = namespace(s).exp(-0.5 * s)
+        return values if order == 0 else (-0.5) ** order * values
 
     def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
         return rng.standard_normal((n, p)) / self.scale(p)
@@ -410,7 +411,7 @@ class Matern(Stationary):
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         if self._nu() <= 0.5:
-            raise NotDifferentiable(f"nu must be greater than 1/2 for a Jacobian, got {self.nu}")
+            raise NotDifferentiableError(f"nu must be greater than 1/2 for a Jacobian, got {self.nu}")
         return super().slopes(X, Z)
 
     def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:

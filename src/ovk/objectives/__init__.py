@@ -1,6 +1,6 @@
 """Losses, penalties, step sizes, metrics and calibration of probabilities."""
 
-from ovk.objectives.calibration import Calibration, ScoreCounts, two_sided
+from ovk.objectives.calibration import Calibration, MultinomialCalibration, ScoreCounts, two_sided
 from ovk.objectives.losses import (
     EpsilonInsensitive,
     Hinge,

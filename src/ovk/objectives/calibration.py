@@ -1,11 +1,17 @@
-"""Platt calibration: class probabilities from scores.
+"""Class probabilities from held-out scores.
 
-One increasing function for all classes turns the scores s_k into probabilities,
+Platt calibration: one increasing function for all classes turns the scores s_k into probabilities,
 
     P_k proportional to 1 / (1 + exp(-(a s_k + b))),    a > 0,
 
 with a and b by maximum likelihood, with Platt's (1999) smoothed counts, on held-out scores: leave-one-out, or predicted
 before the row was learned. The class with the largest score remains the most probable one.
+
+Multinomial calibration, for scores of regressions on the codes 1 and -1 (`MultinomialCalibration`):
+
+    P_k proportional to exp(a s_k + c log p_k + b_k),    p_k = (1 + s_k) / 2 clipped to [CLIP, 1 - CLIP].
+
+p_k is the regression's own estimate of P_k. The offsets b_k let rare classes differ from common ones.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, log_softmax
 
 from ovk.base import Array, Indices, State
 
@@ -86,6 +92,74 @@ class Calibration:
         logs = log_expit(self.slope * scores + self.offset)
         P = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+#: Bounds of the regression's own estimate of a probability.
+CLIP = 0.01
+#: Ridges of slopes and offsets in the likelihood: separable classes and classes with few rows need them.
+SLOPE_RIDGE, OFFSET_RIDGE = 0.01, 0.5
+
+
+@dataclass(frozen=True)
+class MultinomialCalibration:
+    slopes: Array  # (2,) a and c
+    offsets: Array  # (K,) b
+
+    @classmethod
+    def fit(cls, scores: Array, labels: Indices, weight: Array | None = None) -> MultinomialCalibration:
+        """Calibrate on held-out scores (n, K) and the index of the true class of each row, (n,)."""
+        K = scores.shape[1]
+        weights = np.ones(len(labels)) if weight is None else weight
+        # Ridges refer to scores of deviation 1, because scores of a rare class hardly vary.
+        centred = scores - np.average(scores, axis=0, weights=weights)
+        unit = max(float(np.sqrt(np.average(centred**2, axis=0, weights=weights).mean())), 1e-12)
+        units = np.array([unit, 1.0])
+        own = _features(scores) / units[:, None, None]
+        features = np.concatenate([own, np.broadcast_to(np.eye(K)[:, None], (K, len(labels), K))])
+        ridge = np.concatenate([np.full(2, SLOPE_RIDGE), np.full(K, OFFSET_RIDGE)])
+        free = np.ones(len(ridge), dtype=bool)
+        while True:
+            theta = _maximum_likelihood(features[free], labels, weights, ridge[free])
+            full = np.zeros(len(ridge))
+            full[free] = theta
+            # A negative slope would make a larger score less probable.
+            if (full[:2] >= 0).all():
+                return cls(full[:2] / units, full[2:])
+            free[int(full[:2].argmin())] = False
+
+    def log_probabilities(self, scores: Array) -> Array:
+        """(n, K) logarithms of the probabilities for scores (n, K)."""
+        return np.asarray(log_softmax(np.tensordot(self.slopes, _features(scores), 1) + self.offsets, axis=1))
+
+
+def _features(scores: Array) -> Array:
+    """(2, n, K) s_k and log p_k."""
+    return np.stack([scores, np.log(np.clip(0.5 * (1.0 + scores), CLIP, 1.0 - CLIP))])
+
+
+def _maximum_likelihood(features: Array, labels: Indices, weights: Array, ridge: Array) -> Array:
+    """theta of logits sum_f theta_f features_f, (F, n, K), by Newton's method with a ridge (F,) on theta."""
+    rows, theta = np.arange(len(labels)), np.zeros(len(ridge))
+
+    def value(at: Array) -> float:
+        logs = log_softmax(np.tensordot(at, features, 1), axis=1)
+        return float(0.5 * ridge @ at**2 - weights @ logs[rows, labels])
+
+    now = value(theta)
+    for _ in range(MAX_NEWTON_STEPS):
+        P = np.exp(log_softmax(np.tensordot(theta, features, 1), axis=1))
+        mean = (features * P).sum(axis=2)  # (F, n)
+        slope = ridge * theta + (mean - features[:, rows, labels]) @ weights
+        weighted = features * (P * weights[:, None])
+        curve = np.tensordot(weighted, features, ([1, 2], [1, 2])) - (mean * weights) @ mean.T + np.diag(ridge)
+        step, length = np.linalg.solve(curve, slope), 1.0
+        while value(theta - length * step) > now and length > 1e-6:
+            length *= 0.5
+        theta = theta - length * step
+        now = value(theta)
+        if np.abs(length * step).max() <= MIN_NEWTON_STEP:
+            break
+    return theta
 
 
 @dataclass

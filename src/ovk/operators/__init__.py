@@ -2,7 +2,7 @@
 
 from ovk.operators.base import Dense, Identity, LowRank, MixedEffect, OutputOperator, Spectrum, spectrum
 from ovk.operators.curves import CurveOperator, Integral, Multiplication
-from ovk.operators.groups import Cluster, GraphLaplacian, MeanRegularised, TensorProduct, Tree
+from ovk.operators.groups import Cluster, GraphLaplacian, MeanRegularized, TensorProduct, Tree
 
 __all__ = [
     "Cluster",
@@ -11,7 +11,7 @@ __all__ = [
     "Identity",
     "Integral",
     "LowRank",
-    "MeanRegularised",
+    "MeanRegularized",
     "MixedEffect",
     "Multiplication",
     "OutputOperator",

@@ -304,7 +304,7 @@ class MixedEffect(EvenlyCoupled):
 
     See Also
     --------
-    MeanRegularised, Cluster, LowRank
+    MeanRegularized, Cluster, LowRank
 
     Examples
     --------

@@ -262,7 +262,7 @@ class GraphLaplacian(MatrixOperator):
 
 
 @dataclass(eq=False, repr=False)
-class MeanRegularised(EvenlyCoupled):
+class MeanRegularized(EvenlyCoupled):
     """Operator that pulls outputs towards their mean, T = I / (own + spread) + (spread / own) / (own + spread) 11' / d.
 
     The squared norm of f = (f_1, ..., f_d) is that of regularised multi-task learning,
@@ -291,8 +291,8 @@ class MeanRegularised(EvenlyCoupled):
 
     Examples
     --------
-    >>> from ovk.operators import MeanRegularised
-    >>> MeanRegularised(0.5, 0.5, output_dim=2).dense()
+    >>> from ovk.operators import MeanRegularized
+    >>> MeanRegularized(0.5, 0.5, output_dim=2).dense()
     array([[1.5, 0.5],
            [0.5, 1.5]])
     """
@@ -309,7 +309,7 @@ class MeanRegularised(EvenlyCoupled):
 
             own = lambda_1 lambda_2 / (d (lambda_1 + lambda_2)),  spread = lambda_1^2 / (d (lambda_1 + lambda_2)).
 
-        >>> T = MeanRegularised.from_shared(2.0, 4.0, output_dim=2)
+        >>> T = MeanRegularized.from_shared(2.0, 4.0, output_dim=2)
         >>> T.dense()
         array([[1.25, 0.25],
                [0.25, 1.25]])

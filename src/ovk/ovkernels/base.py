@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ovk.base import ATOM, PRODUCT, Algebra, Array, DeviceMatrix, Indices, Parameters, Registered, operand, rule
-from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel, as_ours, contract
+from ovk.kernels import NotDifferentiableError, ScalarKernel, as_kernel, as_ours, contract
 from ovk.operators import Dense, Identity, OutputOperator
 from ovk.ovkernels.grams import Gram, Kronecker, distinct, proportional
 
@@ -180,7 +180,7 @@ class OperatorKernel(Algebra, Parameters, ABC):
 
         C is (m, d), or (n, m, d) with separate coefficients for each row of X.
         """
-        raise NotDifferentiable(f"{type(self).__name__} has no closed-form derivative in its input")
+        raise NotDifferentiableError(f"{type(self).__name__} has no closed-form derivative in its input")
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
         """Derivative of the gram in every continuous hyper-parameter.

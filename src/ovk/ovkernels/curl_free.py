@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ovk.base import Array, Indices, dense_inputs
-from ovk.kernels import Matern, NotDifferentiable, Stationary
+from ovk.kernels import Matern, NotDifferentiableError, Stationary
 from ovk.ovkernels.base import OperatorKernel
 from ovk.ovkernels.grams import DenseBlocks, Gram
 
@@ -111,7 +111,7 @@ class _FieldKernel(OperatorKernel, saved=False):
         # df_i/dx_k = (1/l) sum 2 a' u_k u_i (u.c) + a (delta_ik (u.c) + u_i c_k) + 2 b' u_k c_i
         scale = self._scale()
         if isinstance(self.kernel, Matern) and self.kernel.nu <= 1.5:
-            raise NotDifferentiable(f"nu must be greater than 3/2 for a Jacobian, got {self.kernel.nu}")
+            raise NotDifferentiableError(f"nu must be greater than 3/2 for a Jacobian, got {self.kernel.nu}")
         form = self._form(X.shape[1])
         x, z, s = self._units(X, Z)
         p = x.shape[1]

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.base import AND, PRODUCT, Array, Indices, PartsMixin, dense_inputs, operand, rule
-from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel, contract
+from ovk.kernels import NotDifferentiableError, ScalarKernel, as_kernel, contract
 from ovk.operators import Dense
 from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term, by_entry
 from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker, distinct
@@ -317,7 +317,7 @@ class Transformable(OperatorKernel):
             return np.eye(p)[i : i + 1]
         transform = self.transforms[i]
         if callable(transform):
-            raise NotDifferentiable(
+            raise NotDifferentiableError(
                 f"transforms[{i}] is a function without a known derivative: pass a matrix to compute Jacobians"
             )
         return np.atleast_2d(np.asarray(transform, dtype=np.float64))

@@ -1,6 +1,6 @@
 """Solvers of (K + alpha I) C = Y that use the structure of the gram."""
 
-from ovk.base import SingularSystem
+from ovk.base import SingularSystemError
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import (
     MAX_FACTORISATIONS,
@@ -56,5 +56,5 @@ __all__ = [
     "ConjugateGradient",
     "Eigen",
     "GaussSeidel",
-    "SingularSystem",
+    "SingularSystemError",
 ]

@@ -25,12 +25,12 @@ class SolverInfo(Registered):
     jitter: float = 0.0  # largest number added to a diagonal so that a factorisation succeeds
     residual: float = float("nan")  # |Y - (K + alpha I) C| / |Y| of an iterative solver
 
-    def warn_above(self, tol: float, cure: str) -> None:
+    def warn_above(self, tol: float, advice: str) -> None:
         """Warn if the relative residual is above `tol`; the warning points to the caller's caller."""
         if self.residual > tol:
             warnings.warn(
                 f"{self.route} did not reach tol={tol:.0e} within {self.iterations} iterations, relative residual "
-                f"{self.residual:.1e}: {cure}",
+                f"{self.residual:.1e}: {advice}",
                 ConvergenceWarning,
                 stacklevel=4,
             )

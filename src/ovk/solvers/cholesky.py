@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
 from scipy.linalg.blas import dtrsm, dtrsv
 
-from ovk.base import Array, DeviceMatrix, SingularSystem
+from ovk.base import Array, DeviceMatrix, SingularSystemError
 from ovk.base import cholesky as device_cholesky
 from ovk.base import solve_triangular as solve_on_device
 from ovk.ovkernels import Decoupled, Gram
@@ -69,7 +69,7 @@ def cholesky_factor(make: Callable[[], Any], alpha: float) -> CholeskyFactor:
         if failed == 0:
             reciprocal, _ = lapack.dpocon(L, norm, uplo="L")
             return CholeskyFactor(L, jitter, 1.0 / reciprocal if reciprocal > 0 else np.inf)
-    raise SingularSystem(
+    raise SingularSystemError(
         f"the kernel matrix of {len(A)} points plus alpha={alpha:.3g} is not positive definite, even with "
         f"{jitter:.1e} added to its diagonal: raise alpha, remove duplicated inputs, or check that the kernel "
         "is positive semi-definite"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk.base import Array, DeviceMatrix, SingularSystem, positive
+from ovk.base import Array, DeviceMatrix, SingularSystemError, positive
 from ovk.base import eigh as device_eigh
 from ovk.ovkernels import Decoupled, Gram, Observed
 from ovk.solvers.base import Solution, Solver, SolverInfo
@@ -67,7 +67,7 @@ def eigenpairs(G: Any, tol: float = 0.0) -> Eigenpairs:
     # Single precision has larger rounding errors.
     rounding = max(1e-7, n * G.precision) if isinstance(G, DeviceMatrix) else 1e-7
     if n and values[0] < -rounding * max(float(values[-1]), 1e-300):
-        raise SingularSystem(
+        raise SingularSystemError(
             f"the kernel matrix must be positive semi-definite, got eigenvalues from {values[0]:.6g} to "
             f"{values[-1]:.6g}: check the kernel"
         )

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 
-from ovk.base import Array, Indices, Map, ProgressBar, check_int, positive
+from ovk.base import Array, Indices, Map, ProgressBar, check_int, positive, to_host
 from ovk.operators import OutputOperator
 from ovk.ovkernels import DenseBlocks, Gram, Kronecker, Observed, Rotated
 from ovk.solvers.base import Solution, Solver, SolverInfo
@@ -368,9 +368,9 @@ def pencil(terms: list[tuple[Array, OutputOperator]], dominant: int) -> Precondi
 class LowRankPreconditioner:
     """(F F' + alpha I)^-1 R by Woodbury's identity, for one factor F and any alpha."""
 
-    def __init__(self, F: Array) -> None:
-        self._F = F
-        self._inner = F.T @ F
+    def __init__(self, F: Any) -> None:
+        self._F = F  # (n, r), an array or a matrix on a device
+        self._inner = to_host(F.T @ F)
 
     def __call__(self, alpha: float) -> Map:
         F = self._F

@@ -41,7 +41,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 
-from ovk.base import Array, Indices, ObservedPairs, members_of_groups, to_host
+from ovk.base import Array, DeviceMatrix, Indices, ObservedPairs, members_of_groups, square_norms_of_inverse, to_host
 from ovk.operators import Spectrum, spectrum
 from ovk.ovkernels import Rotated
 from ovk.solvers.cholesky import cholesky_factor
@@ -292,8 +292,12 @@ def factored_leave_one_out(
     C, z = factor.solve(Y), None if u is None else factor.solve(u[:, None])
     if blocks.count == len(Y):
         # (A^-1)_ii is the sum of squares of column i of L^-1, which takes a third of the work of A^-1.
-        inverse, _ = lapack.dtrtri(factor.L, lower=1, overwrite_c=1)
-        P = [np.array([column[i:] @ column[i:] for i, column in enumerate(inverse.T)])[:, None, None]]
+        if isinstance(factor.L, DeviceMatrix):
+            diagonal = square_norms_of_inverse(factor.L)
+        else:
+            inverse, _ = lapack.dtrtri(factor.L, lower=1, overwrite_c=1)
+            diagonal = np.array([column[i:] @ column[i:] for i, column in enumerate(inverse.T)])
+        P = [diagonal[:, None, None]]
     else:
         P = blocks.gather(factor.solve(np.eye(len(Y))))
     if u is not None and z is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, SingularSystem, track
+from ovk.base import Array, SingularSystemError, track
 from ovk.ovkernels import Decoupled, DenseBlocks, Gram, Kronecker, Observed, Rotated
 from ovk.solvers.base import Solution, Solver
 from ovk.solvers.cholesky import MAX_FACTORISATIONS, Cholesky, CholeskyState
@@ -113,9 +113,11 @@ def _shared_column(solve: Callable[[Array], Array], rotated: Rotated | None, u: 
         Z = solve(np.outer(u, V.sum(axis=1))) @ V
         total = u @ Z
         if not np.isfinite(total).all():
-            raise SingularSystem("kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel")
+            raise SingularSystemError(
+                "kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel"
+            )
         if not (total > 0).all():
-            raise SingularSystem("alpha must be positive with an intercept and a singular operator, got 0")
+            raise SingularSystemError("alpha must be positive with an intercept and a singular operator, got 0")
         along = (u @ C @ V) / total
         return (Z * along) @ V.T, V @ along
     inside = np.stack([solve(np.outer(u, np.eye(d)[q])) for q in range(d)], axis=2)  # (n, d, d)

@@ -3,7 +3,7 @@
 from ovk.structured.iokr import IOKR
 from ovk.structured.label_kernels import Delta, Hierarchy, Jaccard, Kendall, KSpectrum
 from ovk.structured.link_prediction import LinkPredictor, link_aucs
-from ovk.structured.nodes import Diffusion, RegularisedLaplacian
+from ovk.structured.nodes import Diffusion, RegularizedLaplacian
 from ovk.structured.outputs import Generated, PerExample
 from ovk.structured.preimage import GaussianPreimage, LabelThresholds
 
@@ -20,5 +20,5 @@ __all__ = [
     "LabelThresholds",
     "LinkPredictor",
     "PerExample",
-    "RegularisedLaplacian",
+    "RegularizedLaplacian",
 ]

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from ovk.base import Array, Outputs, State, check_int
+from ovk.base import Array, DeviceMatrix, Outputs, State, check_int
 from ovk.batch import MovKL, OVKRidge, choose_landmarks, penalty_matrix
 from ovk.features import NystromMap, independent
 from ovk.kernels import Gaussian, Linear, ScalarKernel, Scaled, as_kernel
@@ -137,14 +137,14 @@ class FeatureSpaceRidge:
             more = self.X[labelled:] if labelled < self.X.shape[0] else None
             return ridge.fit(self.X[:labelled], targets, unlabelled=more, graph=self.graph)
         if self.landmarks is None:
-            return ridge.fit(self.X, self.coordinates.transform(self.outputs))
+            return ridge.fit(_as_given(self.X), self.coordinates.transform(self.outputs))
         return ridge.fit(self._chunks())
 
     def _chunks(self) -> Iterator[tuple[Any, Array]]:
         n = self.X.shape[0]
         for start in range(0, n, self.chunk_size):
             rows = np.arange(start, min(start + self.chunk_size, n))
-            yield self.X[rows], self.coordinates.transform(select_outputs(self.outputs, rows))
+            yield _as_given(self.X[rows]), self.coordinates.transform(select_outputs(self.outputs, rows))
 
     def leave_one_out_errors(self, alphas: Array) -> Array:
         """Mean squared leave-one-out distance in the feature space for each alpha."""
@@ -153,7 +153,8 @@ class FeatureSpaceRidge:
             d = targets.shape[1]
             spectrum = Spectrum(np.ones(d), np.eye(d)) if self.operator is None else self.operator.eigh()
             constant = np.ones(len(targets)) if self.intercept else None
-            path = SeparablePath(eigenpairs(self.kernel(self.X)), targets, constant).path(spectrum, alphas)
+            X = self.X.double() if isinstance(self.X, DeviceMatrix) else self.X
+            path = SeparablePath(eigenpairs(self.kernel(X)), targets, constant).path(spectrum, alphas)
         elif self.operator is not None or self.intercept:
             what = "fit_intercept=True" if self.operator is None else "an operator"
             raise ValueError(
@@ -165,6 +166,11 @@ class FeatureSpaceRidge:
             P = None if self.graph is None else penalty_matrix(self.graph, self.alpha_graph)
             path = smoother_path(Phi, P, targets, alphas)
         return np.array([float(self.coordinates.squared_norms(R).mean()) for R in path])
+
+
+def _as_given(X: Any) -> Any:
+    """Inputs in a form that an estimator accepts."""
+    return X.values if isinstance(X, DeviceMatrix) else X
 
 
 def smoother_path(Phi: Array, P: sparse.csr_array | None, T: Array, alphas: Array) -> Iterator[Array]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk.base import (
     Algebra,
     Array,
+    DeviceMatrix,
     Outputs,
     Parameters,
     Transactional,
@@ -22,10 +23,21 @@ from ovk.base import (
     check_inputs,
     check_int,
     equal,
+    host_inputs,
     positive,
     reads_snapshot,
+    returned,
+    to_host,
 )
-from ovk.batch import LandmarkRidge, as_generator, check_manifold, graph_of_inputs, takes_gram, with_unlabelled
+from ovk.batch import (
+    LandmarkRidge,
+    as_generator,
+    check_manifold,
+    check_on_device,
+    graph_of_inputs,
+    takes_gram,
+    with_unlabelled,
+)
 from ovk.features import Given, Nystrom, Uniform
 from ovk.kernels import Gaussian, Linear, ScalarKernel, as_kernel
 from ovk.online import PKAWV
@@ -92,7 +104,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         in the output feature space); all kernels must accept the same inputs. Default ``Gaussian()``.
     output_kernel : scalar kernel, optional
         Kernel of the outputs: those of `ovk.kernels` for vectors, `Precomputed(matrix)` for known objects, and those of
-        `ovk.structured`: `Delta`, `Hierarchy`, `Jaccard`, `KSpectrum`, `Kendall`, `Diffusion`, `RegularisedLaplacian`.
+        `ovk.structured`: `Delta`, `Hierarchy`, `Jaccard`, `KSpectrum`, `Kendall`, `Diffusion`, `RegularizedLaplacian`.
         Default ``Linear()``, as in `OVKRidge`.
     alpha : float > 0, or sequence of floats
         Weight of the penalty, or candidates to choose from by leave-one-out in the output feature space.
@@ -162,6 +174,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         "kernel_": Algebra,
         "anchors_": "k * any | other",
         "loo_errors_": "* inf",
+        "stream_": PKAWV | None,
     }
 
     kernel: Any = None
@@ -177,6 +190,8 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
     output_landmarks: Any = None
     chunk_size: int = 4096
     random_state: Any = None
+
+    _runs_on_devices = True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,6 +218,8 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         """
         with self._fitting(X):
             X = self._check_inputs(X, reset=True)
+            if isinstance(X, DeviceMatrix):
+                self._check_on_device()
             alphas = check_alphas(np.atleast_1d(self.alpha), "alpha")
             output_kernel, outputs, given = self._check_outputs(y, X)
             problems = self._regressions(X, output_kernel, outputs, unlabelled, graph, alphas)
@@ -287,7 +304,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             if not hasattr(work, "output_kernel_"):
                 work._start(X, y)
             else:
-                X = work._check_inputs(X, reset=False)
+                X = work._check_inputs(host_inputs(work, X), reset=False)
                 outputs = as_outputs(y, work.output_kernel_, "y")
                 work._learn(X, outputs, y)
         return self
@@ -325,7 +342,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
 
     def _start(self, X: Any, y: Any) -> None:
         """Choose coordinates and landmarks from the first rows, and learn these rows."""
-        X = self._check_inputs(X, reset=True)
+        X = self._check_inputs(host_inputs(self, X), reset=True)
         kernel, outputs, given = self._check_outputs(y, X)
         alpha = float(check_alphas(np.atleast_1d(self.alpha), "alpha")[0])
         rng = as_generator(self.random_state)
@@ -355,7 +372,20 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         self.stream_.partial_fit(dense(X), targets)
         self._store_candidates(y)
 
+    def _check_on_device(self) -> None:
+        """Reject settings that do not run on a device."""
+        several = isinstance(self.kernel, (list, tuple))
+        selected = self.landmarks is not None and np.size(self.alpha) > 1
+        unsupported = {"a list of kernels": several, "alpha_graph": self.alpha_graph > 0}
+        unsupported["landmarks with several alphas"] = selected
+        for name in [name for name, given in unsupported.items() if given]:
+            raise ValueError(f"a fit on a device does not support {name}: omit it, or pass NumPy arrays")
+        check_on_device(split_kernel(self.kernel, self.operator)[0] * Identity())
+
     def _weights(self, X: Any) -> Array:
+        if isinstance(X, DeviceMatrix):
+            stored_there = self.stream_ is None and not sparse.issparse(self.X_fit_)
+            X = X if stored_there and self.kernel_.runs_on_devices() else X.host()
         if self.stream_ is not None:
             coordinates = self.stream_.predict(dense(X)).reshape(X.shape[0], -1)
             return self.coordinates_.to_anchors(coordinates)
@@ -367,6 +397,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
 
     def _check_outputs(self, y: Any, X: Any) -> tuple[ScalarKernel, Outputs, Any]:
         """The output kernel, and the outputs in its form and as passed."""
+        y = to_host(y)
         kernel: ScalarKernel = clone(Linear() if self.output_kernel is None else as_kernel(self.output_kernel))
         outputs = as_outputs(y, kernel, "y")
         check_lengths(X, outputs)
@@ -382,7 +413,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
     def weights(self, X: Any) -> Array:
         """The weights w_j(x) of the anchors' features in h(x), (m, anchors)."""
         check_is_fitted(self)
-        return self._weights(self._check_inputs(X, reset=False))
+        return returned(self._weights(self._check_inputs(X, reset=False)), X)  # type: ignore[no-any-return]
 
     @property
     @reads_snapshot
@@ -409,7 +440,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             (m, candidates), or for `PerExample` an array for each input.
         """
         check_is_fitted(self)
-        X = self._check_inputs(X, reset=False)
+        asked, X = X, self._check_inputs(X, reset=False)
         kernel = self.output_kernel_
         if isinstance(candidates, Candidates):
             if candidates.shared:
@@ -419,11 +450,12 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             check_candidates(candidates, X.shape[0])
             blocks = [checked_blocks(candidates, kernel, row) for row in range(X.shape[0])]
             sets = [concatenate_outputs([outputs for _, outputs in some]) for some in blocks]
-            return scores_per_example(kernel, self.anchors_, self._weights(X), sets)
+            each = scores_per_example(kernel, self.anchors_, self._weights(X), sets)
+            return [returned(scores, asked) for scores in each]
         _, outputs = self._shared(candidates)
         scores = SharedScores(kernel, self.anchors_, outputs)
         parts = [scores(self._weights(X[rows])) for rows in self._row_chunks(X, count_outputs(outputs))]
-        return np.concatenate(parts)
+        return returned(np.concatenate(parts), asked)
 
     @reads_snapshot
     def predict(self, X: Any, candidates: Any = None, return_top_k: int = 1) -> Any:
@@ -471,7 +503,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         return select_outputs(given, chosen[:, 0] if k == 1 else chosen)
 
     def _shared(self, candidates: Any) -> tuple[Any, Outputs]:
-        given = self.candidates_ if candidates is None else candidates
+        given = self.candidates_ if candidates is None else to_host(candidates)
         outputs = as_outputs(given, self.output_kernel_, "candidates")
         if count_outputs(outputs) == 0:
             raise ValueError("candidates are empty: pass at least one, or None for the training outputs")
@@ -486,7 +518,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         1 - sum |phi(y_i) - phi(prediction_i)|^2 / sum |phi(y_i) - mean of phi(y)|^2: 1 if every prediction is correct.
         """
         kernel = self.output_kernel_
-        truth = as_outputs(y, kernel, "y")
+        truth = as_outputs(to_host(y), kernel, "y")
         found = as_outputs(self.predict(X), kernel, "prediction")
         n = count_outputs(truth)
         if n != count_outputs(found):

@@ -79,7 +79,7 @@ class LinkPredictor(Parameters):
     kernel : scalar kernel or list of scalar kernels, optional
         Kernel of the nodes' inputs; a list is averaged. For kernel matrices, use `Precomputed(matrix)` with indices as
         inputs. Default ``Gaussian()``.
-    graph_kernel : "diffusion", "regularised_laplacian", "adjacency", or an (l, l) kernel matrix of the known nodes
+    graph_kernel : "diffusion", "regularized_laplacian", "adjacency", or an (l, l) kernel matrix of the known nodes
         "adjacency" is the positive part of the adjacency matrix, the nearest kernel: for dense graphs, in which the
         number of links of a node matters more than distances.
     beta : float >= 0
@@ -112,7 +112,7 @@ class LinkPredictor(Parameters):
 
     See Also
     --------
-    IOKR, Diffusion, RegularisedLaplacian
+    IOKR, Diffusion, RegularizedLaplacian
 
     Examples
     --------
@@ -195,7 +195,7 @@ class LinkPredictor(Parameters):
     def threshold_(self) -> float:
         """The score above which a pair is predicted to be a link; computed on first use."""
         check_is_fitted(self)
-        return self._remembered(("threshold", self.cosine), self._threshold)
+        return self._cached(("threshold", self.cosine), self._threshold)
 
     def _threshold(self) -> float:
         rows = np.unique(np.linspace(0, self.adjacency_.shape[0] - 1, MAX_THRESHOLD_NODES).astype(np.intp))

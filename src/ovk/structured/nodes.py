@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import expm_multiply, splu
 
 from ovk.base import Array, Indices, as_adjacency, cached, laplacian, positive
-from ovk.kernels import numbers_of_objects
+from ovk.kernels import object_indices
 from ovk.structured.outputs import ObjectKernel
 
 #: Largest connected component whose eigenvectors are computed (once) instead of columns on demand.
@@ -89,7 +89,7 @@ class NodeKernel(ObjectKernel, saved=False):
                 raise ValueError(f"{unknown[0]!r} is not a node of the graph")
             return np.array([names[x] for x in X], dtype=np.intp)
         wrong = "an output must be the number of a node: one column of them"
-        return numbers_of_objects(X, n, wrong, "the nodes of the graph")
+        return object_indices(X, n, wrong, "the nodes of the graph")
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         rows = self._indices(X)
@@ -151,7 +151,7 @@ class Diffusion(NodeKernel):
 
     See Also
     --------
-    RegularisedLaplacian, LinkPredictor, IOKR
+    RegularizedLaplacian, LinkPredictor, IOKR
 
     Examples
     --------
@@ -171,7 +171,7 @@ class Diffusion(NodeKernel):
         return np.asarray(expm_multiply(-positive(self.beta, "beta", zero=True) * L, E))
 
 
-class RegularisedLaplacian(NodeKernel):
+class RegularizedLaplacian(NodeKernel):
     """Regularised Laplacian kernel of the nodes of a graph: k = (I + beta L)^-1.
 
     Sums over random walks of any length, with damping.
@@ -192,8 +192,8 @@ class RegularisedLaplacian(NodeKernel):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.structured import RegularisedLaplacian
-    >>> RegularisedLaplacian(np.array([[0, 1], [1, 0]]), beta=1.0)([0, 1]).round(3)
+    >>> from ovk.structured import RegularizedLaplacian
+    >>> RegularizedLaplacian(np.array([[0, 1], [1, 0]]), beta=1.0)([0, 1]).round(3)
     array([[0.667, 0.333],
            [0.333, 0.667]])
     """
@@ -207,7 +207,7 @@ class RegularisedLaplacian(NodeKernel):
 
 
 #: Graph kernels of `LinkPredictor` by name.
-_KERNELS: dict[str, type[NodeKernel]] = {"diffusion": Diffusion, "regularised_laplacian": RegularisedLaplacian}
+_KERNELS: dict[str, type[NodeKernel]] = {"diffusion": Diffusion, "regularized_laplacian": RegularizedLaplacian}
 
 
 def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normalised: bool, centre: bool) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ovk.base import Array, Indices, Outputs, refuse_masked
+from ovk.base import Array, Indices, Outputs, check_not_masked
 from ovk.batch import row_keys
 from ovk.kernels import Precomputed, ScalarKernel
 
@@ -34,7 +34,7 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
     """
     if outputs is None:
         raise ValueError(f"requires {name} to be passed, but the target {name} is None: pass one output for each input")
-    refuse_masked(outputs, name, "every input needs an output")
+    check_not_masked(outputs, name, "every input needs an output")
     if hasattr(outputs, "__array__") and not isinstance(outputs, np.ndarray):
         outputs = np.asarray(outputs)
     if isinstance(outputs, str) or not isinstance(outputs, Iterable):

@@ -198,29 +198,63 @@ def test_forecasts_with_memory_agree_with_predictions(made, target):
     np.testing.assert_allclose(path[0], model.predict(made.series[1])[-1])
 
 
-def test_intervals_have_their_nominal_coverage():
-    rng = np.random.default_rng(0)
-    x = np.zeros((600, 2))
-    for t in range(599):
+def _linear(rng, n):
+    x = np.zeros((n, 2))
+    for t in range(n - 1):
         x[t + 1] = np.array([[0.6, 0.2], [0.0, 0.5]]) @ x[t] + rng.standard_normal(2)
-    model = OKVAR("linear", 1.0).fit(x[:300])
+    return x
+
+
+def _nonlinear(rng, n):
+    x = np.zeros((n, 2))
+    for t in range(n - 1):
+        x[t + 1] = [0.5 * x[t, 0] + np.tanh(2 * x[t, 1]), 0.8 * np.sin(2 * x[t, 0])] + 0.3 * rng.standard_normal(2)
+    return x
+
+
+def _coverage(make, n, seeds, steps=5):
     inside = []
-    for start in range(300, 590, 10):
-        middle, low, high = model.forecast(5, x[:start], interval=0.8, n_paths=200, random_state=start)
-        assert (low <= high).all()
-        inside.append((low <= x[start : start + 5]) & (x[start : start + 5] <= high))
-    assert 0.72 <= np.mean(inside) <= 0.88
-    np.testing.assert_array_equal(middle, model.forecast(5, x[:580]))
+    for seed in range(seeds):
+        x = make(np.random.default_rng(seed), n + steps)
+        # A small alpha: residuals of the fit are much smaller than errors on new rows.
+        middle, low, high = OKVAR(alpha=0.01).fit(x[:n]).forecast(steps, interval=0.9)
+        np.testing.assert_allclose(middle - low, high - middle)
+        inside.append((low <= x[n:]) & (x[n:] <= high))
+    return np.mean(inside)
 
 
-def test_the_mean_of_the_residuals_does_not_move_intervals():
-    x = np.cumsum(np.random.default_rng(0).standard_normal((60, 2)), axis=0)
-    model = OKVAR("linear", 1.0).fit(x)
-    drawn = [
-        model.dynamics_.bootstrap(model.series_[0], 3, 0.8, model.residuals_ + mean, 50, np.random.default_rng(0))
-        for mean in (0.0, np.array([5.0, -2.0]))
-    ]
-    np.testing.assert_allclose(drawn[0], drawn[1])
+def test_intervals_of_an_overfitted_model_cover():
+    assert _coverage(_linear, 60, seeds=6) >= 0.85
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("make", [_linear, _nonlinear])
+def test_intervals_have_their_nominal_coverage(make):
+    assert 0.86 <= _coverage(make, 120, seeds=40) <= 0.97
+
+
+def test_intervals_of_several_series(made):
+    model = OKVAR("linear", 1.0).fit(made.series)
+    middle, low, high = model.forecast(2, made.series[0], interval=0.8)
+    assert np.isfinite(low).all()
+    assert (low < middle).all()
+    assert (high > middle).all()
+
+
+def test_intervals_need_two_blocks():
+    x = _linear(np.random.default_rng(0), 20)
+    with pytest.raises(ValueError, match="requires 26 points of a series, got at most 20: forecast fewer steps"):
+        OKVAR().fit(x).forecast(12, interval=0.9)
+
+
+def test_errors_ahead_are_those_of_forecasts():
+    x = _linear(np.random.default_rng(0), 40)
+    model = OKVAR(lag=2).fit(x)
+    errors = model.scale_ * model.dynamics_.forecast_errors(model.series_[0], 3)
+    assert errors.shape == (38, 3, 2)
+    np.testing.assert_allclose(errors[10], x[12:15] - model.forecast(3, x[:12]))
+    np.testing.assert_allclose(errors[-1, 0], x[39] - model.forecast(1, x[:39])[0])
+    assert np.isnan(errors[-1, 1:]).all()
 
 
 def test_forecast_errors(made):

@@ -41,7 +41,7 @@ def test_forecasts_of_a_day_follow_the_season(hours, target):
     errors = [np.sqrt(np.mean((model.forecast(24) - future) ** 2)) for model in (with_season, without)]
     assert errors[0] < 0.5 * errors[1]
     np.testing.assert_allclose(with_season.forecast(1)[0], with_season.predict(past)[-1])
-    middle, low, high = with_season.forecast(24, interval=0.9, n_paths=200, random_state=0)
+    middle, low, high = with_season.forecast(24, interval=0.9)
     assert 0.75 < np.mean((low <= future) & (future <= high)) <= 1.0
     assert (low < middle).all()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovk import GradientMetric, OperatorRidge, load, save
-from ovk.base import SingularSystem
+from ovk.base import SingularSystemError
 from ovk.batch.operator_learning.exact import FactoredRidge, symmetric_gram
 from ovk.batch.operator_learning.search import KernelCandidate, fill_gaps, leave_one_out, stretch
 from ovk.batch.ridge.ridge_system import SinglePrecisionSystem
@@ -260,7 +260,7 @@ def test_an_indefinite_matrix_raises_in_single_precision_too():
         diag = staticmethod(lambda Z: np.ones(len(Z)))
         __call__ = staticmethod(lambda Z, W: -Gaussian(1.5)(Z, W))
 
-    with pytest.raises(SingularSystem, match="or set dtype='float64'"):
+    with pytest.raises(SingularSystemError, match="or set dtype='float64'"):
         SinglePrecisionSystem(Negative(), X, np.ones(len(X)), 1.0, 1e-4)
 
 

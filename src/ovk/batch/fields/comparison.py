@@ -8,17 +8,18 @@ The best two are then compared on all rows, and the search continues with the be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from ovk.base import Array, Indices, SingularSystem, Targets
+from ovk.base import Array, Indices, SingularSystemError, Targets
 from ovk.batch.ridge.ridge_system import merge_same_inputs, same_inputs
 from ovk.batch.tuning.tune import Search, TuningCriterion, TuningInfo
 from ovk.features import OperatorNystromMap
-from ovk.kernels import Gaussian, Matern, Stationary
+from ovk.kernels import Gaussian, Matern, ScalarKernel, Scaled, Stationary
 from ovk.operators import Identity
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, Separable, WeightedSum
 from ovk.solvers import cholesky_factor
@@ -91,7 +92,13 @@ def choose_kernel(
     restarts: int,
     rng: Any,
 ) -> ChosenKernel:
-    """The best of several resolved kernels, tuned, and the noise variance unless `alpha` is given."""
+    """The best of several resolved kernels, tuned, and the noise variance unless `alpha` is given.
+
+    The search is on outputs of mean square 1, so that the result follows the unit of the outputs.
+    """
+    unit = float(np.sqrt(np.nanmean(targets.Y**2))) or 1.0
+    targets = replace(targets, Y=targets.Y / unit)
+    alpha = None if alpha is None else alpha / unit**2
 
     def made(kernel: OperatorKernel, rows: Any) -> Search:
         own = None if groups is None else groups[rows]
@@ -99,20 +106,22 @@ def choose_kernel(
 
     few = near_rows(X, COMPARISON_ROWS, rng)
     found: dict[str, tuple[Search, Array, TuningInfo]] = {}
-    singular: SingularSystem | None = None
+    singular: SingularSystemError | None = None
     for name, kernel in kernels.items():
         search = made(kernel, few)
         before = [end for other, end, _ in found.values() if other.tuned == search.tuned]
         starts = before[-1:] or search.starts_of_widths(START_SCALES[:restarts])
         try:
             found[name] = (search, *search.run(starts, MAX_SEARCH_STEPS, scale=_units(search), tol=SEARCH_TOL))
-        except SingularSystem as error:
+        except SingularSystemError as error:
             # The system of a rough kernel is singular to rounding where rows nearly coincide.
             singular = error
     if singular is not None and not found:
         raise singular
-    compared = {name: min(info.restarts) / _units(search) for name, (search, _, info) in found.items()}
-    best = sorted(found, key=lambda name: _handicapped(found[name][2].value, name, criterion))
+    compared = {
+        name: float(_given_unit(search, info.restarts, unit).min()) for name, (search, _, info) in found.items()
+    }
+    best = sorted(found, key=lambda name: _penalised(found[name][2].value, name, criterion))
     if X.shape[0] == len(few):
         search, end, info = found[best[0]]
     else:
@@ -121,21 +130,42 @@ def choose_kernel(
             search = made(kernels[name], slice(None))
             start = search.inside(found[name][1])
             value = search.objective(start)[0] if len(found) > 1 else 0.0
-            again.append((_handicapped(value, name, criterion), search, start))
+            again.append((_penalised(value, name, criterion), search, start))
         _, search, start = min(again, key=lambda one: one[0])
         end, info = search.run([start], FINAL_STEPS, scale=_units(search), tol=SEARCH_TOL)
     kernel, noise = search.at(end)
-    return ChosenKernel(kernel, float(noise[0]), np.array(info.restarts) / _units(search), compared)
+    kernel, variance = _multiplied(kernel, unit**2), float(noise[0]) * unit**2
+    return ChosenKernel(kernel, variance, _given_unit(search, info.restarts, unit), compared)
+
+
+def _given_unit(search: Search, values: list[float], unit: float) -> Array:
+    """Values of a criterion for each observed number, found for y / unit, for y."""
+    criterion, each = search.criterion, np.array(values) / _units(search)
+    if criterion.name == "evidence":
+        return np.asarray(each + np.log(unit) * criterion.degrees_of_freedom / _units(search))
+    return np.asarray(each * unit**2)
+
+
+def _multiplied(kernel: OperatorKernel, factor: float) -> OperatorKernel:
+    separable = kernel.as_separable()
+    if separable is not None:
+        scalar: ScalarKernel = separable.kernel
+        if isinstance(scalar, Scaled):
+            factor, scalar = factor * scalar.factor, scalar.kernel
+        return Separable(factor * scalar, separable.operator)
+    weights, terms = zip(*kernel.summands(), strict=True)
+    return WeightedSum(list(terms), [factor * weight for weight in weights])
 
 
 def _units(search: Search) -> float:
     return len(search.criterion.pairs) if search.criterion.name == "evidence" else 1.0
 
 
-def _handicapped(value: float, name: str, criterion: str) -> float:
-    if not name.startswith("independent"):
-        return value
-    return value + MIN_ADVANTAGE["evidence"] if criterion == "evidence" else value * (1.0 + MIN_ADVANTAGE["loo"])
+def _penalised(value: float, name: str, criterion: str) -> float:
+    if name.startswith("independent"):
+        value = value + MIN_ADVANTAGE["evidence"] if criterion == "evidence" else value * (1.0 + MIN_ADVANTAGE["loo"])
+    # Of kernels that are equal up to rounding, the first and smoothest one is chosen.
+    return float(f"{value:.8e}")
 
 
 def near_rows(X: Any, count: int, rng: Any) -> Indices:
@@ -174,10 +204,17 @@ def field_search(
             groups = None if groups is None else groups[first]
             repeats = count - len(targets.Y)
     suits = TuningCriterion(X, targets, criterion, groups=groups, constants=intercept, repeats=repeats, within=within)
-    power = float(suits.pairs.values.var()) or 1.0
-    separable = kernel.as_separable()
-    if separable is not None:
-        start: OperatorKernel = Separable(power * separable.kernel, separable.operator)
+    if criterion == "loo" and intercept and len(np.unique(suits.pairs.groups)) < 2:
+        raise ValueError(
+            "criterion='loo' with fit_intercept=True requires rows of two groups or with different inputs, got one: "
+            "use criterion='evidence'"
+        )
+    power, square = float(suits.pairs.values.var()), float((suits.pairs.values**2).mean())
+    if power <= 1e-28 * square:
+        # Equal numbers: their variance is zero or rounding.
+        power = square or 1.0
+    if kernel.as_separable() is not None:
+        start = _multiplied(kernel, power)
     else:
         weights = np.array([weight for weight, _ in kernel.summands()])
         # The search is over logarithms, so a weight of zero would stay zero.
@@ -223,7 +260,7 @@ def estimate_outliers(
     centre = w @ V / w.sum()
     spread = float((w @ (V - centre) ** 2).sum()) / (d * w.sum())
     least = 1e-10 * spread
-    if spread == 0:
+    if not np.ptp(V, axis=0).any():
         return OutlierEstimate(np.ones(n), 0.0, 1.0, 0)
     p, variance, share = (np.ones(n), spread, 0.9) if start is None else start[:3]
     for rounds in range(1, MAX_ROUNDS + 1):

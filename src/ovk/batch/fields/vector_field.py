@@ -242,7 +242,7 @@ class VectorField(OVKRegressor):
                 found = estimate_outliers(smooth, V, weight, start=again)
         if found.variance == 0:
             # All vectors are equal.
-            return kernel, 1e-8 * max(float((V**2).mean()), 1e-8), found.probability
+            return kernel, 1e-8 * (float((V**2).mean()) or 1.0), found.probability
         return kernel, found.variance, found.probability
 
     def part(self, name: str) -> Expansion | None:

@@ -20,10 +20,10 @@ from ovk.base import (
     check_alphas,
     check_inputs,
     check_int,
+    check_no_missing_labels,
     in_interval,
     masked_as_nan,
     positive,
-    refuse_missing_labels,
     share_of_right_labels,
 )
 from ovk.batch.curves import CurveOutputs, bind_grid, has_curve_operator
@@ -489,7 +489,7 @@ class MovKLClassifier(ClassifierMixin, Parameters):
         on leave-one-out scores, in closed form: see `ovk.objectives.calibration`.
         """
         scores = self.decision_function(X, grid=grid)
-        calibration = self.model_._remembered("calibration", self._calibration)
+        calibration = self.model_._cached("calibration", self._calibration)
         if len(self.classes_) > 2 and not self.label_sets_:
             return calibration.probabilities(scores)
         found = calibration.probabilities(two_sided(scores.reshape(-1))).reshape(*scores.shape, 2)
@@ -536,7 +536,7 @@ def _coded(y: Any) -> tuple[Labels, Array]:
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise ValueError("Input y contains infinity: pass a label for each row")
     if labels.ndim == 1 or labels.dtype.kind != "f":
-        refuse_missing_labels(labels)
+        check_no_missing_labels(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(y, warn=True)
     seen = ~np.isnan(labels) if labels.dtype.kind == "f" else np.ones(labels.shape, dtype=bool)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, check_int, positive
+from ovk.base import Array
 from ovk.batch.okvar.regression import steady, waves, windows
 from ovk.batch.okvar.series import TimeSeries, Units, low_passed, relaxed
 from ovk.ovkernels import Expansion
@@ -77,32 +77,21 @@ class FittedDynamics:
     def forecast(self, series: TimeSeries, steps: int) -> Array:
         last, view = self._last_states(series)
         season = self._season_after(series.times[-1:], steps)
-        return self.units.original(self._paths(last[None], view[None], season, None, None)[0])
+        return self.units.original(self._paths(last[None], view[None], season)[0])
 
     def forecast_errors(self, series: TimeSeries, steps: int) -> Array:
-        """Errors (n, d), in standard units, of forecasts from each state without gaps in its window."""
+        """Errors (n, steps, d), in standard units, of forecasts from each state without gaps in its window.
+
+        nan where the outcome is missing or after the end of the series.
+        """
         values, view = self._views(series)
-        ends = np.arange(self.lag, len(values) - steps + 1)
+        ends = np.arange(self.lag, len(values))
         rows = ends[:, None] + np.arange(-self.lag, 0)
         known = ~np.isnan(values[rows] + view[rows]).any(axis=(1, 2))
         rows, ends = rows[known], ends[known]
-        season = self._season_after(series.times[ends - 1], steps)
-        return np.asarray(self._paths(values[rows], view[rows], season, None, None)[:, -1] - values[ends + steps - 1])
-
-    def bootstrap(
-        self, series: TimeSeries, steps: int, level: float, residuals: Array, n_paths: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        """Lower and upper ends, (steps, d), of paths to which a random residual is added after each step."""
-        if positive(level, "interval") >= 1:
-            raise ValueError(f"interval must be a number in (0, 1), got {level!r}")
-        known = residuals[~np.isnan(residuals).any(axis=1)] / self.units.scale
-        if len(known) == 0:
-            raise ValueError("interval requires residuals of complete states, got none: pass smoothing to fill gaps")
-        last, view = (np.repeat(one[None], check_int(n_paths, "n_paths"), axis=0) for one in self._last_states(series))
-        season = self._season_after(series.times[-1:], steps)
-        paths = self._paths(last, view, season, known - known.mean(axis=0), rng)
-        lower, upper = np.quantile(paths, [0.5 * (1 - level), 0.5 * (1 + level)], axis=0)
-        return self.units.original(lower), self.units.original(upper)
+        paths = self._paths(values[rows], view[rows], self._season_after(series.times[ends - 1], steps))
+        outcomes = np.concatenate([values, np.full((steps, values.shape[1]), np.nan)])
+        return np.asarray(outcomes[ends[:, None] + np.arange(steps)] - paths)
 
     def _standard_windows(self, X: Any) -> Array:
         X = np.asarray(X, dtype=np.float64)
@@ -155,21 +144,16 @@ class FittedDynamics:
             return np.stack([change, change])
         return np.stack([self._right_hand_side(seen, x), (x - seen) / self.memory])
 
-    def _paths(
-        self, last: Array, view: Array, season: Array, residuals: Array | None, rng: np.random.Generator | None
-    ) -> Array:
+    def _paths(self, last: Array, view: Array, season: Array) -> Array:
         """Standardised paths (r, steps, d) from the last states (r, lag, d) and the inputs of h.
 
-        `season`, (r, steps, d) or (1, steps, d), is added to them, and with `residuals` a random one of them after each
-        step.
+        `season`, (r, steps, d), is added to them.
         """
         (r, _, d), steps = last.shape, season.shape[1]
         x, seen = last[:, -1], view[:, ::-1]
         path = np.empty((r, steps, d))
         for k in range(steps):
             following = self._step(seen.reshape(r, -1), x) + season[:, k]
-            if residuals is not None and rng is not None:
-                following = following + residuals[rng.integers(len(residuals), size=r)]
             newest = relaxed(seen[:, 0], x, following, 1.0, self.memory) if self.memory else following
             seen = np.concatenate([newest[:, None], seen[:, :-1]], axis=1)
             path[:, k] = x = following

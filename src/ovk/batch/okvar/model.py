@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Aggregate, Array, NamedOutputs, OutputFrame, Parameters, check_int, library_of, positive, track
+from ovk.base import (
+    Aggregate,
+    Array,
+    NamedOutputs,
+    OutputFrame,
+    Parameters,
+    check_int,
+    in_interval,
+    library_of,
+    positive,
+    track,
+)
 from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution, coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, pooled_p_values, surrogate_targets
 from ovk.batch.okvar.regression import TARGETS, SeriesRegression, checked_periods, integrals, steady, transitions
 from ovk.batch.okvar.series import TimeSeries, Units, low_passed, read_series, smoothed
+from ovk.intervals import masses, upper_quantile
 from ovk.kernels import Gaussian
 from ovk.objectives import Penalty, r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel
+
+#: Maximum number of blocks that are held out to measure forecast errors.
+BLOCKS = 10
 
 
 @dataclass(eq=False, repr=False)
@@ -303,8 +320,6 @@ class OKVAR(NamedOutputs, Parameters):
         *,
         times: Any = None,
         interval: float | None = None,
-        n_paths: int = 500,
-        random_state: int | np.random.Generator | None = None,
     ) -> Any:
         """The states that follow a series.
 
@@ -317,12 +332,8 @@ class OKVAR(NamedOutputs, Parameters):
         times : (n,) array, optional
             Times of X; without them a model with `periods` counts from time 0.
         interval : float in (0, 1), optional
-            Level of an interval from a residual bootstrap: a residual of the fit, drawn at random, is added after each
-            step. It covers the noise of the series, not the uncertainty of h.
-        n_paths : int
-            Number of bootstrap paths.
-        random_state : int, Generator or None
-            Draws the residuals.
+            Level of intervals whose widths come from measured errors: the model is fitted again without each of up
+            to ten blocks of the training series, and forecasts the states within that block.
 
         Returns
         -------
@@ -338,9 +349,57 @@ class OKVAR(NamedOutputs, Parameters):
         middle = dynamics.forecast(found[0], check_int(steps, "steps"))
         if interval is None:
             return self._named(middle, None)
-        rng = np.random.default_rng(random_state)
-        ends = dynamics.bootstrap(found[0], steps, interval, self.residuals_, n_paths, rng)
-        return self._named((middle, *ends), None)
+        half = self._half_widths(steps, in_interval(interval, "interval", 1e-6, 1 - 1e-6))
+        return self._named((middle, middle - half, middle + half), None)
+
+    def refitted(self, series: list[TimeSeries]) -> Self:
+        """A new model with the same parameters, fitted to these series."""
+        fresh: Self = clone(self)
+        return fresh.fit([one.values for one in series], times=[one.times for one in series])
+
+    def _half_widths(self, steps: int, level: float) -> Array:
+        """(steps, d) half widths of forecast intervals, from errors of models that have not learned the outcomes.
+
+        The errors e_h of the forecasts h steps ahead within held-out blocks have root mean squares s_h, and the half
+        width is q s_h, q the conformal quantile of |e_h| / s_h over all steps. The blocks are few and forecasts within
+        a block overlap, so s_h is a mean of about m independent squares, m the number of disjoint forecasts of h steps.
+        q is multiplied by the ratio of the quantiles of Student's t with m degrees of freedom and of the normal.
+        """
+        size = max(steps, 2) + self.lag
+        blocks = []
+        for k, one in enumerate(self.series_):
+            count = max(1, min(BLOCKS, len(one) // size))
+            edges = np.linspace(0, len(one), count + 1).astype(int).tolist()
+            blocks += [(k, *ends) for ends in pairwise(edges) if ends[1] - ends[0] > self.lag]
+        if len(blocks) < 2:
+            raise ValueError(
+                f"interval with steps={steps} and lag={self.lag} requires {2 * size} points of a series, got at most "
+                f"{max(map(len, self.series_))}: forecast fewer steps"
+            )
+        errors, folds = [], min(BLOCKS, len(blocks))
+        for fold in track(range(folds), "testing forecasts", folds):
+            held = blocks[fold::folds]
+            kept = []
+            for k, one in enumerate(self.series_):
+                cuts = [0, *(end for series, *ends in held if series == k for end in ends), len(one)]
+                kept += [one.part(a, b) for a, b in zip(cuts[::2], cuts[1::2], strict=True) if b - a > self.lag]
+            model = self.refitted(kept)
+            for k, start, end in held:
+                # The states before a block are the start of its first forecast.
+                tested = self.series_[k].part(max(start - self.lag, 0), end)
+                errors.append(model.scale_ * model.dynamics_.forecast_errors(tested, steps))
+        E = np.concatenate(errors)
+        seen = np.isfinite(E)
+        counts = seen.sum(axis=0)
+        if not counts.all():
+            raise ValueError(f"no forecast {steps} steps ahead could be tested: forecast fewer steps")
+        s = np.maximum(np.sqrt(np.nansum(E**2, axis=0) / counts), np.finfo(float).tiny)
+        scores = np.where(seen, np.abs(E) / s, np.inf).reshape(-1, E.shape[2])
+        q = [upper_quantile(score, masses(np.isfinite(score), None), level) for score in scores.T]
+        disjoint = np.maximum(counts / np.arange(1, steps + 1)[:, None], 1.0)
+        p = 0.5 + 0.5 * level
+        factor = stats.t.ppf(p, disjoint) / stats.norm.ppf(p)
+        return np.asarray(np.array(q) * s * factor)
 
     def edge_scores(self, *, aggregate: Aggregate = "mean_abs", balance: float = 0.0) -> Array:
         """How strongly each variable acts on each other one, (d, d): row i and column j for i acting on j.

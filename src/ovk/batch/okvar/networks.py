@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ovk._extras import required
 from ovk.base import Aggregate, Array, Indices, Mask, Registered, check_int, in_interval, members_of_groups, positive
@@ -48,6 +49,8 @@ class Network(Registered):
     >>> network = Network(scores, scores > 0.5, np.sign(scores), ("a", "b"))
     >>> network.edges
     [('a', 'b', 0.9)]
+    >>> network.auroc([[0, 1], [0, 0]]), network.auprc([[0, 1], [0, 0]])
+    (1.0, 1.0)
     """
 
     _stored = {"scores": "d d nan", "chosen": "d d any", "signs": "d d"}
@@ -63,6 +66,51 @@ class Network(Registered):
         places = np.argwhere(self.chosen)
         places = places[np.argsort(-self.scores[tuple(places.T)], kind="stable")]
         return [(self.names[i], self.names[j], float(self.scores[i, j])) for i, j in places]
+
+    def auroc(self, truth: Any) -> float:
+        """Area under the receiver operating characteristic of the scores, given the true edges.
+
+        Parameters
+        ----------
+        truth : (d, d) booleans, or a directed graph on the names
+            Whether variable i (row) acts on variable j (column). The diagonal is ignored.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; .5 on average for random scores.
+        """
+        return float(roc_auc_score(*self._labelled(truth)))
+
+    def auprc(self, truth: Any) -> float:
+        """Area under the curve of precision and recall (average precision), given the true edges.
+
+        Parameters
+        ----------
+        truth : (d, d) booleans, or a directed graph on the names
+            Whether variable i (row) acts on variable j (column). The diagonal is ignored.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; the share of true edges on average for random scores.
+        """
+        return float(average_precision_score(*self._labelled(truth)))
+
+    def _labelled(self, truth: Any) -> tuple[Mask, Array]:
+        """Labels and scores of the pairs of different variables."""
+        if hasattr(truth, "has_edge"):
+            unknown = [name for name in self.names if name not in truth]
+            if unknown:
+                raise ValueError(f"truth must be a graph on the names of the variables, got none for {unknown[0]!r}")
+            truth = [[truth.has_edge(a, b) for b in self.names] for a in self.names]
+        edges, off = np.asarray(truth, dtype=np.float64), off_diagonal(len(self.scores))
+        if edges.shape != self.scores.shape:
+            raise ValueError(f"truth must have the shape {self.scores.shape} of the scores, got {edges.shape}")
+        labels = edges[off] != 0
+        if labels.all() or not labels.any():
+            raise ValueError(f"truth must have edges and pairs without one, got {int(labels.sum())} of {labels.size}")
+        return labels, self.scores[off]
 
     def to_networkx(self) -> Any:
         """A ``networkx.DiGraph`` of all variables and the chosen edges, with the attributes ``score`` and ``sign``."""

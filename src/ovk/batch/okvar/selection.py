@@ -96,19 +96,14 @@ def _forecast_error(model: OKVAR, series: list[TimeSeries]) -> float:
             f"with at most {longest}: use criterion='bic'"
         )
     gaps = np.concatenate(
-        [one.dynamics_.forecast_errors(left, FORECAST_STEPS) for one, left in _leave_one_out(model, series)]
+        [one.dynamics_.forecast_errors(left, FORECAST_STEPS)[:, -1] for one, left in _leave_one_out(model, series)]
     )
     return float(np.mean(np.log(np.nanmean(gaps**2, axis=0) + np.finfo(float).tiny)))
 
 
 def _leave_one_out(model: OKVAR, series: list[TimeSeries]) -> Iterator[tuple[OKVAR, TimeSeries]]:
     for k, left in enumerate(series):
-        yield _fitted_to(model, series[:k] + series[k + 1 :]), left
-
-
-def _fitted_to(model: OKVAR, series: list[TimeSeries]) -> OKVAR:
-    fresh: OKVAR = clone(model)
-    return fresh.fit([one.values for one in series], times=[one.times for one in series])
+        yield model.refitted(series[:k] + series[k + 1 :]), left
 
 
 def _model_list(models: OKVAR | Sequence[OKVAR]) -> list[OKVAR]:
@@ -228,10 +223,10 @@ def _subsets(
     def segment(one: TimeSeries) -> TimeSeries:
         length = max(2, round(share * len(one)))
         first = int(rng.integers(0, max(len(one) - length, 0) + 1))
-        return TimeSeries(one.values[first : first + length], one.times[first : first + length])
+        return one.part(first, first + length)
 
     return [[segment(one) for one in series] for _ in range(check_int(count, "n_subsamples"))]
 
 
 def _fit_and_score(model: OKVAR, series: list[TimeSeries], aggregate: Any, balance: float) -> Array:
-    return _fitted_to(model, series).edge_scores(aggregate=aggregate, balance=balance)
+    return model.refitted(series).edge_scores(aggregate=aggregate, balance=balance)

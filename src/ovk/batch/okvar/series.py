@@ -29,6 +29,10 @@ class TimeSeries(State):
     def __len__(self) -> int:
         return len(self.values)
 
+    def part(self, start: int, end: int) -> TimeSeries:
+        """The points `start` to `end` - 1."""
+        return TimeSeries(self.values[start:end], self.times[start:end])
+
 
 def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | None = None) -> list[TimeSeries]:
     """The series that a user passed, with their variables checked by scikit-learn.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, Map
+from ovk.base import Array, DeviceMatrix, Indices, Map, to_host
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import row_slices
 from ovk.solvers import (
@@ -21,10 +22,14 @@ from ovk.solvers import (
 
 #: Rows of a gram that are computed at a time.
 GRAM_ROWS = 1024
+#: Kernel values held at a time on a device: 128 MB.
+MAX_KERNEL_VALUES = 1 << 24
 
 
-def symmetric_gram(kernel: ScalarKernel, Z: Array) -> Array:
-    """k(Z, Z), (n, n), without a second matrix of this size."""
+def symmetric_gram(kernel: ScalarKernel, Z: Any) -> Any:
+    """k(Z, Z), (n, n), without a second matrix of this size, or on the device of Z."""
+    if isinstance(Z, DeviceMatrix):
+        return kernel(Z)
     n = len(Z)
     G = np.empty((n, n))
     for start in range(0, n, GRAM_ROWS):
@@ -44,13 +49,13 @@ class FactoredRidge:
     """
 
     kernel: ScalarKernel
-    points: Array
+    points: Any  # (n, J), an array or a matrix on a device
     alpha: float
     factor: CholeskyFactor
     whitened: Array
 
     @classmethod
-    def of(cls, kernel: ScalarKernel, Z: Array, alpha: float) -> FactoredRidge:
+    def of(cls, kernel: ScalarKernel, Z: Any, alpha: float) -> FactoredRidge:
         factor = cholesky_factor(lambda: symmetric_gram(kernel, Z), alpha)
         return cls(kernel, Z, alpha, factor, factor.whiten(np.ones((len(Z), 1)))[:, 0])
 
@@ -79,25 +84,30 @@ class TiledRidge:
     """
 
     kernel: ScalarKernel
-    points: Array
+    points: Any  # (n, J), an array or a matrix on a device
     alpha: float
     precondition: Map
     tol: float = 1e-8
     max_iter: int = 500
 
     @classmethod
-    def of(cls, kernel: ScalarKernel, Z: Array, alpha: float, rank: int, seed: int) -> TiledRidge:
-        found = random_pivots(
-            lambda i, j: kernel(Z[i], Z[j]), kernel.diag(Z), min(rank, len(Z)), np.random.default_rng(seed)
-        )
-        return cls(kernel, Z, alpha, LowRankPreconditioner(found.F)(alpha))
+    def of(cls, kernel: ScalarKernel, Z: Any, alpha: float, rank: int, seed: int) -> TiledRidge:
+        def entries(rows: Indices, columns: Indices) -> Array:
+            return np.asarray(to_host(kernel(Z[rows], Z[columns])))
+
+        F: Any = random_pivots(entries, kernel.diag(Z), min(rank, len(Z)), np.random.default_rng(seed)).F
+        return cls(kernel, Z, alpha, LowRankPreconditioner(Z.like(F) if isinstance(Z, DeviceMatrix) else F)(alpha))
+
+    def _apply(self, C: Array) -> Array:
+        """(K + alpha I) C, for a block of rows at a time."""
+        Z, result = self.points, self.alpha * C
+        for rows in row_slices(len(C), len(C), MAX_KERNEL_VALUES):
+            result[rows] += self.kernel.product(Z[rows], Z, C)
+        return result
 
     def iterate(self, B: Array) -> Iterate:
         """(K + alpha I)^-1 B for columns (n, r)."""
-        Z = self.points
-        found = conjugate_gradients(
-            lambda C: self.kernel.product(Z, Z, C) + self.alpha * C, B, self.precondition, None, self.tol, self.max_iter
-        )
+        found = conjugate_gradients(self._apply, B, self.precondition, None, self.tol, self.max_iter)
         info = SolverInfo("ConjugateGradient", iterations=found.iterations, residual=found.residual)
         info.warn_above(self.tol, "use a larger alpha, or solver='cholesky' in float64")
         return found

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import (
     Array,
+    DeviceMatrix,
     NamedOutputs,
     Parameters,
     check_alphas,
@@ -20,7 +21,10 @@ from ovk.base import (
     check_targets,
     drop_unobserved_rows,
     in_interval,
+    is_dispatched,
     positive,
+    returned,
+    to_host,
     unnamed,
 )
 from ovk.batch.operator_learning.exact import FactoredRidge, TiledRidge
@@ -34,7 +38,7 @@ from ovk.batch.operator_learning.search import (
     search,
     stretch,
 )
-from ovk.batch.ridge.ridge_system import SinglePrecisionSystem
+from ovk.batch.ridge.ridge_system import SinglePrecisionSystem, check_on_device
 from ovk.curves import Grid, PrincipalComponents, as_grid
 from ovk.kernels import ScalarKernel
 from ovk.operators import Identity
@@ -127,9 +131,12 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         "intercept_ amplitudes_": "k",
         "scales_": "p",
         "groups_": list[tuple[int, int]],
-        "kernels_ alphas_ decays_": list,
+        "kernels_": list,
+        "alphas_ decays_": list[float],
         "inputs_ outputs_": PrincipalComponents,
     }
+
+    _runs_on_devices = True
 
     kernel: Any = None
     alpha: Any = None
@@ -158,7 +165,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             Output functions, nan where missing, or numbers.
         """
         with self._fitting(X, y):
-            X = check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)
+            asked, X = X, to_host(check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)).astype(np.float64)
             targets = check_targets(y, len(X), None, None, X)
             self._learn_names(y, targets.d)
             X, targets = drop_unobserved_rows(X, targets)
@@ -172,10 +179,11 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             self.single_output_, self.n_outputs_ = targets.single, targets.d
             self.inputs_ = PrincipalComponents.of(X, grids[0], tol, most)
             self.outputs_ = PrincipalComponents.of(Y, grids[1], tol, most)
-            self._learn(X, Y)
+            self._learn(X, Y, asked)
         return self
 
-    def _learn(self, X: Array, Y: Array) -> None:
+    def _learn(self, X: Array, Y: Array, asked: Any) -> None:
+        """Fit coordinates of functions X and Y on the host; kernel matrices are on the device of the inputs `asked`."""
         Z, T = self.inputs_.coordinates(X) / self.inputs_.unit, self.outputs_.coordinates(Y)
         rows = np.random.default_rng(check_int(self.random_state, "random_state", least=0)).permutation(len(Z))
         some = rows[: check_int(self.search_rows, "search_rows", least=2)]
@@ -190,13 +198,16 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         for kernel in kernels:
             if not isinstance(kernel, ScalarKernel):
                 raise ValueError(f"kernel must be a scalar kernel or a list of them, got {kernel!r}")
+            if is_dispatched(asked):
+                check_on_device(Separable(kernel, Identity()), dtype=self.dtype)
         decays = [positive(p, "decay", zero=True) for p in (DECAYS if self.decay is None else _list(self.decay))]
         if self.metric is not None:
             decays = [1.0]
         alphas = check_alphas(ALPHAS if self.alpha is None else _list(self.alpha))
         tried = [KernelCandidate(kernel, decay) for kernel in kernels for decay in decays]
         refine, groups = self.kernel is None and self.decay is None, check_int(self.groups, "groups")
-        self.groups_, chosen = search(Z[some], scales, T[some], tried, alphas.tolist(), groups, refine)
+        there = _placed(asked, Z)
+        self.groups_, chosen = search(there[some], scales, T[some], tried, alphas.tolist(), groups, refine)
         self.kernels_ = [one.candidate.kernel for one in chosen]
         self.decays_ = [one.candidate.decay for one in chosen]
         self.alphas_ = [one.alpha for one in chosen]
@@ -209,15 +220,15 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         self.dual_coef_, self.intercept_ = np.empty_like(T), np.empty(T.shape[1])
         for several in self._shared():
             columns = np.concatenate([np.arange(*self.groups_[g]) for g in several])
-            self.dual_coef_[:, columns], self.intercept_[columns] = self._ridge(several[0]).solve(T[:, columns])
+            self.dual_coef_[:, columns], self.intercept_[columns] = self._ridge(several[0], there).solve(T[:, columns])
 
     def _shared(self) -> list[list[int]]:
         """Groups with the same kernel, decay and ridge, which share a factorisation."""
         keys = [(repr(k), p, a) for k, p, a in zip(self.kernels_, self.decays_, self.alphas_, strict=True)]
         return [[g for g, key in enumerate(keys) if key == one] for one in dict.fromkeys(keys)]
 
-    def _ridge(self, g: int) -> FactoredRidge | TiledRidge:
-        kernel, Z, alpha = self.kernels_[g], self._stretched(self.Z_fit_, g), self.alphas_[g]
+    def _ridge(self, g: int, points: Any) -> FactoredRidge | TiledRidge:
+        kernel, Z, alpha = self.kernels_[g], self._stretched(points, g), self.alphas_[g]
         if self.solver == "cg":
             rank, seed = check_int(self.rank, "rank"), check_int(self.random_state, "random_state", least=0)
             return TiledRidge.of(kernel, Z, alpha, rank, seed)
@@ -226,7 +237,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             return TiledRidge(kernel, Z, alpha, factor.precondition)
         return FactoredRidge.of(kernel, Z, alpha)
 
-    def _stretched(self, Z: Array, g: int) -> Array:
+    def _stretched(self, Z: Any, g: int) -> Any:
         return Z * stretch(self.scales_, self.decays_[g])
 
     def _whitened(self, X: Array) -> Array:
@@ -243,11 +254,11 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             kernel, C = Separable(self.kernels_[g], Identity(b - a)), np.ascontiguousarray(self.dual_coef_[:, a:b])
             return Expansion(kernel, self._stretched(self.Z_fit_, g), C, self.intercept_[a:b])
 
-        return self._remembered(("expansion", g), made)
+        return self._cached(("expansion", g), made)
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self)
-        return np.asarray(check_inputs(self, X, reset=False, dtype=np.float64))
+        return np.asarray(to_host(check_inputs(self, X, reset=False, dtype=np.float64)), dtype=np.float64)
 
     def predict(self, X: Any, return_std: bool = False, *, grid: Any = None) -> Any:
         """Predict output functions.
@@ -269,24 +280,27 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         """
         asked, X = X, self._checked(X)
         Z = self._whitened(X)
-        parts = [self._expansion(g)(self._stretched(Z, g)) for g in range(len(self.groups_))]
+        there = _placed(asked, Z) if all(kernel.runs_on_devices() for kernel in self.kernels_) else Z
+        parts = [self._expansion(g)(self._stretched(there, g)) for g in range(len(self.groups_))]
         mean = self.outputs_.functions(np.concatenate(parts, axis=1), grid)
         check_finite_predictions(self, mean)
         if not return_std:
-            return mean[:, 0] if self.single_output_ else self._on_grid(mean, asked, grid)
+            return returned(mean[:, 0], asked) if self.single_output_ else self._on_grid(mean, asked, grid)
         variances = np.empty((len(X), len(self.groups_)))
         for several in self._shared():
             variances[:, several] = self._posterior(several[0]).variances(self._stretched(Z, several[0]))[:, None]
         std = self._spread(variances, self.outputs_.values(grid))
-        return (mean[:, 0], std[:, 0]) if self.single_output_ else self._on_grid((mean, std), asked, grid)
+        if self.single_output_:
+            return returned((mean[:, 0], std[:, 0]), asked)
+        return self._on_grid((mean, std), asked, grid)
 
     def _on_grid(self, found: Any, X: Any, grid: Any) -> Any:
         """Predictions with the names of y's columns, which are points of the fitted grid; another grid has no names."""
-        return self._named(found, X) if grid is None else found
+        return self._named(found, X) if grid is None else returned(found, X)
 
     def _posterior(self, g: int) -> FactoredRidge:
         kernel, alpha = self.kernels_[g], self.alphas_[g]
-        return self._remembered(("factor", g), lambda: FactoredRidge.of(kernel, self._stretched(self.Z_fit_, g), alpha))
+        return self._cached(("factor", g), lambda: FactoredRidge.of(kernel, self._stretched(self.Z_fit_, g), alpha))
 
     def _spread(self, variances: Array, values: Array) -> Array:
         """Standard deviations of functions, (n, d), from variances (n, groups) of coordinates of amplitude 1."""
@@ -321,17 +335,18 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         For an input with the values x on its grid and a small change h of them, the output changes by J h. The array is
         large for fields: `derivative` applies it to one change.
         """
-        X = self._checked(X)
+        asked, X = X, self._checked(X)
         inner, outer = self._inner(), self.outputs_.values()
-        return np.asarray(np.einsum("dr,nrj,pj->ndp", outer, self._slopes(X), inner, optimize=True))
+        J = np.asarray(np.einsum("dr,nrj,pj->ndp", outer, self._slopes(X), inner, optimize=True))
+        return returned(J, asked)  # type: ignore[no-any-return]
 
     def derivative(self, X: Any, H: Any) -> Array:
         """The change (n, d) of predicted functions along changes H (n, p) of the inputs: the Frechet derivative."""
-        X, H = self._checked(X), np.asarray(H, dtype=np.float64)
+        asked, X, H = X, self._checked(X), np.asarray(to_host(H), dtype=np.float64)
         if H.shape != X.shape:
             raise ValueError(f"H must have the shape of X, {X.shape}, got {H.shape}")
         moved = np.einsum("nrj,nj->nr", self._slopes(X), H @ self._inner(), optimize=True)
-        return np.asarray(moved @ self.outputs_.values().T)
+        return returned(np.asarray(moved @ self.outputs_.values().T), asked)  # type: ignore[no-any-return]
 
     def _inner(self) -> Array:
         """d z / d x, (p, J): from values of inputs to the coordinates before scaling."""
@@ -347,6 +362,11 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             for g in range(len(self.groups_))
         ]
         return np.concatenate(parts, axis=1)
+
+
+def _placed(asked: Any, Z: Array) -> Any:
+    """Coordinates on the device of the inputs `asked`, in double precision: ridges may be tiny."""
+    return DeviceMatrix(asked).double().like(Z) if is_dispatched(asked) else Z
 
 
 def _list(value: Any) -> list[Any]:

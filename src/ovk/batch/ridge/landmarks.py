@@ -25,7 +25,7 @@ from scipy import sparse
 from ovk.base import (
     Array,
     DeviceMatrix,
-    SingularSystem,
+    SingularSystemError,
     State,
     Targets,
     check_int,
@@ -78,7 +78,7 @@ class LandmarkRidge(State, ABC):
         on_device = isinstance(phi, DeviceMatrix)
         bad = ~(phi.finite_rows() if on_device else np.isfinite(phi).all(axis=tuple(range(1, phi.ndim))))
         if bad.any():
-            raise SingularSystem(
+            raise SingularSystemError(
                 f"kernel values of rows and landmarks must be finite; {int(bad.sum())} of {len(phi)} rows have nan or "
                 f"inf, the first is row {int(bad.argmax())}: scale X, or check the parameters of the kernel"
             )

@@ -54,7 +54,7 @@ from ovk.batch.ridge.landmarks import (
     rows_to_choose_from,
 )
 from ovk.batch.ridge.ridge_system import (
-    LeaveOutPredictor,
+    LeaveOneOutPredictor,
     PairSystem,
     RidgeSolution,
     RidgeSystem,
@@ -67,7 +67,7 @@ from ovk.batch.ridge.ridge_system import (
     takes_gram,
 )
 from ovk.batch.ridge.table_inputs import InputScaling
-from ovk.intervals import NoiseScale, Regions, concatenate, fold_numbers, jackknife, jackknife_plus
+from ovk.intervals import NoiseScale, Regions, concatenate, fold_indices, jackknife, jackknife_plus
 from ovk.kernels import Gaussian
 from ovk.objectives import r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel, row_slices
@@ -124,7 +124,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     the inputs, None for raw inputs; `X_fit_` and `expansion_` are in its units.
     """
 
-    _state_classes = {"landmarks_": LandmarkRidge, "inputs_": InputScaling}
+    _state_classes = {"landmarks_": LandmarkRidge, "interval_landmarks_": LandmarkRidge, "inputs_": InputScaling}
     _stored = {
         "X_fit_": "n * any | other",
         "dual_coef_": "n * | other",
@@ -135,10 +135,11 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         "kernel_": OperatorKernel,
         "errors_ output_errors_ best_error_": "* inf",
         "landmark_loo_": "* nan | None",
+        "interval_rows_": "i int | None",
     }
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
-    _cure_of_gaps = FILL
+    _nan_advice = FILL
     #: Whether inputs may stay on a device.
     _runs_on_devices = False
 
@@ -153,8 +154,12 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     landmarks_: LandmarkRidge | None
     inputs_: InputScaling | None
     learned_rows_: Mask | None = None
-    #: (2, rows, d) leave-one-out residuals of some rows, and their variances, if a fit with landmarks kept them.
+    #: (2, rows, d) leave-one-out residuals of some rows, and their variances, if a fit to many rows kept them.
     landmark_loo_: Array | None = None
+    #: (rows,) their numbers among the learned rows.
+    interval_rows_: Indices | None = None
+    #: Landmarks that give the variances if the fit itself used all rows.
+    interval_landmarks_: LandmarkRidge | None = None
 
     def __sklearn_tags__(self) -> Any:
         return kernel_tags(super().__sklearn_tags__(), self.kernel)
@@ -162,7 +167,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
         # Chunks keep float32: a copy of a whole memory-mapped file would defeat the purpose of chunks.
         dtype = [np.float64, np.float32] if stream else np.float64
-        return check_inputs(self, X, reset=reset, cure=self._cure_of_gaps, accept_sparse="csr", dtype=dtype)
+        return check_inputs(self, X, reset=reset, advice=self._nan_advice, accept_sparse="csr", dtype=dtype)
 
     def _check_rows(
         self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False
@@ -331,7 +336,11 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _new_inputs(self, asked: Any, *, on_device: bool = False) -> Any:
         """Checked new inputs in the units of `X_fit_`, on the host, or with `on_device` where they are."""
         X = self._check_inputs(asked, reset=False)
-        on_device = on_device and is_dispatched(asked) and self._predicts_on_devices()
+        there = is_dispatched(asked) and self._predicts_on_devices()
+        if there:
+            # The leave-one-out functions of variances and intervals are computed there.
+            self.__dict__.setdefault("_memo", {})["device"] = DeviceMatrix(asked)[:0].double()
+        on_device = on_device and there
         if isinstance(X, DeviceMatrix):
             return X if on_device else X.host()
         X = X if self.inputs_ is None else self.inputs_(X)
@@ -435,13 +444,14 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         return left_out.scale, left_out.noise if of == "observation" else none
 
     def _training_data(self) -> TrainingData:
-        if self.landmarks_ is not None:
+        if self.landmark_loo_ is not None or self.landmarks_ is not None:
             raise ValueError(
-                "this needs the training rows, which a model with landmarks does not keep: fit without landmarks; "
-                "OVKRidgeCV with landmarks has intervals without groups, with method='jackknife'"
+                "this needs leave-one-out of all training rows, which a model with landmarks, or of more than 5,000 "
+                "rows, does not keep: fit without landmarks (landmarks=None); OVKRidgeCV still has intervals without "
+                "groups, with method='jackknife'"
             )
         data = self.observed_, self.task_, self.sample_weight_
-        return self._remembered("rows", lambda: TrainingData.recover(self.expansion_, self.alpha_, *data))
+        return self._cached("rows", lambda: TrainingData.recover(self.expansion_, self.alpha_, *data))
 
     def _covariance(self, X: Any) -> Array:
         known = self.intercept_ is not None
@@ -479,7 +489,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
                 system.solver = "cholesky"
             return system
 
-        return self._remembered("posterior", made)
+        return self._cached("posterior", made)
 
     def predict_interval(
         self,
@@ -531,7 +541,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         self._check_prior()
         asked, X = X, self._new_inputs(X)
         rows = self._leave_out(groups, folds if method == "cv+" else None)
-        blocks = None if self.landmarks_ is not None else self._blocks(groups)
+        blocks = None if self.landmark_loo_ is not None else self._blocks(groups)
         # The errors of a group, or of repeated inputs, are dependent: together they get the weight of one row.
         shared = None if blocks is None or len(np.unique(blocks)) == len(blocks) else blocks
         noise = self._noise_scale(groups) if method == "jackknife" else None
@@ -571,24 +581,25 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         ]
         return np.concatenate(parts) * np.sqrt(rows.left_out.scale)
 
-    def _leave_out(self, groups: Any, folds: int | None) -> LeaveOutPredictor:
+    def _leave_out(self, groups: Any, folds: int | None) -> LeaveOneOutPredictor:
         """The leave-one-out predictor, kept for the next call; it takes the memory of one factorisation."""
-        if self.landmarks_ is not None and self.landmark_loo_ is not None and groups is None and folds is None:
+        sums = self.landmarks_ if self.interval_landmarks_ is None else self.interval_landmarks_
+        if sums is not None and self.landmark_loo_ is not None and groups is None and folds is None:
             how: dict[str, Any] = {"alpha": self.alpha_, "left_out": self.landmark_loo_}
             how["intercept"] = self.intercept_ is not None
-            width = self.landmarks_.m * self.n_outputs_**2
-            found = LandmarkLeaveOneOut(self.landmarks_, self.expansion_, **how)
-            return LeaveOutPredictor(found, width, lambda new: (new, new))
+            width = sums.m * self.n_outputs_**2
+            found = LandmarkLeaveOneOut(sums, self.expansion_, **how)
+            return LeaveOneOutPredictor(found, width, lambda new: (new, new))
         key = None if groups is None else np.asarray(groups).tobytes(), folds
         memo = self.__dict__.setdefault("_memo", {})
         if memo.get("left out", (None,))[0] != key:
             together = self._blocks(groups)
-            fitted = self._training_data()
+            fitted = replace(self._training_data(), device=memo.get("device"))
             if folds is not None:
                 n = fitted.X.shape[0]
-                together = fold_numbers(n, folds, np.random.default_rng(0), together)
+                together = fold_indices(n, folds, np.random.default_rng(0), together)
             memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
-        kept: LeaveOutPredictor = memo["left out"][1]
+        kept: LeaveOneOutPredictor = memo["left out"][1]
         return kept
 
     def _noise_scale(self, groups: Any) -> NoiseScale | None:
@@ -632,8 +643,9 @@ class OVKRidge(OVKRegressor):
         For example ``Gaussian(2.0) * MixedEffect(0.5)``, or a sum of such products.
     alpha : float >= 0, or one > 0 for each output
         Weight of the penalty; the noise variance of the equivalent Gaussian process.
-    solver : "auto", "cholesky", "eigen", "cg", "gauss-seidel" or a solver of `ovk.solvers`
-        How the linear system is solved.
+    solver : "auto", "cholesky", "eigen", "cg", "gauss-seidel", "tiles" or a solver of `ovk.solvers`
+        How the linear system is solved. "tiles" does not store the kernel matrix: conjugate gradient evaluates it in
+        tiles, with a preconditioner of n x 1,000 numbers. It requires a kernel k * T, complete outputs and alpha > 0.
     fit_intercept : bool
         Learn an unpenalised constant for each output. Without it, predictions fall to 0 away from the data.
     loss : "squared" or "huber"

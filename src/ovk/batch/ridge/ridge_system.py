@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_solve, lapack
+from scipy.linalg import cho_solve, lapack, solve_triangular
 from scipy.stats import chi2, norm
 from sklearn.utils import check_random_state
 
@@ -30,7 +30,7 @@ from ovk.base import (
     DeviceMatrix,
     Indices,
     ObservedPairs,
-    SingularSystem,
+    SingularSystemError,
     Targets,
     ridge_and_scales,
     to_host,
@@ -55,6 +55,7 @@ from ovk.solvers import (
     CholeskyFactor,
     Eigen,
     LeaveOneOut,
+    LowRankPreconditioner,
     PairwiseLeaveOneOut,
     ScalarPairsLeaveOneOut,
     SeparableLeaveOneOut,
@@ -66,6 +67,7 @@ from ovk.solvers import (
     eigenpairs,
     explained_by_pairs,
     explained_covariance,
+    random_pivots,
     solve_with_intercept,
 )
 
@@ -337,8 +339,8 @@ def merge_same_inputs(X: Any, targets: Targets, groups: Indices) -> tuple[Any, T
 
 #: Relative residual at which the iteration stops, and its maximum number of iterations.
 RESIDUAL_TOLERANCE, MAX_REFINEMENTS = 1e-12, 500
-#: Entries of the kernel matrix held in double precision at a time: 2 MiB.
-MAX_ENTRIES = 1 << 18
+#: Entries of the kernel matrix held in double precision at a time: 2 MiB, on a device 128 MiB.
+MAX_ENTRIES, MAX_DEVICE_ENTRIES = 1 << 18, 1 << 24
 #: Attempts at the jitter of a factor that rounding made indefinite, in units of sqrt(n) times machine precision.
 JITTERS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
@@ -355,15 +357,26 @@ def as_single(X: Any) -> Any:
     return found
 
 
-def single_precision_ridge(
-    kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array, *, intercept: bool
-) -> tuple[Array, Array | None, SolverInfo]:
+def refined_ridge(
+    kernel: OperatorKernel,
+    X: Any,
+    targets: Targets,
+    alpha: float | Array,
+    *,
+    intercept: bool,
+    tiled: bool = False,
+    left_out: Indices | None = None,
+) -> tuple[Array, Array | None, SolverInfo, Array | None]:
     """Coefficients (n, d), intercept (d,) and solver info, for a resolved kernel k T and complete outputs.
 
+    The preconditioner is a factor in single precision, or with `tiled` one of low rank.
+
     With S = diag(alpha^-1/2) and S T S = V diag(t) V' the columns of R Y S V are separate problems; those with the same
-    t share a factor. A free intercept is eliminated in each of them.
+    t share a factor. A free intercept is eliminated in each of them. Last are the leave-one-out residuals of the rows
+    `left_out`, C~_i / P_ii with P as in `ovk.solvers.leave_one_out`, or None.
     """
-    separable = _separable(kernel, targets, alpha)
+    route, advice = ("Tiles", "set solver='auto'") if tiled else ("SinglePrecision", "set dtype='float64'")
+    separable = _separable(kernel, targets, alpha, "solver='tiles'" if tiled else "dtype='float32'", advice)
     n, d = targets.Y.shape
     roots = np.ones(n) if targets.weight is None else np.sqrt(targets.weight)
     ridge, own = ridge_and_scales(alpha)
@@ -372,10 +385,11 @@ def single_precision_ridge(
     V = np.asarray(found.vectors)
     rotated = (targets.Y * roots[:, None] * scales) @ V
     C, b = np.empty((n, d)), np.zeros(d)
+    residuals = None if left_out is None else np.empty((len(left_out), d))
     iterations, residual, jitter = 0, 0.0, 0.0
     for t, columns in zip(found.distinct, found.groups, strict=True):
         right = np.column_stack([rotated[:, columns], roots]) if intercept else rotated[:, columns]
-        system = SinglePrecisionSystem(separable.scalar, X, roots, float(t), ridge)
+        system = (TiledSystem if tiled else SinglePrecisionSystem)(separable.scalar, X, roots, float(t), ridge)
         end = conjugate_gradients(system.apply, right, system.precondition, None, RESIDUAL_TOLERANCE, MAX_REFINEMENTS)
         if intercept:
             Z, z = end.X[:, :-1], end.X[:, -1]
@@ -383,23 +397,28 @@ def single_precision_ridge(
             C[:, columns] = Z - np.outer(z, b[columns])
         else:
             C[:, columns] = end.X
+        if residuals is not None and left_out is not None:
+            P = system.inverse_diagonal(left_out)
+            P = P - end.X[left_out, -1] ** 2 / (roots @ end.X[:, -1]) if intercept else P
+            residuals[:, columns] = C[left_out, columns] / P[:, None]
         iterations, residual = max(iterations, end.iterations), max(residual, end.residual)
         jitter = max(jitter, system.jitter)
-    info = SolverInfo("SinglePrecision", iterations=iterations, jitter=jitter, residual=residual)
-    info.warn_above(RESIDUAL_TOLERANCE, "raise alpha, or set dtype='float64'")
-    return (C @ V.T) * scales * roots[:, None], (b @ V.T) / scales if intercept else None, info
+    info = SolverInfo(route, iterations=iterations, jitter=jitter, residual=residual)
+    info.warn_above(RESIDUAL_TOLERANCE, f"raise alpha, or {advice}")
+    if residuals is not None:
+        residuals = (residuals @ V.T) / scales / roots[left_out, None]
+    return (C @ V.T) * scales * roots[:, None], (b @ V.T) / scales if intercept else None, info, residuals
 
 
-def _separable(kernel: OperatorKernel, targets: Targets, alpha: float | Array) -> Separable:
-    """The kernel as k T, after checking the requirements of single precision."""
+def _separable(kernel: OperatorKernel, targets: Targets, alpha: float | Array, option: str, advice: str) -> Separable:
+    """The kernel as k T, after checking the requirements of the `option`."""
     separable = kernel.as_separable()
-    cure = "set dtype='float64'"
     if separable is None or takes_gram(kernel):
-        raise ValueError(f"dtype='float32' needs a kernel k * T of inputs, got {kernel!r}: {cure}")
+        raise ValueError(f"{option} needs a kernel k * T of inputs, got {kernel!r}: {advice}")
     if not targets.complete:
-        raise ValueError(f"dtype='float32' needs complete outputs, got missing ones: {cure}")
+        raise ValueError(f"{option} needs complete outputs, got missing ones: {advice}")
     if np.any(np.asarray(alpha) <= 0):
-        raise ValueError(f"alpha must be positive with dtype='float32', got {alpha!r}: {cure}")
+        raise ValueError(f"alpha must be positive with {option}, got {alpha!r}: {advice}")
     return separable
 
 
@@ -415,7 +434,9 @@ class SinglePrecisionSystem:
         # In units of the largest entry no value leaves the range of single precision.
         self._unit = t * float((roots**2 * kernel.diag(X)).max()) + ridge
         if not np.isfinite(self._unit):
-            raise SingularSystem("kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel")
+            raise SingularSystemError(
+                "kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel"
+            )
         self._factor, self.jitter = self._factored()
 
     def _factored(self) -> tuple[Any, float]:
@@ -431,7 +452,7 @@ class SinglePrecisionSystem:
             U, failed = lapack.spotrf(self._matrix(jitter).T, lower=0, clean=0, overwrite_a=1)
             if failed == 0:
                 return U, jitter * self._unit
-        raise SingularSystem(
+        raise SingularSystemError(
             f"the kernel matrix of {n} points plus alpha={self._ridge:.3g} is not positive definite in single "
             "precision: raise alpha, check that the kernel is positive semi-definite, or set dtype='float64'"
         )
@@ -452,7 +473,8 @@ class SinglePrecisionSystem:
         result: Array = self._ridge * B
         if self._t > 0:
             scaled = B * self._roots[:, None]
-            for rows in row_slices(len(B), len(B), MAX_ENTRIES):
+            most = MAX_DEVICE_ENTRIES if isinstance(self._X, DeviceMatrix) else MAX_ENTRIES
+            for rows in row_slices(len(B), len(B), most):
                 values = self._kernel(self._double[rows], self._double) @ scaled
                 result[rows] += (self._t * self._roots[rows, None]) * values
         return result
@@ -466,6 +488,43 @@ class SinglePrecisionSystem:
         else:
             small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
         return np.asarray(small * (size / self._unit), dtype=np.float64)
+
+    def inverse_diagonal(self, rows: Indices) -> Array:
+        """(A^-1)_ii of some rows, in single precision: the squared norms of U'^-1 e_i with A = U'U."""
+        result = np.empty(len(rows))
+        for part in row_slices(len(rows), len(self._roots)):
+            E = np.zeros((len(self._roots), len(result[part])), dtype=np.float32, order="F")
+            E[rows[part], np.arange(E.shape[1])] = 1.0
+            E = solve_triangular(self._factor, E, trans="T", overwrite_b=True, check_finite=False)
+            result[part] = np.einsum("ij,ij->j", E, E) / self._unit
+        return result
+
+
+#: Maximum rank of the preconditioner of `TiledSystem`.
+MAX_RANK = 1000
+
+
+class TiledSystem(SinglePrecisionSystem):
+    """A = t R G R + ridge I in double precision, with a preconditioner of low rank: nothing of size (n, n) is stored.
+
+    A is close to F F' + ridge I, F (n, rank), from the columns of t R G R at randomly pivoted points.
+    """
+
+    def _factored(self) -> tuple[Any, float]:
+        X, scales = self._double, np.sqrt(self._t) * self._roots
+
+        def entries(rows: Indices, columns: Indices) -> Array:
+            values = to_host(self._kernel(X[rows], X[columns]))
+            return np.asarray(scales[rows, None] * values * scales[columns])
+
+        diagonal = scales**2 * self._kernel.diag(X)
+        F: Any = random_pivots(entries, diagonal, min(MAX_RANK, len(scales)), np.random.default_rng(0)).F
+        if not F.shape[1]:
+            return lambda B: B / self._ridge, 0.0
+        return LowRankPreconditioner(X.like(F) if isinstance(X, DeviceMatrix) else F)(self._ridge), 0.0
+
+    def precondition(self, B: Array) -> Array:
+        return np.asarray(self._factor(B))
 
 
 # Huber's loss by iterative reweighting.
@@ -520,13 +579,14 @@ def robust_targets(
 
 
 class RidgeSolution(NamedTuple):
-    """Inputs and outputs used, coefficients (n, d), intercept (d,), and solver info."""
+    """Inputs and outputs used, coefficients (n, d), intercept (d,), solver info, and residuals of left-out rows."""
 
     X: Any
     targets: Targets
     C: Any
     intercept: Array | None
     info: SolverInfo
+    left_out: Array | None = None
 
 
 def solve_ridge(
@@ -539,17 +599,26 @@ def solve_ridge(
     intercept: bool,
     loss: str = "squared",
     single: bool = False,
+    left_out: Indices | None = None,
 ) -> RidgeSolution:
-    """Solve ridge regression for a resolved kernel."""
+    """Solve ridge regression for a resolved kernel; in single precision also the residuals of rows `left_out`."""
+    residuals = None
     if isinstance(X, DeviceMatrix):
         name = "eigen" if isinstance(solver, Eigen) else "cholesky" if isinstance(solver, Cholesky) else solver
         check_on_device(kernel, solver=name, loss=loss, dtype="float32" if single else "float64")
         # Other systems with inputs of single precision are solved in double precision.
-        single = X.is_single and targets.complete and name != "eigen" and bool(np.all(np.asarray(alpha) > 0))
+        double = name in ("eigen", "tiles") or not targets.complete
+        single = X.is_single and not double and bool(np.all(np.asarray(alpha) > 0))
+    tiled = isinstance(solver, str) and solver == "tiles"
+    if tiled and loss != "squared":
+        raise ValueError(f"solver='tiles' needs loss='squared', got loss={loss!r}: set solver='auto'")
     try:
-        if single:
+        if tiled:
+            C, b, info, _ = refined_ridge(kernel, X, targets, alpha, intercept=intercept, tiled=True)
+        elif single:
             X = X if isinstance(X, DeviceMatrix) else as_single(X)
-            C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=intercept)
+            how: dict[str, Any] = {"intercept": intercept, "left_out": left_out}
+            C, b, info, residuals = refined_ridge(kernel, X, targets, alpha, **how)
         else:
             if loss == "huber":
                 targets = robust_targets(kernel, alpha, X, targets, intercept=intercept)
@@ -560,14 +629,14 @@ def solve_ridge(
         n = X.shape[0]
         raise MemoryError(
             f"the kernel matrix of {n:,} rows takes {8e-9 * n * n:,.1f} GB, and solving as much again (with "
-            "dtype='float32' a quarter of both): set landmarks, for example landmarks=1000, whose memory does not grow "
-            "with the number of rows"
+            "dtype='float32' a quarter of both): set solver='tiles', which does not store it, or landmarks, for "
+            "example landmarks=1000, whose memory does not grow with the number of rows"
         ) from error
-    return RidgeSolution(X, targets, C, b, info)
+    return RidgeSolution(X, targets, C, b, info, residuals)
 
 
 #: Options of fits on a device. Inputs of single precision take the place of dtype="float32".
-ON_DEVICE = {"solver": ("auto", "cholesky", "eigen"), "loss": ("squared",), "dtype": ("float64",)}
+ON_DEVICE = {"solver": ("auto", "cholesky", "eigen", "tiles"), "loss": ("squared",), "dtype": ("float64",)}
 
 
 def runs_on_devices(kernel: OperatorKernel) -> bool:
@@ -599,7 +668,7 @@ def check_on_device(kernel: OperatorKernel, **options: Any) -> None:
 MIN_REPEATED = 10
 
 
-class LeaveOutPredictor(NamedTuple):
+class LeaveOneOutPredictor(NamedTuple):
     """Leave-one-out functions of inputs instead of kernel values."""
 
     left_out: LeaveOneOut
@@ -616,6 +685,7 @@ class TrainingData:
     alpha: float | Array
     intercept: bool
     targets: Targets
+    device: DeviceMatrix | None = None  # any matrix on the device where eigenvectors are computed, None for the host
 
     @classmethod
     def recover(
@@ -638,7 +708,7 @@ class TrainingData:
                 Y = np.where(observed, Y, np.nan)
         return cls(expansion.kernel, X, alpha, expansion.offset is not None, Targets(Y, d, False, task, weight))
 
-    def left_out(self, together: Indices | None, *, alike: bool = False) -> LeaveOutPredictor:
+    def left_out(self, together: Indices | None, *, alike: bool = False) -> LeaveOneOutPredictor:
         """Leave out rows with the same number in `together`, by default one; `alike` outputs are values of a curve."""
         rows = self._without({"intercept": self.intercept, "together": together})
         rows.left_out.alike = alike
@@ -661,13 +731,14 @@ class TrainingData:
         scaled = G if weight is None else G * np.sqrt(np.outer(weight, weight))
         return noise_scale(eigenpairs(scaled), left_out, weight, together)
 
-    def _without(self, how: dict[str, Any]) -> LeaveOutPredictor:
+    def _without(self, how: dict[str, Any]) -> LeaveOneOutPredictor:
         kernel, X, targets, separable = self.kernel, self.X, self.targets, self.kernel.as_separable()
         n, d = X.shape[0], targets.d
         if targets.complete and separable is not None:
-            G = separable.scalar(X)
+            G = separable.scalar(X if self.device is None else self.device.like(X))
             if targets.weight is not None:
-                G = G * np.sqrt(np.outer(targets.weight, targets.weight))
+                roots = np.sqrt(targets.weight)
+                G = G * roots[:, None] * roots
             T = separable.operator.dense()
             rows = SeparableLeaveOneOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **how)
             return _of_scalar_kernel(rows, separable.scalar, X, d)
@@ -690,11 +761,11 @@ class TrainingData:
             cross = kernel.pairs(repeated, outputs, X[pairs.points], pairs.outputs).reshape(m, d, -1)
             return cross, np.einsum("nqq->nq", kernel.diagonal_blocks(new))
 
-        return LeaveOutPredictor(PairwiseLeaveOneOut(K, pairs, self.alpha, **how), len(pairs) * d, kernels)
+        return LeaveOneOutPredictor(PairwiseLeaveOneOut(K, pairs, self.alpha, **how), len(pairs) * d, kernels)
 
 
-def _of_scalar_kernel(left_out: LeaveOneOut, k: ScalarKernel, X: Any, d: int) -> LeaveOutPredictor:
-    return LeaveOutPredictor(left_out, X.shape[0] * (d + 2), lambda new: (k(new, X), k.diag(new)))
+def _of_scalar_kernel(left_out: LeaveOneOut, k: ScalarKernel, X: Any, d: int) -> LeaveOneOutPredictor:
+    return LeaveOneOutPredictor(left_out, X.shape[0] * (d + 2), lambda new: (k(new, X), k.diag(new)))
 
 
 def repeated_spread(same: Indices, Y: Array, weight: Array | None) -> Array | None:

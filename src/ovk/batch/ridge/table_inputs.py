@@ -116,7 +116,7 @@ MAX_CATEGORIES = 50
 #: Prefixes of dtype names in pandas and polars: categories, all words, and unsupported types.
 CATEGORY_TYPES = ("category", "categorical", "enum")
 WORD_TYPES = (*CATEGORY_TYPES, "object", "str", "utf8")
-REFUSED_TYPES = ("date", "time", "duration", "period", "interval", "list", "struct", "binary")
+UNSUPPORTED_TYPES = ("date", "time", "duration", "period", "interval", "list", "struct", "binary")
 
 
 @dataclass
@@ -174,7 +174,7 @@ def _kind(column: Any) -> str:
 def column_values(column: Any, name: Any) -> Array:
     """A column as float64, nan if missing, or as strings, "" if missing."""
     kind = _kind(column)
-    if kind.startswith(REFUSED_TYPES):
+    if kind.startswith(UNSUPPORTED_TYPES):
         raise ValueError(
             f"column {name!r} of X has dtype {column.dtype}: convert it to a number, for example dates to days since "
             "the first date"

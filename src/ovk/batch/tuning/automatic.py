@@ -16,7 +16,8 @@ relies less on its kernel. With more rows fewer candidates are close to the best
 must be better than the best kernel. For the same reason the alphas of the outputs are shrunk to each other if rows are
 few.
 
-The result is one kernel. At most 400 random rows select the widths, and 1,000 the alphas.
+The result is one kernel. At most 400 random rows compare the candidates, and 1,000 select the alphas. The best width
+and alpha change with the number of rows: both are then refined on 2,500 rows, and the alphas on 5,000.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ovk.base import Array, Indices, Registered, Targets, one_blas_thread, progr
 from ovk.batch.tuning.gradient_metric import MIN_METRIC_ROWS, halves, metric_kernels
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
 from ovk.operators import Spectrum
-from ovk.solvers import Eigenpairs, KnownEigen, PairwisePath, SeparablePath, eigenpairs
+from ovk.solvers import Eigenpairs, KnownEigen, PairwisePath, SeparablePath, eigenpairs, factored_leave_one_out
 
 # Residuals of rows in time order, for a path of alphas.
 #
@@ -175,6 +176,8 @@ Kernels = dict[str, tuple[ScalarKernel, ...]]
 ALPHAS = np.concatenate([np.logspace(-10.0, -6.0, 5), np.logspace(-5.0, 3.0, 17)])
 #: Maximum numbers of rows that select widths and alphas.
 MAX_WIDTH_ROWS, MAX_ALPHA_ROWS = 400, 1000
+#: Numbers of rows that refine width and alphas, after those that chose them, and factors of the width.
+REFINED_ROWS, WIDTH_FACTORS = (MAX_ALPHA_ROWS, 2500, 5000), (0.7, 1.4)
 #: Largest error, relative to the best kernel so far, at which a metric is tried with further widths.
 PROMISING_ERROR = 1.05
 #: Maximum number of candidates in a sum.
@@ -268,10 +271,12 @@ def automatic_choice(
         many = data.some(np.sort(order[: _affordable(Y[order], MAX_ALPHA_ROWS)]))
         in_metric = many.cross_fitted(ridge, chosen.terms)
         errors = many.errors(weighted_sum(plain | in_metric, chosen.terms), threshold)[1]
-        errors = pooled(errors * HANDICAPS[:, None], many.units)
+        errors = pooled(errors * ERROR_PENALTIES[:, None], many.units)
         alphas = few_alphas(errors, MAX_DISTINCT_ALPHAS) if n > MAX_ALPHA_ROWS else ALPHAS[best_alphas(errors)]
     learned = metric_kernels(many.X, many.Y, ridge, chosen.terms)
     (kernel,) = weighted_sum(plain | {name: (one,) for name, one in learned.items()}, chosen.terms)
+    if n > MAX_ALPHA_ROWS and not data.time_order and not np.isnan(Y).any():
+        kernel, alphas = data.refined(kernel, alphas, threshold, order)
     operator = np.eye(d)
     if d > 1 and np.isnan(Y).any():
         operator, alphas = data.coupled(kernel, alphas, threshold, order)
@@ -290,6 +295,15 @@ def kernel_candidates(X: Any) -> dict[str, ScalarKernel]:
         city = median_distance(X, "cityblock")
         result |= {f"Laplacian {f:g}": Laplacian(f * city) for f in (0.5, 1.0, 2.0, 4.0)}
     return result
+
+
+def stretched(kernel: ScalarKernel, factor: float) -> ScalarKernel:
+    """The kernel with all length scales multiplied by a factor; a kernel without them does not change."""
+    parts = kernel.get_params(deep=False)
+    parts |= {name: stretched(part, factor) for name, part in parts.items() if isinstance(part, ScalarKernel)}
+    if "length_scale" in parts:
+        parts["length_scale"] = factor * parts["length_scale"]
+    return type(kernel)(**parts)
 
 
 def _affordable(Y: Array, most: int) -> int:
@@ -384,6 +398,49 @@ class ComparisonData:
                     best, operator, factor = error, T, c
         return operator, factor * alphas
 
+    def refined(
+        self, kernel: ScalarKernel, alphas: Array, threshold: Array, order: Indices
+    ) -> tuple[ScalarKernel, Array]:
+        """Kernel and alphas (d,) of complete outputs, improved on growing subsets of the rows.
+
+        Each subset compares the result of the one before with neighbouring widths (except the last, for time), then
+        with smaller or larger alphas, by leave-one-out errors from one Cholesky factor for each distinct alpha.
+        """
+        n = len(order)
+        for before, most in pairwise(REFINED_ROWS):
+            if n <= before:
+                break
+            # A metric was learned from the first rows of the order: prefer others.
+            some = self.some(np.sort(order[-most:]))
+            G = kernel(some.X)
+            error = some._mean_error(G, alphas, threshold)
+            if most < REFINED_ROWS[-1]:
+                for factor in WIDTH_FACTORS:
+                    changed, gram = stretched(kernel, factor), stretched(kernel, factor)(some.X)
+                    found = some._mean_error(gram, alphas, threshold)
+                    if found < error:
+                        kernel, G, error = changed, gram, found
+                        break
+            for factor in (0.1**0.5, 10.0**0.5):
+                found = some._mean_error(G, factor * alphas, threshold)
+                if found < error:
+                    alphas, error = factor * alphas, found
+                    break
+        return kernel, alphas
+
+    def _mean_error(self, G: Array, alphas: Array, threshold: Array) -> float:
+        """Mean robust leave-one-out error of complete outputs at one alpha for each."""
+        v = np.ones(len(self.Y)) if self.weight is None else np.sqrt(self.weight)
+        R = np.empty_like(self.Y)
+        for alpha in np.unique(alphas):
+            own = np.flatnonzero(alphas == alpha)
+            u = v if self.intercept else None
+            found, _ = factored_leave_one_out(
+                lambda: G * v[:, None] * v, alpha, self.Y[:, own] * v[:, None], u, self.groups
+            )
+            R[:, own] = found / v[:, None]
+        return float(np.mean(self._robust(R, threshold)))
+
     def scored(self, kernels: Kernels, threshold: Array | None = None) -> list[Candidate]:
         """All candidates, the best first; by default the first of `kernels` determines the threshold."""
         found, left = [], list(kernels.items())
@@ -402,7 +459,7 @@ class ComparisonData:
         return sorted(found, key=lambda candidate: candidate.error)
 
     def _candidate(self, name: str, kernels: tuple[ScalarKernel, ...], errors: Array, threshold: Array) -> Candidate:
-        compared = errors * HANDICAPS[:, None]
+        compared = errors * ERROR_PENALTIES[:, None]
         best = best_alphas(pooled(compared, self.units))
         error = float(compared[best, np.arange(len(best))].mean())
         return Candidate(name, kernels, {name: 1.0}, errors, ALPHAS[best], error, threshold)
@@ -460,7 +517,7 @@ EDGE_ALPHA_ERROR, EDGE_WIDTH_ERROR = 0.95, 0.8
 NEGLIGIBLE_ERROR = 1e-12
 #: Factors of the errors in comparisons. Alphas below 1e-5 are for outputs almost without noise, where their errors are
 #: smaller by far. Otherwise wide kernels with tiny alphas, whose systems are ill conditioned, would win by chance.
-HANDICAPS = np.where(ALPHAS < 0.99e-5, 1.02, 1.0)
+ERROR_PENALTIES = np.where(ALPHAS < 0.99e-5, 1.02, 1.0)
 
 
 def edge_of_grid(name: str, grid: Array, errors: Array, chosen: float, share: float = EDGE_ALPHA_ERROR) -> str | None:

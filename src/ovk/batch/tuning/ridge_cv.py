@@ -18,16 +18,16 @@ from ovk.base import (
     Targets,
     check_alpha,
     check_alphas,
+    check_frame,
     check_groups,
     check_inputs,
     is_dispatched,
     one_blas_thread,
     positive,
     progress_shown,
-    refuse_odd_frames,
     to_device_of,
 )
-from ovk.batch.ridge.landmarks import LandmarkLeaveOneOut, choose_landmarks
+from ovk.batch.ridge.landmarks import LandmarkLeaveOneOut, LandmarkRidge, choose_landmarks, landmark_ridge
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import (
     check_on_device,
@@ -35,6 +35,7 @@ from ovk.batch.ridge.ridge_system import (
     new_generator,
     robust_targets,
     rows_held_out_together,
+    solve_ridge,
 )
 from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, reject_missing
 from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice, edge_of_grid
@@ -49,8 +50,16 @@ from ovk.intervals import NoiseScale
 from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel, row_slices
 
-#: By default: maximum number of rows without landmarks, landmarks above it, and rows that then compare candidates.
-MAX_EXACT_ROWS, DEFAULT_LANDMARKS, MAX_COMPARED_ROWS = 5000, 1500, 2000
+#: By default: maximum numbers of rows without landmarks in double precision, and in single precision (a matrix of
+#: 1.6 GB), and rows that above the first compare candidates.
+MAX_EXACT_ROWS, MAX_SINGLE_ROWS, MAX_COMPARED_ROWS = 5000, 20_000, 2000
+#: Smallest alpha, relative to the scale of the outputs, with single precision; below, rounding slows down the solution.
+MIN_SINGLE_ALPHA = 1e-5
+#: Landmarks by default. With m landmarks each row adds m^2 products to an (m, m) sum, and with missing outputs to one
+#: sum for each output: above these numbers of products and of stored entries (400 MB) there are fewer landmarks.
+DEFAULT_LANDMARKS, MAX_LANDMARK_PRODUCTS, MAX_LANDMARK_ENTRIES = 4000, 1e13, 5e7
+#: Landmarks that give the variances of intervals if the fit uses all rows.
+INTERVAL_LANDMARKS = 1500
 #: A choice at the edge of its grid is reported for this many alphas and rows: fewer alphas are a choice between them,
 #: and in fewer rows the errors of neighbours differ by chance.
 MIN_GRID, MIN_EDGE_ROWS = 5, 40
@@ -112,9 +121,12 @@ class OVKRidgeCV(OVKRegressor):
         Without a kernel: rows are in time order, and candidates are compared by predicting later rows from earlier
         ones.
     landmarks : "auto", None, int or (m, p) array
-        Use Nystrom features of that many rows, or of these points, as in `OVKRidge`. "auto" uses 1,500 landmarks above
-        5,000 rows, with a warning; None always uses all rows. With landmarks, 2,000 rows compare the candidates of a
-        given kernel.
+        Use Nystrom features of that many rows, or of these points, as in `OVKRidge`. "auto" uses all rows up to 20,000,
+        above 5,000 with the kernel matrix in single precision (1.6 GB for 20,000) and the solution refined to double
+        precision, and 4,000 landmarks above that, fewer above 625,000 rows or with missing values in more than three
+        outputs, with a warning. Above 5,000 rows it also
+        uses landmarks with missing outputs, sparse inputs or loss="huber", and for outputs almost without noise. None
+        always uses all rows. Above 5,000 rows, 2,000 rows compare the candidates of a given kernel.
     tol : float >= 0
         Relative error allowed in the leave-one-out solutions, which speeds up scalar grams of low numerical rank; 0
         always computes the full eigendecomposition.
@@ -142,7 +154,10 @@ class OVKRidgeCV(OVKRegressor):
     best_error_ : smallest of `errors_`
     inputs_ : the standardisation of the inputs, or None; `X_fit_` and `kernel_` refer to standardised inputs
     landmarks_ : sums over all rows if landmarks were used, else None
-    landmark_loo_ : (2, rows, d) leave-one-out residuals and variances of at most 2,000 rows with landmarks, else None
+    landmark_loo_ : (2, rows, d) leave-one-out residuals and variances of at most 2,000 rows, with landmarks or above
+        5,000 rows, else None
+    interval_rows_ : (rows,) their numbers among the learned rows, else None
+    interval_landmarks_ : sums from which intervals take variances, above 5,000 rows without landmarks, else None
     and those of `OVKRidge`
 
     See Also
@@ -207,30 +222,62 @@ class OVKRidgeCV(OVKRegressor):
             kernel, alpha, solver = self._choose(X, targets, groups)
             if is_dispatched(asked) and not isinstance(X, DeviceMatrix):
                 X = DeviceMatrix(to_device_of(asked, X))
-            points = self._landmark_points(X, kernel)
-            self._solve(kernel, alpha, X, targets, solver, points)
-            self.__dict__.pop("landmark_loo_", None)
-            on_host = not (sparse.issparse(X) or isinstance(X, DeviceMatrix))
-            if points is not None and targets.task is None and on_host:
-                self.landmark_loo_ = self._landmark_residuals(X, targets, points)
+            for name in ("landmark_loo_", "interval_landmarks_", "interval_rows_"):
+                self.__dict__.pop(name, None)
+            if self._in_single_precision(kernel, alpha, X, targets):
+                self._solve_in_single_precision(kernel, alpha, X, targets)
+            else:
+                points = self._landmark_points(X, targets, kernel)
+                self._solve(kernel, alpha, X, targets, solver, points)
+                on_host = not (sparse.issparse(X) or isinstance(X, DeviceMatrix))
+                if self.landmarks_ is not None and targets.task is None and on_host:
+                    self.interval_rows_ = some = self._rows_of_intervals(X, points)
+                    self.landmark_loo_ = self._landmark_residuals(self.landmarks_, X[some], targets.rows(some))
             self.inputs_ = inputs
         return self
 
-    def _landmark_residuals(self, X: Array, targets: Targets, points: Array) -> Array:
-        """Leave-one-out residuals, and their variances, of at most `MAX_INTERVAL_ROWS` random rows, for intervals."""
-        assert self.landmarks_ is not None
+    def _in_single_precision(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets) -> bool:
+        """Whether, with landmarks="auto", an exact fit in single precision is possible and affordable."""
+        separable, automatic = kernel.as_separable(), isinstance(self.landmarks, str) and self.landmarks == "auto"
+        if not automatic or not MAX_EXACT_ROWS < X.shape[0] <= MAX_SINGLE_ROWS or separable is None:
+            return False
+        if not targets.complete or self.loss != "squared" or isinstance(X, DeviceMatrix) or sparse.issparse(X):
+            return False
+        return bool(np.all(np.asarray(alpha) >= MIN_SINGLE_ALPHA * np.diagonal(separable.operator.dense())))
+
+    def _solve_in_single_precision(
+        self, kernel: OperatorKernel, alpha: float | Array, X: Array, targets: Targets
+    ) -> None:
+        """Fit all rows; intervals have exact residuals of some rows, and variances from landmarks."""
+        points = choose_landmarks(INTERVAL_LANDMARKS, X, self.random_state, lambda rows: kernel)
+        some = self._rows_of_intervals(X, points)
+        how: dict[str, Any] = {"intercept": self.fit_intercept, "single": True, "left_out": some}
+        found = solve_ridge(kernel, alpha, X, targets, **how)
+        assert found.left_out is not None
+        self._store(kernel, alpha, found)
+        sums = landmark_ridge(kernel, points, targets.d)
+        for part, outputs in self._slices(X, targets):
+            sums.add(part, outputs)
+        _, variances = self._landmark_residuals(sums, X[some], targets.rows(some))
+        self.landmark_loo_, self.interval_landmarks_ = np.stack([found.left_out, variances]), sums
+        self.interval_rows_ = some
+
+    def _rows_of_intervals(self, X: Array, points: Array) -> Indices:
+        """At most `MAX_INTERVAL_ROWS` random rows without the landmarks."""
         # The span of the landmarks explains landmarks fully, unlike new rows.
         landmarks = {point.tobytes() for point in points}
         others = np.flatnonzero([row.tobytes() not in landmarks for row in np.ascontiguousarray(X)])
         others = others if len(others) >= MIN_INTERVAL_ROWS else np.arange(len(X))
-        some = np.sort(new_generator(self.random_state).permutation(others)[:MAX_INTERVAL_ROWS])
-        X, targets = X[some], targets.rows(some)
+        return np.sort(new_generator(self.random_state).permutation(others)[:MAX_INTERVAL_ROWS])
+
+    def _landmark_residuals(self, sums: LandmarkRidge, X: Array, targets: Targets) -> Array:
+        """Leave-one-out residuals of some training rows, and their variances, for intervals."""
         parts = []
-        for rows in row_slices(len(some), self.landmarks_.m * targets.d**2):
+        for rows in row_slices(len(X), sums.m * targets.d**2):
             part, weight = targets.rows(rows), None if targets.weight is None else targets.weight[rows]
             R = part.Y - self.expansion_(X[rows])
             how: dict[str, Any] = {"intercept": self.intercept_ is not None}
-            parts.append(LandmarkLeaveOneOut.of_rows(self.landmarks_, X[rows], R, weight, self.alpha_, **how))
+            parts.append(LandmarkLeaveOneOut.of_rows(sums, X[rows], R, weight, self.alpha_, **how))
         return np.concatenate(parts, axis=1)
 
     def _read(
@@ -257,7 +304,7 @@ class OVKRidgeCV(OVKRegressor):
             return super()._check_inputs(X, reset=reset, stream=stream)
         if self.missing_inputs not in ("impute", "error"):
             raise ValueError(f"missing_inputs must be 'impute' or 'error', got {self.missing_inputs!r}")
-        refuse_odd_frames(X, "X")
+        check_frame(X, "X")
         frame, impute = is_frame(X), self.missing_inputs == "impute"
         if reset:
             self.columns_ = FrameColumns.learn(X) if frame else None
@@ -410,24 +457,27 @@ class OVKRidgeCV(OVKRegressor):
         return np.asarray(alphas[best] * ratios)
 
     def _noise_scale(self, groups: Any) -> NoiseScale | None:
-        if self.landmarks_ is not None:
+        if self.landmark_loo_ is not None or self.landmarks_ is not None:
             return None
         rows = self._leave_out(groups, None)
         key = ("noise", None if groups is None else np.asarray(groups).tobytes())
-        return self._remembered(key, lambda: self._training_data().noise_scale(rows.left_out, self._blocks(groups)))
+        return self._cached(key, lambda: self._training_data().noise_scale(rows.left_out, self._blocks(groups)))
 
-    def _landmark_points(self, X: Any, kernel: OperatorKernel) -> Any:
+    def _landmark_points(self, X: Any, targets: Targets, kernel: OperatorKernel) -> Any:
         n, automatic = X.shape[0], isinstance(self.landmarks, str) and self.landmarks == "auto"
         if self.landmarks is None or (automatic and n <= MAX_EXACT_ROWS):
             return None
+        sums = 1 if targets.complete else targets.d
+        limit = min(MAX_LANDMARK_PRODUCTS / n, MAX_LANDMARK_ENTRIES) / sums
+        m = min(DEFAULT_LANDMARKS, int(np.sqrt(limit)))
         if automatic:
             warnings.warn(
-                f"{n:,} rows are fitted with {DEFAULT_LANDMARKS:,} landmarks: set landmarks=None for an exact fit, or "
+                f"{n:,} rows are fitted with {m:,} landmarks: set landmarks=None for an exact fit, or "
                 "another number of landmarks",
                 UserWarning,
                 stacklevel=3,
             )
-        given = DEFAULT_LANDMARKS if automatic else self.landmarks
+        given = m if automatic else self.landmarks
         return choose_landmarks(given, X, self.random_state, lambda rows: kernel)
 
 

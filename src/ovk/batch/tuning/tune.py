@@ -20,7 +20,7 @@ from ovk.operators import Dense, Identity, LowRank
 from ovk.ovkernels import OperatorKernel, Term
 from ovk.solvers import (
     Criterion,
-    SingularSystem,
+    SingularSystemError,
     dense_evidence,
     pairwise_leave_one_out,
     separable_evidence,
@@ -245,7 +245,7 @@ class Search:
         kernel, noise = self.at(vector)
         try:
             value, slopes, by_noise = self.criterion.evaluate(kernel, np.broadcast_to(noise, (self.criterion.d,)))
-        except (SingularSystem, np.linalg.LinAlgError):
+        except (SingularSystemError, np.linalg.LinAlgError):
             return FAILED_VALUE, np.zeros_like(vector)
         by_kernel = chain(self.tuned, vector[: self._kernel_size], slopes)
         if self._fixed is not None:
@@ -278,7 +278,7 @@ class Search:
                 found.append(result)
         best = min(found, key=lambda result: float(result.fun))
         if best.fun * scale >= FAILED_VALUE:
-            raise SingularSystem("no start could be factored: raise alpha, or remove duplicated inputs")
+            raise SingularSystemError("no start could be factored: raise alpha, or remove duplicated inputs")
         names, values = [one.name for one in self.tuned], [float(result.fun) * scale for result in found]
         value, steps = float(best.fun) * scale, int(best.nit)
         return best.x, TuningInfo(self.criterion.name, value, first, values, steps, names, best.status != 1)
@@ -471,10 +471,12 @@ class TuningCriterion:
         self._centred = values - (self.pairs.sum_by_output(values) / np.maximum(count, 1.0))[self.pairs.outputs]
         self.y = roots * (self._centred if centred else values)
         self._E = (np.eye(self.d)[self.pairs.outputs] * roots[:, None])[:, count > 0] if constants else None
+        #: Numbers that the evidence is about, without those that estimate the constants.
+        self.degrees_of_freedom = len(values) + repeats * self.d - (0 if self._E is None else self._E.shape[1])
         variance = self.pairs.sum_by_output(self._centred**2) / np.maximum(count, 1.0)
-        # An output without variation gets the mean variance of the others.
-        typical = float(variance[variance > 0].mean()) if (variance > 0).any() else 1.0
-        self.variance = np.where(variance > 0, variance, typical)
+        # An output without variation, up to rounding, gets the mean variance of the others.
+        varies = variance > 1e-28 * self.pairs.sum_by_output(values**2) / np.maximum(count, 1.0)
+        self.variance = np.where(varies, variance, float(variance[varies].mean()) if varies.any() else 1.0)
         self._scale = None if targets.weight is None else np.outer(roots, roots)
         # The closed form for a single product does not cover weights or rows left out together.
         alone = self._evidence or (leave_out == "row" and len(np.unique(groups)) == self.n)
