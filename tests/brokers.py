@@ -20,10 +20,10 @@ from processes import PATIENCE, free_port
 class NATSServer:
     """nats-server with JetStream on the loopback address, which can be killed and started again."""
 
-    def __init__(self, folder, config=""):
-        self.folder, self.name = Path(folder), f"ovk-{uuid.uuid4().hex}"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._config = self.folder / "server.conf"
+    def __init__(self, directory, config=""):
+        self.directory, self.name = Path(directory), f"ovk-{uuid.uuid4().hex}"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._config = self.directory / "server.conf"
         self._config.write_text(config)
         for _ in range(20):
             self.port = free_port()
@@ -43,7 +43,7 @@ class NATSServer:
     def _started(self):
         """Start; False if it ends, because somebody else has the port."""
         program = shutil.which("nats-server") or str(Path(sys.executable).parent / "nats-server")
-        command = [program, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.folder), "-n", self.name]
+        command = [program, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.directory), "-n", self.name]
         self.process = subprocess.Popen(
             [*command, "-c", str(self._config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -133,11 +133,11 @@ def csv_file(path, rows):
     return path
 
 
-def certificates(folder):
+def certificates(directory):
     """A certificate for 127.0.0.1 that vouches for itself."""
     subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
-    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    files = ["-keyout", str(directory / "key.pem"), "-out", str(directory / "cert.pem")]
     try:
         subprocess.run([*command, *files], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:

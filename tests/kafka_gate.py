@@ -87,11 +87,11 @@ class Gate:
         return brokers + struct.pack(">ii", 1, 0)
 
 
-def tls_context(folder, *, clients=False):
-    """The context of a server with the certificate in a folder, which may want to see that of its clients."""
+def tls_context(directory, *, clients=False):
+    """The context of a server with the certificate in a directory, which may want to see that of its clients."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    context.load_cert_chain(directory / "cert.pem", directory / "key.pem")
     if clients:
         context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(folder / "cert.pem")
+        context.load_verify_locations(directory / "cert.pem")
     return context

@@ -52,7 +52,7 @@ def environment():
 def ovk(*arguments):
     """``ovk`` as a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "ovk.app.cli", *map(str, arguments)],
+        [sys.executable, "-m", "ovk", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -65,15 +65,15 @@ import os, sys, time
 from pathlib import Path
 from ovk.app.cli import main
 
-folder, pauses, replace, renamed = Path(sys.argv[1]), sys.argv[2].split(","), os.replace, 0
+directory, pauses, replace, renamed = Path(sys.argv[1]), sys.argv[2].split(","), os.replace, 0
 
 def counted(*arguments, **options):
     global renamed
     replace(*arguments, **options)
     renamed += 1
     if str(renamed) in pauses:
-        (folder / f"here-{renamed}").touch()
-        while not (folder / f"go-{renamed}").exists():
+        (directory / f"here-{renamed}").touch()
+        while not (directory / f"go-{renamed}").exists():
             time.sleep(0.01)
 
 os.replace = counted
@@ -89,15 +89,15 @@ class PausedRun:
 
     Parameters
     ----------
-    folder : for the signs by which the process and the test agree
+    directory : for the signs by which the process and the test agree
     pauses : numbers of renames
     arguments : of the command
     """
 
-    def __init__(self, folder, pauses, *arguments):
-        self._folder = Path(folder)
-        self._folder.mkdir()
-        words = [str(self._folder), ",".join(map(str, pauses)), *map(str, arguments)]
+    def __init__(self, directory, pauses, *arguments):
+        self._directory = Path(directory)
+        self._directory.mkdir()
+        words = [str(self._directory), ",".join(map(str, pauses)), *map(str, arguments)]
         self.process = subprocess.Popen(
             [sys.executable, "-c", PAUSED, *words],
             stdout=subprocess.DEVNULL,
@@ -107,11 +107,11 @@ class PausedRun:
 
     def wait(self, pause):
         """Wait until it has paused there."""
-        wait_until((self._folder / f"here-{pause}").exists, f"pause {pause}", self.process)
+        wait_until((self._directory / f"here-{pause}").exists, f"pause {pause}", self.process)
 
     def go_on(self, pause):
         """End a pause."""
-        (self._folder / f"go-{pause}").touch()
+        (self._directory / f"go-{pause}").touch()
 
     def kill(self):
         """SIGKILL."""

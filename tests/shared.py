@@ -12,13 +12,13 @@ from processes import wait_until
 @pytest.fixture(scope="session")
 def once(tmp_path_factory, request):
     """``once(name, make)`` is ``make()``, called by the first test process that asks; the others read a file."""
-    folder = tmp_path_factory.getbasetemp()
+    directory = tmp_path_factory.getbasetemp()
     if hasattr(request.config, "workerinput"):
         # Of all test processes together.
-        folder = folder.parent
+        directory = directory.parent
 
     def get(name, make):
-        path, lock = folder / f"{name}.pickle", folder / f"{name}.lock"
+        path, lock = directory / f"{name}.pickle", directory / f"{name}.lock"
         try:
             os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
@@ -62,8 +62,8 @@ def stream_of_classes(once, tmp_path_factory):
     def make():
         from app.sessions.test_class_sessions import lines, run, table
 
-        folder = tmp_path_factory.mktemp("stream_of_classes")
-        run(table(folder / "t.csv"), save_to=folder / "m.ovk", predictions=folder / "parts")
-        return (folder / "m.ovk").read_bytes(), lines(folder / "parts")
+        directory = tmp_path_factory.mktemp("stream_of_classes")
+        run(table(directory / "t.csv"), save_to=directory / "m.ovk", predictions=directory / "parts")
+        return (directory / "m.ovk").read_bytes(), lines(directory / "parts")
 
     return once("stream_of_classes", make)

@@ -92,7 +92,7 @@ def test_too_little_memory_names_the_cure(monkeypatch):
 
 @pytest.mark.parametrize("cell", ["71.6%", "n/a", "1,200"])
 def test_a_dirty_number_is_not_a_word(cell):
-    """Among numbers, a cell such as 71.6% needs no encoder: the error names the cure and the reader."""
+    """Among numbers, a cell such as 71.6% needs no encoder: the error names the advice and the reader."""
     cells = np.array([["1.5", "2"]] * 8 + [["0", cell]] * 2, dtype=object)
     with pytest.raises(ValueError, match=r"strip percent signs and thousands separators; ovk\.app\.tables\.read_table"):
         OVKRidge().fit(cells, np.arange(10.0))

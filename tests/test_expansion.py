@@ -9,7 +9,7 @@ import instances
 import ovk
 import reference
 from ovk.base.parameters import equal
-from ovk.kernels import Gaussian, Laplacian, Linear, NotDifferentiable
+from ovk.kernels import Gaussian, Laplacian, Linear, NotDifferentiableError
 from ovk.operators import Dense, Identity
 from ovk.ovkernels.base import Expansion, row_slices
 
@@ -68,7 +68,7 @@ def test_norm_of_rounding_below_zero_is_zero():
 
 
 def test_a_function_that_cannot_be_differentiated():
-    with pytest.raises(NotDifferentiable, match="Laplacian has no closed-form derivative"):
+    with pytest.raises(NotDifferentiableError, match="Laplacian has no closed-form derivative"):
         Expansion(Laplacian(1.0) * Identity(3), SUPPORT, C).jacobian(NEW)
 
 

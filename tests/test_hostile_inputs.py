@@ -98,7 +98,7 @@ def test_predictions_beyond_the_range_of_numbers_are_refused_by_row(name):
     model = unfitted(name).fit(X, Y)
     far = X.copy()
     far[5] *= 1e300
-    with np.errstate(all="ignore"), pytest.raises(ovk.Diverged, match="no finite prediction for row 5 of X"):
+    with np.errstate(all="ignore"), pytest.raises(ovk.DivergenceError, match="no finite prediction for row 5 of X"):
         model.predict(far)
 
 

@@ -31,10 +31,10 @@ def merged(model, other):
     return model.merge(other)
 
 
-def through_files(models, folder):
+def through_files(models, directory):
     for i, model in enumerate(models):
-        ovk.save(model, folder / f"{i}.ovk")
-    return [ovk.load(folder / f"{i}.ovk") for i in range(len(models))]
+        ovk.save(model, directory / f"{i}.ovk")
+    return [ovk.load(directory / f"{i}.ovk") for i in range(len(models))]
 
 
 def levels(items):

@@ -21,7 +21,7 @@ PACKAGES = [
 ]
 
 
-def own_names(module):
+def output_names_of(module):
     """What a package without a list of its names defines itself."""
     things = vars(module).items()
     return [name for name, thing in things if getattr(thing, "__module__", "") == module.__name__ and name[0] != "_"]
@@ -30,7 +30,7 @@ def own_names(module):
 def public_names():
     for package in PACKAGES:
         module = importlib.import_module(f"ovk.{package}")
-        for name in getattr(module, "__all__", None) or own_names(module):
+        for name in getattr(module, "__all__", None) or output_names_of(module):
             yield f"{package}.{name}", getattr(module, name)
     for name in ovk.__all__:
         yield name, getattr(ovk, name)
@@ -40,8 +40,9 @@ PUBLIC = [(name, thing) for name, thing in public_names() if inspect.isclass(thi
 
 #: Contracts and records: there is nothing to run before somebody implements or returns one.
 WITHOUT_EXAMPLE = {
-    "ChangedClass", "ErrorBound", "NewerFormat", "NotDifferentiable", "OperatorKernel", "OtherSession",
-    "OutputOperator", "ScalarKernel", "SingularSystem", "TableModel", "TruncationWarning", "UnknownClass",
+    "ChangedClassError", "ErrorBound", "NewerFormatError", "NotDifferentiableError", "OperatorKernel",
+    "OutputOperator", "ScalarKernel", "SessionMismatchError", "SingularSystemError", "TableModel", "TruncationWarning",
+    "UnknownClassError",
 }  # fmt: skip
 
 

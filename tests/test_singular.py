@@ -8,7 +8,7 @@ from sklearn.base import clone
 from ovk import KAWV, OLOK, PKAWV, MovKL, OutputKernelRidge, OVKRidge, OVKRidgeCV
 from ovk.kernels import Function, Gaussian
 from ovk.operators import MixedEffect
-from ovk.solvers import SingularSystem
+from ovk.solvers import SingularSystemError
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((30, 2)), RNG.standard_normal((30, 2))
@@ -51,7 +51,7 @@ def test_a_failure_of_lapack_is_named_and_leaves_the_model_as_it_was(model, brok
     model = clone(model).fit(X, Y)
     before = {name: value for name, value in vars(model).items() if np.isscalar(value)}
     broken()
-    with pytest.raises(SingularSystem, match=r"cannot be solved .SVD did not converge.: increase alpha") as caught:
+    with pytest.raises(SingularSystemError, match=r"cannot be solved .SVD did not converge.: increase alpha") as caught:
         model.fit(X + 1.0, Y)
     assert type(model).__name__ in str(caught.value)
     assert {name: value for name, value in vars(model).items() if np.isscalar(value)} == before
@@ -60,7 +60,7 @@ def test_a_failure_of_lapack_is_named_and_leaves_the_model_as_it_was(model, brok
 @pytest.mark.parametrize("model", [OVKRidge, OVKRidgeCV])
 def test_a_kernel_that_is_not_finite_is_the_one_to_blame(model):
     kernel = Function(lambda X, Z: np.full((len(X), len(Z)), np.nan))
-    with pytest.raises(SingularSystem, match="kernel values must be finite"):
+    with pytest.raises(SingularSystemError, match="kernel values must be finite"):
         model(kernel).fit(X, Y)
     with pytest.raises(ValueError, match=r"OLOK failed at step 1: the kernel value K\(x, x\) is nan"):
         OLOK(kernel).fit(X, Y)

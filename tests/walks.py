@@ -47,29 +47,29 @@ def _data(n=60, d=3, missing=0.2):
     return X, Y
 
 
-def ridge_with_missing_outputs(folder):
+def ridge_with_missing_outputs(directory):
     X, Y = _data()
     return lambda: ovk.OVKRidgeCV().fit(X, Y)
 
 
-def chunk_of_autostream(folder):
+def chunk_of_autostream(directory):
     X, Y = _data(400)
     return lambda: ovk.AutoStream().partial_fit(X, Y)
 
 
-def stream_of_a_file(folder):
+def stream_of_a_file(directory):
     from ovk.app.cli import main
 
     X, Y = _data(1400, d=2, missing=0.1)
     lines = ["x,z,a,b"]
     for x, y in zip(X, Y, strict=True):
         lines.append(",".join("" if np.isnan(v) else repr(float(v)) for v in (*x, *y)))
-    table = folder / "rows.csv"
+    table = directory / "rows.csv"
     table.write_text("\n".join(lines) + "\n")
     runs = iter("12")
 
     def run():
-        own = folder / next(runs)
+        own = directory / next(runs)
         own.mkdir()
         sys.argv = ["ovk", "stream", str(table), "--targets", "a,b"]
         sys.argv += ["--save", str(own / "model.ovk"), "--predictions", str(own / "predictions")]
@@ -83,7 +83,7 @@ def stream_of_a_file(folder):
     return run
 
 
-def learn_request(folder):
+def learn_request(directory):
     """A service that starts, learns one request and stops."""
     from ovk.app.serve import create_app
 
@@ -93,11 +93,11 @@ def learn_request(folder):
         from starlette.testclient import TestClient
 
     X, Y = _data(100, missing=0.0)
-    ovk.save(ovk.AutoStream().partial_fit(X, Y), folder / "model.ovk")
+    ovk.save(ovk.AutoStream().partial_fit(X, Y), directory / "model.ovk")
     runs = iter("12")
 
     def run():
-        app = create_app([folder / "model.ovk"], data=folder / next(runs))
+        app = create_app([directory / "model.ovk"], data=directory / next(runs))
         with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50000)) as client:
             reply = client.post("/v2/models/model/learn", json={"rows": X[:2].tolist(), "targets": Y[:2].tolist()})
             assert reply.status_code == 202, reply.text
@@ -120,8 +120,8 @@ def walks():
     """Files of each walk. A call runs once before it is watched: what is imported on the way is loaded then."""
     found = {}
     for name, (prepare, _) in WALKS.items():
-        with tempfile.TemporaryDirectory() as folder:
-            call = prepare(Path(folder))
+        with tempfile.TemporaryDirectory() as directory:
+            call = prepare(Path(directory))
             call()
             found[name] = files_of(call)
     return found

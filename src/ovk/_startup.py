@@ -17,11 +17,11 @@ from types import FrameType
 def is_command(arguments: Sequence[str]) -> bool:
     """Whether these are the arguments of the command ``ovk``.
 
-    >>> is_command(["python", "-m", "ovk.app.cli", "demo"]), is_command(["python", "/usr/bin/ovk"])
+    >>> is_command(["python", "-m", "ovk", "demo"]), is_command(["python", "/usr/bin/ovk"])
     (True, True)
     """
     if "-m" in arguments:
-        return arguments[arguments.index("-m") + 1 :][:1] == ["ovk.app.cli"]
+        return arguments[arguments.index("-m") + 1 :][:1] == ["ovk"]
     return any(os.path.basename(word) in ("ovk", "ovk.exe") for word in arguments[:2])
 
 
@@ -33,7 +33,7 @@ def _exit_on_interrupt(number: int, frame: FrameType | None) -> None:
 def is_service(arguments: Sequence[str]) -> bool:
     """Whether these are the arguments of ``ovk serve``.
 
-    >>> is_service(["python", "-m", "ovk.app.cli", "serve", "m.ovk"]), is_service(["python", "/usr/bin/ovk", "demo"])
+    >>> is_service(["python", "-m", "ovk", "serve", "m.ovk"]), is_service(["python", "/usr/bin/ovk", "demo"])
     (True, False)
     """
     return is_command(arguments) and "serve" in arguments[:5]

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from ovk.persistence import ChangedClass, CorruptFile, UnknownClass, container, load
+from ovk.persistence import ChangedClassError, CorruptFileError, UnknownClassError, container, load
 from ovk.persistence.container import Spec
 from ovk.persistence.tree import Writer
 from persistence.regenerate import CASES, golden_file
 from persistence.toys import places
 
-REFUSALS = (ChangedClass, CorruptFile, UnknownClass)
+REJECTIONS = (ChangedClassError, CorruptFileError, UnknownClassError)
 JUNK: list[Any] = [None, True, -1, 0, 3, 2**40, 0.5, -0.5, 1e300, "", "x", [], [1], ["x"], {"tuple": []}, {"dict": []}]
 JUNK += [{"float": "nan"}, {"float": "inf"}, {"scalar": {"<f8": "000000000000f87f"}}, {"int": hex(2**100)}]
 JUNK += [{"object": {"class": "kernels.Linear", "parameters": {}, "state": {}}}]
 
 
 def golden_content(name: str) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.ovk"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "model.ovk"
         path.write_bytes(gzip.decompress(golden_file(name).read_bytes()))
         return load(path)
 
@@ -86,7 +86,7 @@ def outcome(name: str, path: Path, expected: list[Any], finite: bool = True) -> 
         warnings.simplefilter("ignore")
         try:
             model = load(path)
-        except REFUSALS:
+        except REJECTIONS:
             return None
         except Exception as error:
             return f"load raised {type(error).__name__}: {error}"

@@ -40,7 +40,7 @@ from ovk.ovkernels import Expansion
 from ovk.persistence import save
 from ovk.solvers import PenaltySum
 
-FOLDER = Path(__file__).parent / "golden"
+DIRECTORY = Path(__file__).parent / "golden"
 
 # Formulas rather than draws: the questions are the same with every version of NumPy.
 _I = np.arange(1.0, 31.0)
@@ -93,8 +93,8 @@ def intervals(method: Any) -> Any:
 
 
 def table(made: Callable[..., Any], **settings: Any) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "t.csv"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "t.csv"
         path.write_text(TABLE, encoding="utf-8")
         with open_records(path) as records:
             return made(records, Settings(["word" if settings.get("classify") else "y"], **settings))
@@ -182,7 +182,7 @@ def parts() -> list[Any]:
         TuningInfo("evidence", 1.0, 2.0, [1.0], 5, ["alpha"]),
         *(features.Given(X[:2]), Expansion(field, X[:2], Y[:2]), ovk.OKVAR().fit([X]).network(top_k=1)),
         *(structured.Hierarchy({"cat": "pet", "pet": "all"}), structured.Diffusion(nodes)),
-        *(structured.RegularisedLaplacian(nodes), GroupErrors.of(0 * Y, Y, np.arange(30) // 3), refitted),
+        *(structured.RegularizedLaplacian(nodes), GroupErrors.of(0 * Y, Y, np.arange(30) // 3), refitted),
     ]
 
 
@@ -325,6 +325,7 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], list[Any]]]] = {
     "ACI": (lambda: intervals(evaluation.ACI(0.8)), regions),
     "ConformalPID": (lambda: intervals(evaluation.ConformalPID(0.8, region="box", season=7)), regions),
     "RollingConformal": (lambda: intervals(evaluation.RollingConformal(0.8)), regions),
+    "COP": (lambda: intervals(evaluation.COP(0.8, region="ellipsoid")), regions),
     "StronglyAdaptive": (lambda: intervals(evaluation.StronglyAdaptive(0.8, region="ellipsoid")), regions),
     "WithIntervals": (
         lambda: stream(evaluation.WithIntervals(ovk.OLOK(K, truncation=5), 0.8)),
@@ -347,13 +348,13 @@ def content(name: str) -> dict[str, Any]:
 
 
 def golden_file(name: str) -> Path:
-    return FOLDER / f"{name}.ovk.gz"
+    return DIRECTORY / f"{name}.ovk.gz"
 
 
 def regenerate(name: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        save(content(name), Path(folder) / "model.ovk")
-        raw = (Path(folder) / "model.ovk").read_bytes()
+    with tempfile.TemporaryDirectory() as directory:
+        save(content(name), Path(directory) / "model.ovk")
+        raw = (Path(directory) / "model.ovk").read_bytes()
     golden_file(name).write_bytes(gzip.compress(raw, mtime=0))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ovk.persistence
-from ovk.persistence import NotSavable, load, save
+from ovk.persistence import NotSavableError, load, save
 from ovk.persistence.container import replacing
 
 
@@ -65,7 +65,7 @@ def test_a_failure_between_two_arrays(path, monkeypatch):
 
 def test_an_object_that_cannot_be_saved_leaves_the_old_file(path):
     save("old", path)
-    with pytest.raises(NotSavable):
+    with pytest.raises(NotSavableError):
         save([np.zeros(3), max], path)
     assert load(path) == "old"
     assert list(path.parent.iterdir()) == [path]
@@ -81,18 +81,18 @@ def test_content_reaches_the_disk_before_the_name_does(path, monkeypatch):
     assert first is False  # the file
     assert os.path.dirname(source) == str(path.parent)
     assert target == str(path)
-    assert last is True  # the folder
+    assert last is True  # the directory
 
 
-def test_a_folder_that_cannot_be_synced_is_no_failure(path, monkeypatch):
+def test_a_directory_that_cannot_be_synced_is_no_failure(path, monkeypatch):
     fsync = os.fsync
 
-    def refuse_folders(fd):
+    def refuse_directories(fd):
         if stat.S_ISDIR(os.fstat(fd).st_mode):
             raise OSError("not here")
         fsync(fd)
 
-    monkeypatch.setattr(os, "fsync", refuse_folders)
+    monkeypatch.setattr(os, "fsync", refuse_directories)
     save(1, path)
     assert load(path) == 1
 
@@ -127,16 +127,16 @@ def test_a_read_only_file_is_not_replaced_whoever_asks(path, monkeypatch):
 
 
 def test_symbolic_links_are_written_through(tmp_path):
-    real, folder = tmp_path / "real" / "model.ovk", tmp_path / "link folder"
+    real, directory = tmp_path / "real" / "model.ovk", tmp_path / "link directory"
     real.parent.mkdir()
-    folder.mkdir()
-    link = folder / "link.ovk"
+    directory.mkdir()
+    link = directory / "link.ovk"
     link.symlink_to(real)
     for value in (1, 2):  # the first time the link leads nowhere
         save(value, link)
         assert link.is_symlink()
         assert load(real) == load(link) == value
-    assert list(folder.iterdir()) == [link]
+    assert list(directory.iterdir()) == [link]
     assert list(real.parent.iterdir()) == [real]
 
 
@@ -227,12 +227,12 @@ def test_what_another_save_is_writing_is_not_taken_for_a_leftover(path):
 def test_only_leftovers_of_ours_are_removed(tmp_path):
     (tmp_path / ".ovk-0123.tmp").write_bytes(b"left behind")
     (tmp_path / "notes.tmp").write_bytes(b"")
-    (tmp_path / ".ovk-folder.tmp").mkdir()
+    (tmp_path / ".ovk-directory.tmp").mkdir()
     (tmp_path / ".ovk-link.tmp").symlink_to(tmp_path / "notes.tmp")
     os.mkfifo(tmp_path / ".ovk-pipe.tmp")
     save(1, tmp_path / "model.ovk")
     names = {name.name for name in tmp_path.iterdir()}
-    assert names == {"model.ovk", "notes.tmp", ".ovk-folder.tmp", ".ovk-link.tmp", ".ovk-pipe.tmp"}
+    assert names == {"model.ovk", "notes.tmp", ".ovk-directory.tmp", ".ovk-link.tmp", ".ovk-pipe.tmp"}
 
 
 def test_a_new_file_that_was_taken_for_a_leftover_before_it_was_locked(path, monkeypatch):

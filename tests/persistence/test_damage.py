@@ -18,7 +18,15 @@ from scipy import sparse
 
 from memory import peak_memory
 from ovk._version import __version__
-from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass, inspect, load, save
+from ovk.persistence import (
+    ChangedClassError,
+    CorruptFileError,
+    NewerFormatError,
+    UnknownClassError,
+    inspect,
+    load,
+    save,
+)
 from persistence.toys import Kernel, Ridge, Window, edited_manifests, forge, parts_of, same, write
 
 
@@ -55,7 +63,7 @@ def test_one_flipped_bit_anywhere_is_found(path):
         damaged = bytearray(raw)
         damaged[position // 8] ^= 1 << position % 8
         path.write_bytes(damaged)
-        with pytest.raises(CorruptFile):
+        with pytest.raises(CorruptFileError):
             load(path)
 
 
@@ -68,7 +76,7 @@ def test_flipped_bits_in_a_rich_file(rich, path):
         if damaged == rich:
             continue
         path.write_bytes(damaged)
-        with pytest.raises(CorruptFile):
+        with pytest.raises(CorruptFileError):
             load(path)
 
 
@@ -76,11 +84,11 @@ def test_cut_short_extended_or_shifted(rich, path):
     (length,) = struct.unpack("<Q", rich[:8])
     for end in [*range(12), 100, 8 + length - 1, 8 + length, 8 + length + 1, len(rich) - 9, len(rich) - 1]:
         path.write_bytes(rich[:end])
-        with pytest.raises(CorruptFile, match=str(path)):
+        with pytest.raises(CorruptFileError, match=str(path)):
             load(path)
     for damaged in (rich + b"\0", rich + rich, b"\0" + rich, rich[1:], rich[:200] + rich[208:]):
         path.write_bytes(damaged)
-        with pytest.raises(CorruptFile):
+        with pytest.raises(CorruptFileError):
             load(path)
 
 
@@ -89,7 +97,7 @@ def test_blocks_of_zeros_and_swapped_blocks(rich, path):
         damaged = rich[:start] + bytes(64) + rich[start + 64 :]
         if damaged != rich:
             path.write_bytes(damaged)
-            with pytest.raises(CorruptFile):
+            with pytest.raises(CorruptFileError):
                 load(path)
 
 
@@ -124,7 +132,7 @@ OTHER_FILES = {
 @pytest.mark.parametrize("read", [load, inspect])
 def test_other_files(name, read, path):
     path.write_bytes(OTHER_FILES[name])
-    with pytest.raises(CorruptFile, match=r"not written by ovk\.save|is not a model of ovk"):
+    with pytest.raises(CorruptFileError, match=r"not written by ovk\.save|is not a model of ovk"):
         read(path)
 
 
@@ -132,10 +140,10 @@ def test_other_files(name, read, path):
 def test_pickles_are_not_unpickled(protocol, path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path.write_bytes(pickle.dumps(Bomb(), protocol))
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFileError):
         load(path)
     np.save(tmp_path / "bomb.npy", np.array([Bomb()], dtype=object), allow_pickle=True)
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFileError):
         load(tmp_path / "bomb.npy")
     assert not (tmp_path / "exploded").exists()
 
@@ -143,10 +151,10 @@ def test_pickles_are_not_unpickled(protocol, path, tmp_path, monkeypatch):
 def test_zip_and_plain_safetensors(path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("model", "x" * 100)
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFileError):
         load(path)
     save_file({"x": np.zeros(3)}, path)
-    with pytest.raises(CorruptFile, match="no ovk manifest"):
+    with pytest.raises(CorruptFileError, match="no ovk manifest"):
         load(path)
 
 
@@ -157,13 +165,13 @@ def test_no_regular_file(read, tmp_path):
     with pytest.raises(IsADirectoryError):
         read(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(CorruptFile, match="pipe"):
+    with pytest.raises(CorruptFileError, match="pipe"):
         read(tmp_path / "pipe")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no /dev/zero here")
 def test_devices():
-    with pytest.raises(CorruptFile, match="device"):
+    with pytest.raises(CorruptFileError, match="device"):
         load("/dev/zero")
 
 
@@ -174,7 +182,7 @@ def test_a_newer_format(path):
     save(Kernel(), path)
     forge(path, lambda manifest, header: manifest.update({"format": 2, "ovk": "9.1"}))
     for read in (load, inspect):
-        with pytest.raises(NewerFormat, match=rf"newer ovk \(9\.1.*this is ovk {__version__}.*upgrade"):
+        with pytest.raises(NewerFormatError, match=rf"newer ovk \(9\.1.*this is ovk {__version__}.*upgrade"):
             read(path)
 
 
@@ -182,7 +190,7 @@ def test_a_newer_format(path):
 def test_a_format_that_never_was(number, path):
     save(Kernel(), path)
     forge(path, lambda manifest, header: manifest.update({"format": number}))
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFileError):
         load(path)
 
 
@@ -243,7 +251,7 @@ TREES = {
 def test_trees_that_make_no_sense(name, path):
     save(1, path)
     forge(path, lambda manifest, header: manifest.update({"value": TREES[name]}))
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFileError):
         load(path)
 
 
@@ -251,7 +259,7 @@ def test_trees_that_make_no_sense(name, path):
 @pytest.mark.parametrize("read", [load, inspect])
 def test_numbers_that_are_never_written(number, read, path):
     write(path, {}, f'{{"format":1,"ovk":"0.1.0","value":[{number}],"arrays":{{}}}}')
-    with pytest.raises(CorruptFile, match="the number"):
+    with pytest.raises(CorruptFileError, match="the number"):
         read(path)
 
 
@@ -264,7 +272,7 @@ def test_numbers_that_are_written(path):
 def test_a_manifest_nested_too_deeply(path):
     deep = "[" * 100_000 + "]" * 100_000
     write(path, {}, f'{{"format":1,"ovk":"0.1.0","value":{deep},"arrays":{{}}}}')
-    with pytest.raises(CorruptFile, match="deep"):
+    with pytest.raises(CorruptFileError, match="deep"):
         load(path)
 
 
@@ -274,14 +282,14 @@ def test_more_lists_than_the_file_is_large(path):
     for read in (load, inspect):
 
         def refused(read=read):
-            with pytest.raises(CorruptFile, match="too many lists and objects for a file of"):
+            with pytest.raises(CorruptFileError, match="too many lists and objects for a file of"):
                 read(path)
 
         limit = 8 * path.stat().st_size
         assert peak_memory(refused, limit) < limit
     header = f'{{"__metadata__":[{lists}]}}'.encode()
     path.write_bytes(struct.pack("<Q", len(header)) + header)
-    with pytest.raises(CorruptFile, match="too many lists and objects for a file of"):
+    with pytest.raises(CorruptFileError, match="too many lists and objects for a file of"):
         load(path)
 
 
@@ -289,7 +297,7 @@ def test_more_lists_than_the_file_is_large(path):
 def test_strings_that_do_not_end(end, path):
     header = ('{"a":"' + '\\"[' * 400_000 + end).encode()
     path.write_bytes(struct.pack("<Q", len(header)) + header)
-    with pytest.raises(CorruptFile, match="not valid JSON"):
+    with pytest.raises(CorruptFileError, match="not valid JSON"):
         load(path)
 
 
@@ -298,7 +306,7 @@ def test_many_keys_of_one_hash_do_not_take_long(path):
     save(1, path)
     forge(path, lambda manifest, header: manifest.update({"value": {"dict": keys}}))
     started = time.process_time()
-    with pytest.raises(CorruptFile, match="keys with the same hash"):
+    with pytest.raises(CorruptFileError, match="keys with the same hash"):
         load(path)
     assert time.process_time() - started < 2.0
 
@@ -309,7 +317,7 @@ def test_names_that_stand_twice(path):
         '{"format":1,"ovk":"0.1.0","value":{"tuple":[],"tuple":[1]},"arrays":{}}',
     ):
         write(path, {}, manifest)
-        with pytest.raises(CorruptFile, match="twice"):
+        with pytest.raises(CorruptFileError, match="twice"):
             load(path)
 
 
@@ -323,7 +331,7 @@ def test_entries_of_the_manifest(path):
     ):
         save(1, path)
         forge(path, lambda manifest, header, edit=edit: edit(manifest))
-        with pytest.raises(CorruptFile):
+        with pytest.raises(CorruptFileError):
             load(path)
 
 
@@ -331,7 +339,7 @@ def test_arrays_that_nothing_refers_to(path):
     save([np.zeros(3), np.ones(2)], path)
     forge(path, lambda manifest, header: manifest["value"].pop())
     for read in (load, inspect):
-        with pytest.raises(CorruptFile, match="unused arrays"):
+        with pytest.raises(CorruptFileError, match="unused arrays"):
             read(path)
 
 
@@ -345,7 +353,7 @@ def test_a_header_that_disagrees_with_the_manifest(path):
     ):
         save(np.zeros((2, 3)), path)
         forge(path, lambda manifest, header, edit=edit: edit(header["ndarray"]))
-        with pytest.raises(CorruptFile, match="header"):
+        with pytest.raises(CorruptFileError, match="header"):
             load(path)
 
 
@@ -387,7 +395,7 @@ def test_descriptions_are_checked_before_anything_is_allocated(name, path):
     forge(path, lambda manifest, header: respecify(manifest, header, SPECS[name]))
 
     def refused():
-        with pytest.raises(CorruptFile):
+        with pytest.raises(CorruptFileError):
             load(path)
 
     assert peak_memory(refused, 200_000) < 200_000
@@ -397,7 +405,7 @@ def test_absurd_empty_arrays(path):
     for shape in ([2**62, 2**62, 0], [2**70, 0], [0] * 200):
         save(np.zeros(0), path)
         forge(path, lambda manifest, header, s=shape: respecify(manifest, header, {"shape": s}))
-        with pytest.raises(CorruptFile, match=r"shape|the number"):
+        with pytest.raises(CorruptFileError, match=r"shape|the number"):
             load(path)
 
 
@@ -414,11 +422,11 @@ def redigest(path, data):
 def test_booleans_and_characters_that_do_not_exist(path):
     save(np.array([True, False]), path)
     redigest(path, b"\x01\x02")
-    with pytest.raises(CorruptFile, match="boolean"):
+    with pytest.raises(CorruptFileError, match="boolean"):
         load(path)
     save(np.array(["a"]), path)
     redigest(path, struct.pack("<I", 0x110000))
-    with pytest.raises(CorruptFile, match="character"):
+    with pytest.raises(CorruptFileError, match="character"):
         load(path)
 
 
@@ -429,7 +437,7 @@ def test_sparse_indices_out_of_range(index, kind, path):
     part = matrix.coords[0] if matrix.format == "coo" else matrix.indices
     part[1] = index
     save(matrix, path)
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFileError):
         load(path)
 
 
@@ -437,7 +445,7 @@ def test_sparse_pointers_out_of_range(path):
     matrix = sparse.csr_array(np.eye(3))
     matrix.indptr[1] = 2**30
     save(matrix, path)
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFileError):
         load(path)
 
 
@@ -458,7 +466,7 @@ def test_random_states_that_point_outside(bits, position, path):
     forge(path, lambda manifest, header: None)
     load(path)
     forge(path, edit)
-    with pytest.raises(CorruptFile, match="position"):
+    with pytest.raises(CorruptFileError, match="position"):
         load(path)
 
 
@@ -467,7 +475,7 @@ def test_a_reference_to_a_generator_that_comes_later_or_counts_from_the_end(numb
     generator = np.random.default_rng(0)
     save([generator, generator], path)
     forge(path, lambda manifest, header: manifest["value"][1].update({"generator": number}))
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFileError):
         load(path)
 
 
@@ -479,7 +487,7 @@ def test_a_seed_with_a_huge_pool(path):
         next(pair for pair in pairs if pair[0] == "pool_size")[1] = 2**40
 
     forge(path, edit)
-    with pytest.raises(CorruptFile, match="pool"):
+    with pytest.raises(CorruptFileError, match="pool"):
         load(path)
 
 
@@ -493,7 +501,7 @@ def test_random_edits_of_the_manifest_with_digests_that_fit(rich, path):
         try:
             load(path)
             loaded += 1
-        except (CorruptFile, UnknownClass, ChangedClass, NewerFormat):
+        except (CorruptFileError, UnknownClassError, ChangedClassError, NewerFormatError):
             pass
     assert 0 < loaded < 300  # some edits are legal: another number, another string
 
@@ -513,10 +521,10 @@ def test_writing_takes_no_copy_of_the_arrays(path):
 def test_nothing_in_the_package_can_run_a_file():
     import ovk.persistence
 
-    folder = os.path.dirname(ovk.persistence.__file__)
-    for name in os.listdir(folder):
+    directory = os.path.dirname(ovk.persistence.__file__)
+    for name in os.listdir(directory):
         if name.endswith(".py"):
-            with open(os.path.join(folder, name)) as file:
+            with open(os.path.join(directory, name)) as file:
                 source = file.read()
             for word in (
                 "import pickle",

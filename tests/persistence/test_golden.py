@@ -16,8 +16,8 @@ import pytest
 
 from ovk.base.state import APPLICATION_PACKAGES, State, lookup, public_name, registered
 from ovk.online.second_order.decaying_ridge import CompactState
-from ovk.persistence import ChangedClass, CorruptFile, UnknownClass, load, save
-from persistence.regenerate import CASES, FOLDER, golden_file, is_estimator
+from ovk.persistence import ChangedClassError, CorruptFileError, UnknownClassError, load, save
+from persistence.regenerate import CASES, DIRECTORY, golden_file, is_estimator
 from persistence.toys import edited_manifests, parts_of, same, write
 
 every_case = pytest.mark.parametrize("name", CASES)
@@ -47,7 +47,7 @@ def test_every_estimator_has_a_golden_file():
         "states",
         "values",
     }
-    assert {path.name for path in FOLDER.iterdir()} == {golden_file(name).name for name in CASES}
+    assert {path.name for path in DIRECTORY.iterdir()} == {golden_file(name).name for name in CASES}
 
 
 @every_case
@@ -132,6 +132,6 @@ def test_golden_files_with_a_strange_state(name, golden, tries, tmp_path):
         write(changed, header, json.dumps({**manifest, "value": edited}, separators=(",", ":")), data)
         try:
             load(changed)
-        except (CorruptFile, UnknownClass, ChangedClass):
+        except (CorruptFileError, UnknownClassError, ChangedClassError):
             failed += 1
     assert failed > tries // 6

@@ -7,7 +7,7 @@ import pytest
 
 import ovk
 from ovk.app.sessions import Settings
-from ovk.persistence import UnknownClass
+from ovk.persistence import UnknownClassError
 from ovk.structured import Jaccard
 
 
@@ -33,6 +33,6 @@ def test_a_name_that_nobody_registered_is_not_imported(tmp_path, monkeypatch):
     real = importlib.import_module
     monkeypatch.setattr(importlib, "import_module", lambda name, *rest: asked.append(name) or real(name, *rest))
     monkeypatch.setattr(_registry, "_CLASSES", {})
-    with pytest.raises(UnknownClass, match=r"sessions\.Settings"):
+    with pytest.raises(UnknownClassError, match=r"sessions\.Settings"):
         ovk.load(tmp_path / "settings.ovk")
     assert asked == ["ovk.app.sessions"]

@@ -11,7 +11,15 @@ from sklearn.preprocessing import Binarizer
 
 from ovk import kernels, operators
 from ovk.base.parameters import Parameters, Registered
-from ovk.persistence import ChangedClass, CorruptFile, NotSavable, UnknownClass, load, register, save
+from ovk.persistence import (
+    ChangedClassError,
+    CorruptFileError,
+    NotSavableError,
+    UnknownClassError,
+    load,
+    register,
+    save,
+)
 from persistence.toys import Budgeted, Kernel, Record, Ridge, Window, forge, parts_of, same, trip
 
 
@@ -104,14 +112,14 @@ def test_a_fitted_estimator_from_elsewhere(path):
 def test_an_unknown_class_is_named(path):
     save([Kernel()], path)
     forge(path, lambda manifest, header: manifest["value"][0]["object"].update({"class": "os.system"}))
-    with pytest.raises(UnknownClass, match=r"'os\.system'.*import the module that defines it first"):
+    with pytest.raises(UnknownClassError, match=r"'os\.system'.*import the module that defines it first"):
         load(path)
 
 
 def test_a_class_from_a_script_is_named_with_its_cure(path):
     save(Kernel(), path)
     forge(path, lambda manifest, header: manifest["value"]["object"].update({"class": "__main__.Kernel"}))
-    with pytest.raises(UnknownClass, match="run the script or notebook that defines it"):
+    with pytest.raises(UnknownClassError, match="run the script or notebook that defines it"):
         load(path)
 
 
@@ -119,7 +127,7 @@ def test_a_class_from_a_script_is_named_with_its_cure(path):
 def test_parameters_that_the_class_does_not_have(name, path):
     save(Kernel(), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["parameters"].update({name: 1}))
-    with pytest.raises(ChangedClass, match=f"no parameter '{name}'"):
+    with pytest.raises(ChangedClassError, match=f"no parameter '{name}'"):
         load(path)
 
 
@@ -127,14 +135,14 @@ def test_parameters_that_the_class_does_not_have(name, path):
 def test_state_that_the_class_does_not_have(name, path):
     save(fitted(), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["state"].update({name: 1}))
-    with pytest.raises(ChangedClass, match=f"no fitted attribute '{name}'"):
+    with pytest.raises(ChangedClassError, match=f"no fitted attribute '{name}'"):
         load(path)
 
 
 def test_a_dataclass_has_no_state(path):
     save(Window(3), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["state"].update({"x": 1}))
-    with pytest.raises(ChangedClass, match="no fitted attribute 'x'") as caught:
+    with pytest.raises(ChangedClassError, match="no fitted attribute 'x'") as caught:
         load(path)
     assert "model.ovk" in caught.value.__notes__[0]
 
@@ -148,11 +156,11 @@ def test_a_parameter_that_the_file_lacks_takes_its_default(path):
 def test_what_a_constructor_refuses_is_a_corrupt_file(path):
     save(Record(1, "allowed"), path)
     forge(path, lambda m, header: m["value"]["object"]["parameters"].update({"note": "forbidden"}))
-    with pytest.raises(CorruptFile, match="must not be forbidden"):
+    with pytest.raises(CorruptFileError, match="must not be forbidden"):
         load(path)
     save(Window(1), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["parameters"].pop("size"))
-    with pytest.raises(ChangedClass, match="needs the parameter 'size'"):
+    with pytest.raises(ChangedClassError, match="needs the parameter 'size'"):
         load(path)
 
 
@@ -164,7 +172,7 @@ def test_an_object_of_a_class_that_was_redefined(path):
         return Twice()
 
     old, new = define(), define()
-    with pytest.raises(NotSavable, match="earlier definition"):
+    with pytest.raises(NotSavableError, match="earlier definition"):
         save(old, path)
     save(new, path)
     assert isinstance(load(path), type(new))
@@ -174,7 +182,7 @@ def test_a_registered_class_without_known_parameters(path):
     class Silent(Registered):
         pass
 
-    with pytest.raises(NotSavable, match="has no known parameters"):
+    with pytest.raises(NotSavableError, match="has no known parameters"):
         save(Silent(), path)
 
 
@@ -184,5 +192,5 @@ def test_a_constructor_that_needs_more_than_is_kept(path):
         size: int
         seed: InitVar[int]
 
-    with pytest.raises(NotSavable, match=r"also requires \['seed'\]"):
+    with pytest.raises(NotSavableError, match=r"also requires \['seed'\]"):
         save(Seeded(1, 2), path)

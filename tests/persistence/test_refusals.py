@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LinearRegression
 
-from ovk.persistence import NotSavable, load, save
+from ovk.persistence import NotSavableError, load, save
 from persistence.toys import Kernel, Ridge
 
 Point = collections.namedtuple("Point", "x y")
@@ -73,9 +73,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name, tmp_path):
-    value, cure = REFUSED[name]
+    value, advice = REFUSED[name]
     model = Ridge(Kernel(transforms=[1, (value,)]))
-    with pytest.raises(NotSavable, match=cure) as caught:
+    with pytest.raises(NotSavableError, match=advice) as caught:
         save(model, tmp_path / "model.ovk")
     assert str(caught.value).startswith("Ridge.kernel.transforms[1][0]")
     assert " cannot be saved: it " in str(caught.value)
@@ -86,7 +86,7 @@ def test_refused(name, tmp_path):
 def test_the_path_through_dicts_and_fitted_attributes(tmp_path):
     model = Ridge()
     model.parts_ = {"a b": [0, {3: max}]}
-    with pytest.raises(NotSavable, match=r"^Ridge\.parts_\['a b'\]\[1\]\[3\] cannot be saved: it is a function"):
+    with pytest.raises(NotSavableError, match=r"^Ridge\.parts_\['a b'\]\[1\]\[3\] cannot be saved: it is a function"):
         save(model, tmp_path / "model.ovk")
 
 
@@ -94,7 +94,7 @@ def test_a_bit_generator_of_someone_elses(tmp_path):
     class Mine(np.random.PCG64):
         pass
 
-    with pytest.raises(NotSavable, match=r"draws from Mine.*PCG64"):
+    with pytest.raises(NotSavableError, match=r"draws from Mine.*PCG64"):
         save(np.random.Generator(Mine()), tmp_path / "model.ovk")
 
 
@@ -102,12 +102,12 @@ def test_cycles(tmp_path):
     loop = []
     loop.append({"x": (loop,)})
     with pytest.raises(
-        NotSavable, match=r"^list\[0\]\['x'\]\[0\] cannot be saved: it contains itself.*break the cycle"
+        NotSavableError, match=r"^list\[0\]\['x'\]\[0\] cannot be saved: it contains itself.*break the cycle"
     ):
         save(loop, tmp_path / "model.ovk")
     model = Ridge()
     model.self_ = model
-    with pytest.raises(NotSavable, match=r"^Ridge\.self_ .* contains itself"):
+    with pytest.raises(NotSavableError, match=r"^Ridge\.self_ .* contains itself"):
         save(model, tmp_path / "model.ovk")
     shared = [1]
     save([shared, shared], tmp_path / "model.ovk")
@@ -125,7 +125,7 @@ def test_depth(tmp_path):
     save(chain(99), tmp_path / "model.ovk")
     load(tmp_path / "model.ovk")
     for depth in (101, 5000):
-        with pytest.raises(NotSavable, match="100 levels"):
+        with pytest.raises(NotSavableError, match="100 levels"):
             save(chain(depth), tmp_path / "model.ovk")
 
 
@@ -133,14 +133,14 @@ def test_depth_of_the_call_stack(tmp_path):
     def deep(levels):
         return save(chain(99), tmp_path / "model.ovk") if levels == 0 else deep(levels - 1)
 
-    with pytest.raises(NotSavable, match="too deeply"):
+    with pytest.raises(NotSavableError, match="too deeply"):
         deep(800)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_parameters_beyond_the_header_limit(tmp_path, monkeypatch):
     monkeypatch.setattr("ovk.persistence.container.MAX_HEADER_BYTES", 10_000)
-    with pytest.raises(NotSavable, match="NumPy arrays"):
+    with pytest.raises(NotSavableError, match="NumPy arrays"):
         save(list(range(10_000)), tmp_path / "model.ovk")
     assert list(tmp_path.iterdir()) == []
 
@@ -149,7 +149,7 @@ def test_parameters_beyond_the_header_limit(tmp_path, monkeypatch):
 def test_more_lists_than_can_be_read_quickly(tmp_path):
     save([[]] * 150_000, tmp_path / "model.ovk")
     assert len(load(tmp_path / "model.ovk")) == 150_000
-    with pytest.raises(NotSavable, match="100,000 small lists"):
+    with pytest.raises(NotSavableError, match="100,000 small lists"):
         save([[]] * 210_000, tmp_path / "other.ovk")
     save([np.zeros(100_000), [[]] * 210_000, "[" * 1_000_000], tmp_path / "model.ovk")
     load(tmp_path / "model.ovk")

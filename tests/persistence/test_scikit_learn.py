@@ -35,7 +35,16 @@ from sklearn.preprocessing import (
 import ovk
 from ovk.base import state as _registry
 from ovk.kernels import Gaussian
-from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass, inspect, load, save
+from ovk.persistence import (
+    ChangedClassError,
+    CorruptFileError,
+    NewerFormatError,
+    NotSavableError,
+    UnknownClassError,
+    inspect,
+    load,
+    save,
+)
 from ovk.persistence.objects import ESTIMATORS
 from persistence.toys import edited_manifests, forge, parts_of, write
 
@@ -141,7 +150,7 @@ def test_to_register_a_class_of_the_list_changes_nothing(path, monkeypatch):
     assert path.read_bytes() == before
     scaler = StandardScaler()
     scaler.transform = len
-    with pytest.raises(NotSavable, match="attribute 'transform'"):
+    with pytest.raises(NotSavableError, match="attribute 'transform'"):
         save(scaler, path)
 
 
@@ -156,7 +165,7 @@ def test_targets_that_are_transformed(path):
     [
         (FunctionTransformer(np.log1p), "func=<ufunc 'log1p'>"),
         (TransformedTargetRegressor(ovk.OVKRidge(), func=np.log, inverse_func=np.exp), "func=<ufunc 'log'>"),
-        (Pipeline([("a", StandardScaler())], memory="folder"), "memory='folder'"),
+        (Pipeline([("a", StandardScaler())], memory="directory"), "memory='directory'"),
         (SelectKBest(lambda X, y: X[0]), "function"),
         (ColumnTransformer([("a", "drop", make_column_selector())]), "make_column_selector"),
         (make_pipeline(StandardScaler(), LinearRegression()), "LinearRegression"),
@@ -164,7 +173,7 @@ def test_targets_that_are_transformed(path):
     ],
 )
 def test_what_is_not_on_the_list_is_refused(model, message, path):
-    with pytest.raises(NotSavable, match=message):
+    with pytest.raises(NotSavableError, match=message):
         save(model, path)
     assert not path.exists()
 
@@ -172,7 +181,7 @@ def test_what_is_not_on_the_list_is_refused(model, message, path):
 def test_attributes_that_fitting_does_not_set_are_refused(path):
     model = StandardScaler()
     model.transform = len
-    with pytest.raises(NotSavable, match="attribute 'transform'"):
+    with pytest.raises(NotSavableError, match="attribute 'transform'"):
         save(model, path)
 
 
@@ -184,7 +193,7 @@ def first(manifest):
 def test_a_file_cannot_set_other_attributes(name, path):
     save(StandardScaler().fit(X), path)
     forge(path, lambda manifest, header: first(manifest)["state"].update({name: 1}))
-    with pytest.raises(CorruptFile):
+    with pytest.raises(CorruptFileError):
         load(path)
 
 
@@ -195,7 +204,7 @@ def test_a_file_cannot_set_other_attributes(name, path):
 def test_a_file_cannot_name_other_things_of_scikit_learn(name, path):
     save(Normalizer(), path)
     forge(path, lambda manifest, header: first(manifest).update({"class": name}))
-    with pytest.raises(UnknownClass):
+    with pytest.raises(UnknownClassError):
         load(path)
 
 
@@ -215,7 +224,7 @@ def test_a_file_cannot_name_other_things_of_scikit_learn(name, path):
 def test_parameters_of_a_hostile_file(model, change, path):
     save(model, path)
     forge(path, lambda manifest, header: first(manifest)["parameters"].update(change))
-    with pytest.raises((CorruptFile, ChangedClass)):
+    with pytest.raises((CorruptFileError, ChangedClassError)):
         load(path)
 
 
@@ -225,10 +234,10 @@ def test_releases_that_differ_are_told(path):
     with pytest.warns(UserWarning, match=r"scikit-learn 1\.2\.0, but scikit-learn"):
         load(path)
     forge(path, lambda manifest, header: first(manifest)["parameters"].update({"speed": 1}))
-    with pytest.raises(ChangedClass, match=r"no parameter 'speed'.*load it with scikit-learn 1\.2\.0"):
+    with pytest.raises(ChangedClassError, match=r"no parameter 'speed'.*load it with scikit-learn 1\.2\.0"):
         load(path)
     forge(path, lambda manifest, header: first(manifest)["state"].pop("_sklearn_version"))
-    with pytest.raises((CorruptFile, ChangedClass)):
+    with pytest.raises((CorruptFileError, ChangedClassError)):
         load(path)
 
 
@@ -256,7 +265,7 @@ def test_random_edits_with_digests_that_fit_build_nothing_else(path):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # another text in the place of the release
                 found = load(path)
-        except (CorruptFile, UnknownClass, ChangedClass, NewerFormat):
+        except (CorruptFileError, UnknownClassError, ChangedClassError, NewerFormatError):
             continue
         loaded += 1
         extra = classes_within(found) - allowed

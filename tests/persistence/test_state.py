@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ovk.base.parameters import Parameters, Registered
-from ovk.base.state import State, StateMismatch, lookup, public_name
-from ovk.persistence import ChangedClass, CorruptFile, NotSavable, inspect, load, save
+from ovk.base.state import State, StateError, lookup, public_name
+from ovk.persistence import ChangedClassError, CorruptFileError, NotSavableError, inspect, load, save
 from persistence.toys import Kernel, forge, parts_of, trip
 
 
@@ -121,7 +121,7 @@ def test_a_public_object_that_is_all_state(path):
 def test_a_private_object_that_nobody_writes_is_refused(path):
     model = Learner()
     model.other_ = Factor(np.eye(2))
-    with pytest.raises(NotSavable, match=r"Learner\.other_ cannot be saved: it is an object of class .*Factor"):
+    with pytest.raises(NotSavableError, match=r"Learner\.other_ cannot be saved: it is an object of class .*Factor"):
         save(model, path)
 
 
@@ -140,16 +140,16 @@ def changed(name, value):
 
 
 STRANGE = {
-    "another kind": ("memory", {"dict": [["kind", "no rows"], ["count", 3]]}, ChangedClass, "no kind 'no rows'"),
-    "no kind": ("memory", {"dict": [["count", 3]]}, ChangedClass, "no kind None"),
-    "a kind that is no text": ("memory", {"dict": [["kind", []]]}, ChangedClass, r"no kind \[\]"),
-    "more than it has": ("factor", {"dict": [["L", 1], ["__class__", 2]]}, ChangedClass, "no attribute '__class__'"),
-    "less than it has": ("factor", {"dict": []}, ChangedClass, "needs the attribute 'L'"),
-    "no entries": ("factor", 5, ChangedClass, "must be a mapping, the file has int"),
+    "another kind": ("memory", {"dict": [["kind", "no rows"], ["count", 3]]}, ChangedClassError, "no kind 'no rows'"),
+    "no kind": ("memory", {"dict": [["count", 3]]}, ChangedClassError, "no kind None"),
+    "a kind that is no text": ("memory", {"dict": [["kind", []]]}, ChangedClassError, r"no kind \[\]"),
+    "more than it has": ("factor", {"dict": [["L", 1], ["__class__", 2]]}, ChangedClassError, "attribute '__class__'"),
+    "less than it has": ("factor", {"dict": []}, ChangedClassError, "needs the attribute 'L'"),
+    "no entries": ("factor", 5, ChangedClassError, "must be a mapping, the file has int"),
     "an object": ("memory", {"object": {"class": "persistence.toys.Kernel", "parameters": {}, "state": {}}},
-                  ChangedClass, "the file has Kernel"),
-    "what the constructor refuses": ("factors", [], CorruptFile, "must not be empty"),
-    "nothing in the place of numbers": ("factors", [[{"dict": [["K", None]]}]], ChangedClass, "no attribute 'K'"),
+                  ChangedClassError, "the file has Kernel"),
+    "what the constructor refuses": ("factors", [], CorruptFileError, "must not be empty"),
+    "nothing in the place of numbers": ("factors", [[{"dict": [["K", None]]}]], ChangedClassError, "no attribute 'K'"),
 }  # fmt: skip
 
 
@@ -166,11 +166,11 @@ def test_strange_states(name, path):
 def test_entries_that_are_unknown_or_missing_are_named(path):
     save(Learner().fit(Everything(3)), path)
     forge(path, lambda manifest, header: solver(manifest).append(["speed", 1]))
-    with pytest.raises(ChangedClass, match="Solver has no attribute 'speed'"):
+    with pytest.raises(ChangedClassError, match="Solver has no attribute 'speed'"):
         load(path)
     save(Learner().fit(Everything(3)), path)
     forge(path, lambda manifest, header: solver(manifest).pop())
-    with pytest.raises(ChangedClass, match="Solver needs the attribute 'steps'"):
+    with pytest.raises(ChangedClassError, match="Solver needs the attribute 'steps'"):
         load(path)
 
 
@@ -178,7 +178,7 @@ def test_an_object_with_the_state_of_another():
     model, copy = Learner().fit(Everything(3)), Learner()
     copy.load_state(model.state())
     assert copy.solver_ == model.solver_
-    with pytest.raises(StateMismatch, match="no fitted attribute 'rate'"):
+    with pytest.raises(StateError, match="no fitted attribute 'rate'"):
         copy.load_state({"rate": 3})
 
 

@@ -13,7 +13,7 @@ from ovk.base.parameters import Parameters
 from ovk.base.state import check_stored
 from ovk.kernels import Gaussian
 from ovk.operators import Identity
-from ovk.persistence import CorruptFile, load, save
+from ovk.persistence import CorruptFileError, load, save
 from persistence.mutations import golden_content, mutated_files, outcome
 from persistence.regenerate import CASES, X, Y
 from persistence.toys import forge
@@ -26,6 +26,7 @@ WRONG = {
     "rows that do not match": ("ridge", "dual_coef_", np.zeros((29, 2))),
     "outputs that do not match": ("ridge", "intercept_", np.zeros(3)),
     "an axis too many": ("ridge", "intercept_", np.zeros((1, 2))),
+    "an axis too many at the end": ("ridge", "intercept_", np.zeros((2, 1))),
     "letters": ("ridge", "dual_coef_", np.full((30, 2), "a")),
     "None": ("ridge", "kernel_", None),
     "text for an integer": ("ridge", "n_outputs_", "2"),
@@ -40,6 +41,8 @@ WRONG = {
     "a list instead of its items": ("auto", "mixture_.experts", None),
     "an index beyond the end": ("classifier", "label_numbers_", np.full((30, 1), 7)),
     "panels of another size": ("kawv", "triangles_", None),
+    "an integer for a learner": ("novelty", "learner_", 2**70),
+    "a kernel for a number": ("operator", "decays_", [Gaussian(1.0)]),
 }
 
 
@@ -51,6 +54,8 @@ def learner(name):
         "auto": lambda: ovk.AutoStream().partial_fit(X, Y),
         "classifier": lambda: ovk.OVKClassifier(Gaussian(0.5)).fit(X, labels),
         "kawv": lambda: ovk.KAWV(K).partial_fit(X, Y),
+        "novelty": lambda: ovk.NoveltyDetector(Gaussian(0.5)).fit(X),
+        "operator": lambda: ovk.OperatorRidge([Gaussian(1.5)], [0.1]).fit(X, Y),
     }[name]()
 
 
@@ -64,7 +69,15 @@ def test_the_error_names_the_attribute(case, path):
         owner = vars(owner)[one]
     vars(owner)[attribute] = value
     save(model, path)
-    with pytest.raises(CorruptFile, match=rf"{attribute}"):
+    with pytest.raises(CorruptFileError, match=rf"{attribute}"):
+        load(path)
+
+
+def test_inputs_of_a_kernel_are_finite(path):
+    model = learner("kawv")
+    model.rows_.arrays[0][0] = np.nan
+    save(model, path)
+    with pytest.raises(CorruptFileError, match=r"KAWV\.rows_ must have finite inputs"):
         load(path)
 
 
@@ -73,6 +86,7 @@ class Declared(Parameters, saved=False):
     _stored = {"a_": "n p", "b_": "n | None", "c_": "2 *", "d_": ("p", "n nan", ...)}
 
     p: int = 2
+    q: int = 0
 
 
 Declared.__module__ = "ovk.tests"
@@ -82,10 +96,13 @@ GOOD = {"p": 2, "a_": np.zeros((3, 2)), "b_": None, "c_": np.zeros((2, 7, 1)), "
 @pytest.mark.parametrize(
     "change",
     [{"p": 3}, {"b_": np.zeros(2)}, {"b_": 1.0}, {"c_": np.zeros((3, 1))}, {"d_": (np.zeros(2), np.zeros(2))},
-     {"d_": [np.zeros(2)]}, {"d_": (np.zeros(2), np.full(3, np.inf))}, {"a_": None}, {"e_": np.inf}, {"p": True}],
+     {"d_": [np.zeros(2)]}, {"d_": (np.zeros(2), np.full(3, np.inf))}, {"a_": None}, {"e_": np.inf}, {"p": True},
+     {"a_": np.zeros((3, 2, 1))}, {"b_": np.zeros((3, 1))}, {"a_": np.zeros(3)}, {"c_": np.array(1.0)},
+     {"q": 2**63}, {"q": -(2**63) - 1}, {"q": 1.0}],
 )  # fmt: skip
 def test_the_table_of_a_class(change):
-    check_stored(Declared, GOOD)
+    for integer in (0, 2**63 - 1, -(2**63)):
+        check_stored(Declared, GOOD | {"q": integer})
     with pytest.raises(ValueError, match=rf"Declared\.[{''.join(change)}abd]_?\b must be"):
         check_stored(Declared, GOOD | change)
 
@@ -104,7 +121,7 @@ def test_classes_of_others_may_hold_anything(path):
 
 
 #: What these answer may be infinite or nan: intervals after few rows, and the inputs of a table with gaps.
-UNBOUNDED = ("ACI", "ConformalPID", "RollingConformal", "StronglyAdaptive", "Preparation")
+UNBOUNDED = ("ACI", "COP", "ConformalPID", "RollingConformal", "StronglyAdaptive", "Preparation")
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ("values", "parts")])
@@ -141,5 +158,5 @@ def test_counts_that_no_model_has(name, attribute, path):
             edit(part)
 
     forge(path, lambda manifest, header: edit(manifest["value"]))
-    with pytest.raises(CorruptFile, match=rf"\.{attribute} must be"):
+    with pytest.raises(CorruptFileError, match=rf"\.{attribute} must be"):
         load(path)

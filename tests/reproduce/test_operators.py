@@ -16,7 +16,7 @@ def test_operators_in_small(tmp_path, monkeypatch):
 
     monkeypatch.setattr("reproduce.operators.TIMES_OURS", 0.2)
     options = {"sizes": (30, 80), "shifts": (30, 80), "test": 10, "size": 24, "steps": 5, "others": 40}
-    result = reproduce.run("operators", folder=tmp_path, **options)
+    result = reproduce.run("operators", directory=tmp_path, **options)
     assert result["Navier-Stokes, n = 80: OperatorRidge"] < result["Navier-Stokes, n = 30: OperatorRidge"]
     assert result["Navier-Stokes: slope of log error against log n"] < 0
     assert result["Navier-Stokes, n = 30, noise of 5%: OperatorRidge"] > result["Navier-Stokes, n = 30: OperatorRidge"]
@@ -27,7 +27,7 @@ def test_operators_in_small(tmp_path, monkeypatch):
     # Flows that were solved and what was learned from them are read again.
     assert "navier-stokes-0.npz" in {path.name for path in tmp_path.iterdir()}
     monkeypatch.setattr("reproduce.operators.learned", None)
-    again = reproduce.run("operators", folder=tmp_path, **options)
+    again = reproduce.run("operators", directory=tmp_path, **options)
     assert again.rows == result.rows
     plt.close("all")
 

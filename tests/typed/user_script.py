@@ -35,9 +35,9 @@ def batch() -> float:
     assert_type(model, ovk.OVKRidge)
     assert_type(model.predict(X), Array)
     mean, std = model.predict(X, return_std=True)
-    with tempfile.TemporaryDirectory() as folder:
-        ovk.save(model, Path(folder) / "model.ovk")
-        again = ovk.load(Path(folder) / "model.ovk")
+    with tempfile.TemporaryDirectory() as directory:
+        ovk.save(model, Path(directory) / "model.ovk")
+        again = ovk.load(Path(directory) / "model.ovk")
     assert np.array_equal(again.predict(X), mean)
     return float(std.mean())
 

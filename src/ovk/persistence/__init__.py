@@ -9,8 +9,8 @@ A file is a safetensors container, whose arrays any safetensors reader can open,
 
 `load` builds only registered classes: those of ovk, subclasses of its `Parameters`, a fixed list of scikit-learn
 transformers, and classes passed to `register`. It never unpickles, evaluates, or imports what a file names. A file that
-was truncated or changed in a single bit raises `CorruptFile`; digests detect accidents, not forgery. `save` replaces
-the whole file, or leaves the old one.
+was truncated or changed in a single bit raises `CorruptFileError`; digests detect accidents, not forgery. `save`
+replaces the whole file, or leaves the old one.
 
 The format is frozen at 0.1.0: later releases read all earlier files. A change that older releases cannot read, such as
 a new tag in the tree, increments ``format``. The metadata entries ``ovk.manifest`` and ``ovk.blake2b`` and the
@@ -31,16 +31,22 @@ import numpy as np
 
 from ovk.base import register, short
 from ovk.persistence import container
-from ovk.persistence.container import Container, remove_leftovers, replacing, sync_folder
-from ovk.persistence.errors import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass
+from ovk.persistence.container import Container, remove_leftovers, replacing, sync_directory
+from ovk.persistence.errors import (
+    ChangedClassError,
+    CorruptFileError,
+    NewerFormatError,
+    NotSavableError,
+    UnknownClassError,
+)
 from ovk.persistence.tree import Reader, Writer
 
 __all__ = [
-    "ChangedClass",
-    "CorruptFile",
-    "NewerFormat",
-    "NotSavable",
-    "UnknownClass",
+    "ChangedClassError",
+    "CorruptFileError",
+    "NewerFormatError",
+    "NotSavableError",
+    "UnknownClassError",
     "inspect",
     "load",
     "register",
@@ -62,7 +68,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    NotSavable
+    NotSavableError
         If the model contains an object that is not data, such as a function; the message states where.
 
     See Also
@@ -73,22 +79,22 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     --------
     >>> import os, tempfile
     >>> from ovk import OVKRidge, load, save
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = os.path.join(folder.name, "ridge.ovk")
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(directory.name, "ridge.ovk")
     >>> save(OVKRidge(alpha=0.1), path)
     >>> load(path)
     OVKRidge(alpha=0.1)
     >>> save(OVKRidge(alpha=max), path)
     Traceback (most recent call last):
-    ovk.persistence.errors.NotSavable: OVKRidge.alpha cannot be saved: it is a function, ...
-    >>> folder.cleanup()
+    ovk.persistence.errors.NotSavableError: OVKRidge.alpha cannot be saved: it is a function, ...
+    >>> directory.cleanup()
     """
     name = os.fspath(path)
     writer = Writer()
     try:
         value = writer(model, type(model).__name__)
     except RecursionError as error:
-        raise NotSavable("model is nested too deeply; flatten it") from error
+        raise NotSavableError("model is nested too deeply; flatten it") from error
     with replacing(name) as file:
         container.write(file, value, writer.arrays, writer.specs)
 
@@ -110,13 +116,13 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Raises
     ------
-    CorruptFile
+    CorruptFileError
         If the file is damaged, or not a file of ovk.
-    UnknownClass
+    UnknownClassError
         If it contains an object of a class that is not registered in this process.
-    ChangedClass
+    ChangedClassError
         If a class does not have the parameters in the file.
-    NewerFormat
+    NewerFormatError
         If a later release with another format wrote it.
 
     See Also
@@ -127,8 +133,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     --------
     >>> import os, tempfile
     >>> import numpy as np
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "values.ovk")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "values.ovk")
     ...     save({"weights": np.arange(3.0), "names": ("a", "b")}, path)
     ...     load(path)
     {'weights': array([0., 1., 2.]), 'names': ('a', 'b')}
@@ -162,8 +168,8 @@ def inspect(path: str | os.PathLike[str]) -> Contents:
     >>> from ovk import OVKRidge, save
     >>> from ovk.persistence import inspect
     >>> model = OVKRidge(alpha=0.1).fit([[0.0], [1.0]], [[1.0, 2.0], [3.0, 4.0]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "ridge.ovk")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "ridge.ovk")
     ...     save(model, path)
     ...     contents = inspect(path)
     >>> contents.class_name, contents.parameters["alpha"], contents.state["X_fit_"]
@@ -239,7 +245,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Container]:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(f"path must be a saved file, got the directory {name!r}")
     if not stat.S_ISREG(mode):  # opening a pipe would block
-        raise CorruptFile(f"path must be a saved file, got the device or pipe {name!r}")
+        raise CorruptFileError(f"path must be a saved file, got the device or pipe {name!r}")
     with open(name, "rb") as file:
         yield Container(file, os.fstat(file.fileno()).st_size, name)
 
@@ -249,9 +255,9 @@ def _read(file: Container, reader: Reader) -> Any:
         value = reader(file.value, "value")
         if unused := file.specs.keys() - reader.used:
             raise ValueError(f"unused arrays {sorted(unused)}")
-    except CorruptFile:
+    except CorruptFileError:
         raise
-    except (UnknownClass, ChangedClass) as error:
+    except (UnknownClassError, ChangedClassError) as error:
         error.add_note(f"while reading {reader.where} of {file.path!r}, written by ovk {file.version}")
         raise
     except Exception as error:

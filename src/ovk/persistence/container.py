@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk._version import __version__
-from ovk.persistence.errors import CorruptFile, NewerFormat, NotSavable
+from ovk.persistence.errors import CorruptFileError, NewerFormatError, NotSavableError
 
 if sys.platform != "win32":
     import fcntl
@@ -196,12 +196,12 @@ def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], sp
     text = manifest()
     provisional = _header(text, specs)
     if len(provisional) > MAX_HEADER_BYTES:
-        raise NotSavable(
+        raise NotSavableError(
             f"model has {len(provisional) / 1e6:.0f} MB of parameters, at most {MAX_HEADER_BYTES / 1e6:.0f} MB are "
             "supported; store long lists and dicts of numbers as NumPy arrays"
         )
     if _has_too_many_nodes(text, len(provisional) + sum(spec.nbytes for spec in specs.values())):
-        raise NotSavable(
+        raise NotSavableError(
             f"model has more than {MAX_FREE_NODES:,} small lists, tuples, dicts and sets; store them as NumPy arrays"
         )
     file.write(provisional)
@@ -265,8 +265,8 @@ class Container:
             raise self.corrupt(f"array {name!r} has {fault}")
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
-    def corrupt(self, what: str) -> CorruptFile:
-        return CorruptFile(
+    def corrupt(self, what: str) -> CorruptFileError:
+        return CorruptFileError(
             f"{self.path!r} is damaged or was not written by ovk.save: {what}; restore it from a copy or save the "
             "model again"
         )
@@ -276,7 +276,7 @@ class Container:
         if len(start) < 8:
             raise self.corrupt(f"it has {len(start)} bytes")
         if not self._file.peek(len(HEADER_START)).startswith(HEADER_START):
-            raise CorruptFile(
+            raise CorruptFileError(
                 f"{self.path!r} is not a model of ovk: pass a file written by ovk.save, `ovk fit` or `ovk stream`"
             )
         (length,) = struct.unpack("<Q", start)
@@ -324,7 +324,7 @@ class Container:
         if type(number) is not int or number < 1 or not isinstance(version, str):
             raise self.corrupt(f"its manifest has format {short(number)} and ovk version {short(version)}")
         if number > FORMAT:
-            raise NewerFormat(
+            raise NewerFormatError(
                 f"{self.path!r} was written by a newer ovk ({version}, file format {number}); this is ovk "
                 f"{__version__}, which reads formats up to {FORMAT}; upgrade ovk"
             )
@@ -387,12 +387,12 @@ NO_SPACE_ERRORS = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENO
 def replacing(path: str) -> Iterator[BinaryIO]:
     """Open a file for writing that replaces `path` if the block ends without an error."""
     target = os.path.realpath(path)  # follows symbolic links, which remain links
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"path: the directory {folder!r} does not exist")
+    directory = os.path.dirname(target)
+    if not os.path.isdir(directory):
+        raise FileNotFoundError(f"path: the directory {directory!r} does not exist")
     permissions = _permissions(target)
-    remove_leftovers(folder)
-    temporary, descriptor = _create(folder, permissions)
+    remove_leftovers(directory)
+    temporary, descriptor = _create(directory, permissions)
     try:
         with open(descriptor, "wb") as file:
             if permissions is not None:
@@ -410,16 +410,16 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.errno in NO_SPACE_ERRORS and error.filename is None:
             error.filename = path  # errors of a write have none
         raise
-    sync_folder(folder)
+    sync_directory(directory)
 
 
-def _create(folder: str, permissions: int | None) -> tuple[str, int]:
+def _create(directory: str, permissions: int | None) -> tuple[str, int]:
     """Name and descriptor of a new, locked temporary file."""
     # The files of `tempfile` are private (0o600), and the umask cannot be read without changing it for all threads.
     # Here the kernel applies it.
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
-        temporary = os.path.join(folder, f"{TEMP_PREFIX}{secrets.token_hex(8)}{TEMP_SUFFIX}")
+        temporary = os.path.join(directory, f"{TEMP_PREFIX}{secrets.token_hex(8)}{TEMP_SUFFIX}")
         descriptor = os.open(temporary, flags, 0o666 if permissions is None else permissions)
         if not HAS_LOCKS:
             return temporary, descriptor
@@ -430,13 +430,15 @@ def _create(folder: str, permissions: int | None) -> tuple[str, int]:
         os.close(descriptor)  # another process removed it before it was locked
 
 
-def remove_leftovers(folder: str) -> None:
+def remove_leftovers(directory: str) -> None:
     """Remove the temporary files of processes that have ended."""
     leftovers: list[str] = []
     with suppress(OSError):  # a directory that may be written but not listed
-        leftovers = [name for name in os.listdir(folder) if name.startswith(TEMP_PREFIX) and name.endswith(TEMP_SUFFIX)]
+        leftovers = [
+            name for name in os.listdir(directory) if name.startswith(TEMP_PREFIX) and name.endswith(TEMP_SUFFIX)
+        ]
     for name in leftovers if HAS_LOCKS else ():
-        path = os.path.join(folder, name)
+        path = os.path.join(directory, name)
         with suppress(OSError):
             descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
@@ -463,10 +465,10 @@ def _permissions(target: str) -> int | None:
     return stat.S_IMODE(mode) & 0o777
 
 
-def sync_folder(folder: str) -> None:
+def sync_directory(directory: str) -> None:
     """Sync a renamed file's directory, so that the new name survives a power failure; ignored where not supported."""
     with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

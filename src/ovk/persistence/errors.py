@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class NotSavable(TypeError):
+class NotSavableError(TypeError):
     """The model contains an object that cannot be saved; the message states where it is and what to do.
 
     See Also
@@ -15,11 +15,11 @@ class NotSavable(TypeError):
     >>> import ovk
     >>> ovk.save({"f": lambda x: x}, "never-written.ovk")
     Traceback (most recent call last):
-    ovk.persistence.errors.NotSavable: dict['f'] cannot be saved: it is a function, ...
+    ovk.persistence.errors.NotSavableError: dict['f'] cannot be saved: it is a function, ...
     """
 
 
-class CorruptFile(ValueError):
+class CorruptFileError(ValueError):
     """The file is damaged, truncated, or was not written by `ovk.save`.
 
     See Also
@@ -33,11 +33,11 @@ class CorruptFile(ValueError):
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     ovk.load(file.name)
     Traceback (most recent call last):
-    ovk.persistence.errors.CorruptFile: ... is damaged or was not written by ovk.save: it has 0 bytes; ...
+    ovk.persistence.errors.CorruptFileError: ... is damaged or was not written by ovk.save: it has 0 bytes; ...
     """
 
 
-class UnknownClass(ValueError):
+class UnknownClassError(ValueError):
     """The file contains an object of a class that is not registered in this process.
 
     See Also
@@ -46,14 +46,14 @@ class UnknownClass(ValueError):
 
     Examples
     --------
-    >>> from ovk.persistence import UnknownClass
-    >>> raise UnknownClass("the file contains an object of class 'mine.Kernel', which is not registered")
+    >>> from ovk.persistence import UnknownClassError
+    >>> raise UnknownClassError("the file contains a 'mine.Kernel', which is not registered")
     Traceback (most recent call last):
-    ovk.persistence.errors.UnknownClass: the file contains an object of class 'mine.Kernel', which is not registered
+    ovk.persistence.errors.UnknownClassError: the file contains a 'mine.Kernel', which is not registered
     """
 
 
-class ChangedClass(ValueError):
+class ChangedClassError(ValueError):
     """The file contains an object whose class no longer has the parameters in the file.
 
     See Also
@@ -62,14 +62,14 @@ class ChangedClass(ValueError):
 
     Examples
     --------
-    >>> from ovk.persistence import ChangedClass
-    >>> raise ChangedClass("kernels.Gaussian: no parameter 'width', which the file has")
+    >>> from ovk.persistence import ChangedClassError
+    >>> raise ChangedClassError("kernels.Gaussian: no parameter 'width', which the file has")
     Traceback (most recent call last):
-    ovk.persistence.errors.ChangedClass: kernels.Gaussian: no parameter 'width', which the file has
+    ovk.persistence.errors.ChangedClassError: kernels.Gaussian: no parameter 'width', which the file has
     """
 
 
-class NewerFormat(ValueError):
+class NewerFormatError(ValueError):
     """A later release wrote the file in a format that this release cannot read.
 
     See Also
@@ -78,8 +78,8 @@ class NewerFormat(ValueError):
 
     Examples
     --------
-    >>> from ovk.persistence import NewerFormat
-    >>> raise NewerFormat("'model.ovk' has file format 2; this is ovk 0.1.0, which reads formats up to 1")
+    >>> from ovk.persistence import NewerFormatError
+    >>> raise NewerFormatError("'model.ovk' has file format 2; ovk 0.1.0 reads formats up to 1")
     Traceback (most recent call last):
-    ovk.persistence.errors.NewerFormat: 'model.ovk' has file format 2; this is ovk 0.1.0, which reads formats up to 1
+    ovk.persistence.errors.NewerFormatError: 'model.ovk' has file format 2; ovk 0.1.0 reads formats up to 1
     """

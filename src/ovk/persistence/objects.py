@@ -24,8 +24,8 @@ import sklearn
 from scipy import sparse
 from scipy.interpolate import BSpline
 
-from ovk.base import Parameters, State, StateMismatch, check_stored, is_fitted_name, lookup, public_name
-from ovk.persistence.errors import ChangedClass, UnknownClass
+from ovk.base import Parameters, State, StateError, check_stored, is_fitted_name, lookup, public_name
+from ovk.persistence.errors import ChangedClassError, UnknownClassError
 
 #: Raises the error for the current value, given what is wrong and what to do.
 Refuse: TypeAlias = Callable[[str, str], NoReturn]
@@ -106,15 +106,15 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
     if cls is None:
         module, _, _ = name.rpartition(".")
         home = "run the script or notebook that defines it, or " if module == "__main__" else ""
-        raise UnknownClass(
+        raise UnknownClassError(
             f"the file contains an object of class {name!r}, which is not registered; {home}import the module that "
             "defines it first, and register classes of other libraries with ovk.persistence.register"
         )
-    cure = "load the file with the release that wrote it, or with the old class"
+    advice = "load the file with the release that wrote it, or with the old class"
     try:
         if issubclass(cls, State):
             for unknown in parameters:
-                raise StateMismatch(f"no parameter {unknown!r}, which the file has")
+                raise StateError(f"no parameter {unknown!r}, which the file has")
             return cls.from_state(state)
         value = cls(**_checked(cls, parameters))
         if isinstance(value, Parameters):
@@ -122,10 +122,10 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
         elif state:
             for attribute in state:
                 if attribute in parameters or not is_fitted_name(attribute):
-                    raise StateMismatch(f"no fitted attribute {attribute!r}, which the file has")
+                    raise StateError(f"no fitted attribute {attribute!r}, which the file has")
             vars(value).update(state)
-    except StateMismatch as error:
-        raise ChangedClass(f"{name}: {error}; {cure}") from error
+    except StateError as error:
+        raise ChangedClassError(f"{name}: {error}; {advice}") from error
     check_stored(cls, {name: getattr(value, name) for name in (*parameters, *state)})
     return value
 
@@ -133,9 +133,9 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
 def _checked(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
     arguments = constructor_arguments(cls)
     for unknown in parameters.keys() - arguments.keys():
-        raise StateMismatch(f"no parameter {unknown!r}, which the file has")
+        raise StateError(f"no parameter {unknown!r}, which the file has")
     for missing in {name for name, required in arguments.items() if required} - parameters.keys():
-        raise StateMismatch(f"needs the parameter {missing!r}, which the file lacks")
+        raise StateError(f"needs the parameter {missing!r}, which the file lacks")
     return dict(parameters)
 
 
@@ -249,15 +249,15 @@ def _describe_estimator(value: Any, name: str, refuse: Refuse) -> tuple[dict[str
     state = {key: part for key, part in vars(value).items() if key not in parameters}
     for parameter in ESTIMATORS[name].none:
         if parameters.get(parameter) is not None:
-            refuse(f"is a {type(value).__name__} with {parameter}={parameters[parameter]!r}", _CURE)
+            refuse(f"is a {type(value).__name__} with {parameter}={parameters[parameter]!r}", _ADVICE)
     for key in state:
         if not _is_attribute(type(value), name, key):
-            refuse(f"is a {type(value).__name__} with the attribute {key!r}, which fitting does not set", _CURE)
+            refuse(f"is a {type(value).__name__} with the attribute {key!r}, which fitting does not set", _ADVICE)
     plain = {key: _plain(part) for key, part in state.items()} | {VERSION_KEY: sklearn.__version__}
     return {key: _plain(part) for key, part in parameters.items()}, plain
 
 
-_CURE = "remove it: files contain neither functions nor directories of pickles"
+_ADVICE = "remove it: files contain neither functions nor directories of pickles"
 
 
 def _build_estimator(name: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
@@ -266,9 +266,11 @@ def _build_estimator(name: str, parameters: Mapping[str, Any], state: Mapping[st
     version = attributes.pop(VERSION_KEY, None)
     if type(version) is not str or len(version) > MAX_NAME_LENGTH:
         raise ValueError(f"{name} without the release of scikit-learn that wrote it")
-    here, cure = sklearn.__version__, f"load it with scikit-learn {version}, or fit it again"
+    here, advice = sklearn.__version__, f"load it with scikit-learn {version}, or fit it again"
     for unknown in parameters.keys() - set(cast(Any, cls)._get_param_names()):
-        raise ChangedClass(f"{name} of scikit-learn {here} has no parameter {unknown!r}, which the file has; {cure}")
+        raise ChangedClassError(
+            f"{name} of scikit-learn {here} has no parameter {unknown!r}, which the file has; {advice}"
+        )
     for parameter in listed.none:
         if parameters.get(parameter) is not None:
             raise ValueError(f"{name} with {parameter} other than None")

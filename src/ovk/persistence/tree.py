@@ -22,7 +22,7 @@ from numpy.random import BitGenerator, Generator, RandomState, SeedSequence
 from scipy import sparse
 
 from ovk.persistence.container import SAVED_DTYPES, Spec, parse_dtype
-from ovk.persistence.errors import NotSavable
+from ovk.persistence.errors import NotSavableError
 from ovk.persistence.objects import build_object, describe
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -103,9 +103,9 @@ class Writer:
         self._shared[id(value)] = len(self._shared), value
         return None
 
-    def refuse(self, what: str, cure: str) -> NoReturn:
+    def refuse(self, what: str, advice: str) -> NoReturn:
         """Raise the error for the current value."""
-        raise NotSavable(f"{self._where()} cannot be saved: it {what}; {cure}")
+        raise NotSavableError(f"{self._where()} cannot be saved: it {what}; {advice}")
 
     def _where(self) -> str:
         return "".join(self._steps)

@@ -159,14 +159,14 @@ class Display(ABC):
         owner.legend(entries.values(), entries.keys(), **{"fontsize": 8, **place, **style})
 
 
-def own_names(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | None:
+def output_names_of(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | None:
     """The given names of the outputs, or those of the estimator; None if there are neither."""
     if names is None and isinstance(estimator, NamedOutputs) and estimator.output_frame_ is not None:
         return estimator.output_names_
     return names
 
 
-def output_number(names: Sequence[str], output: int | str) -> int:
+def output_index(names: Sequence[str], output: int | str) -> int:
     number = names.index(output) if isinstance(output, str) and output in names else output
     if not isinstance(number, int) or not -len(names) <= number < len(names):
         raise ValueError(f"output must be the name or number of one of {', '.join(names)}, got {output!r}")

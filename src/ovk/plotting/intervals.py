@@ -11,7 +11,17 @@ import numpy as np
 from ovk.base import Array, as_dates, check_int, unnamed
 from ovk.evaluation import DEFAULT_LEVEL, IntervalResult, ProgressiveResult, RecentErrors, ratio, row_slice
 from ovk.intervals import Regions
-from ovk.plotting.display import BLUE, SKY, STYLES, Display, draw_band, output_number, own_names, shortened, time_axis
+from ovk.plotting.display import (
+    BLUE,
+    SKY,
+    STYLES,
+    Display,
+    draw_band,
+    output_index,
+    output_names_of,
+    shortened,
+    time_axis,
+)
 
 #: Default number of rows drawn.
 DEFAULT_ROWS = 150
@@ -94,7 +104,7 @@ class RecentDisplay(Display):
             raise ValueError("the result has no stored intervals: run progressive with intervals=0.9 and keep='all'")
         if Y is None and result.targets is None:
             raise ValueError("the result has no stored outputs: run progressive with keep='all', or pass them as Y")
-        q = output_number(result.outputs, output)
+        q = output_index(result.outputs, output)
         outcomes = np.asarray(result.targets if Y is None else unnamed(Y), dtype=np.float64)
         outcomes = outcomes.reshape(found.regions.predictions.shape)
         where = row_slice(rows, len(outcomes), result.times)
@@ -417,7 +427,7 @@ class IntervalDisplay(Display):
         """
         found = estimator.predict_interval(X, level, method=method, region=region, groups=groups)
         rows, coverage, width = _moving(replace(found, covered=found.contains(Y)), window)
-        labels = own_names(estimator, names) or [f"output {q}" for q in range(width.shape[1])]
+        labels = output_names_of(estimator, names) or [f"output {q}" for q in range(width.shape[1])]
         return cls(rows, coverage, width, level, labels, _title(level, method, region))._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Array, check_int, unnamed
 from ovk.curves import Grid, ProductGrid
-from ovk.plotting.display import BLUE, ORANGE, Display, draw_band, own_names
+from ovk.plotting.display import BLUE, ORANGE, Display, draw_band, output_names_of
 
 
 class PredictionDisplay(Display):
@@ -74,7 +74,7 @@ class PredictionDisplay(Display):
         points = None
         if X is not None and Y is not None:
             points = (np.asarray(X, dtype=float).reshape(-1), np.asarray(Y, dtype=float).reshape(len(X), -1))
-        return cls(x, mean, std, points, own_names(estimator, names))._drawn(axes, plot)
+        return cls(x, mean, std, points, output_names_of(estimator, names))._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw each output in its panel, one below the other."""

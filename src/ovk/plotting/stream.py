@@ -17,7 +17,7 @@ from ovk.plotting.display import (
     STYLES,
     Display,
     draw_matrix,
-    output_number,
+    output_index,
     plain_log_ticks,
     row_axis,
     shortened,
@@ -145,7 +145,7 @@ class ProgressiveErrorDisplay(RowCurves):
             chosen = list(range(len(names))) if len(names) <= MAX_PANELS else None
         else:
             listed = [outputs] if isinstance(outputs, (int, str)) else outputs
-            chosen = [output_number(names, output) for output in listed]
+            chosen = [output_index(names, output) for output in listed]
         titles = ("mean of all outputs",) if chosen is None else tuple(names[q] for q in chosen)
         errors: dict[str, Array] = {}
         enough = (result.counts >= MIN_OUTCOMES) | (result.counts[-1] < MIN_OUTCOMES)

@@ -11,21 +11,21 @@ from scipy.io import savemat
 def files(tmp_path_factory):
     """A subject in the layout of the competition: 6 electrodes, 5 fingers, a test part with labels of its own."""
     rng = np.random.default_rng(0)
-    folder = tmp_path_factory.mktemp("bci")
+    directory = tmp_path_factory.mktemp("bci")
     content = {
         "train_data": rng.standard_normal((6000, 6)).astype(np.float32),
         "train_dg": np.cumsum(rng.standard_normal((6000, 5)), axis=0),
         "test_data": rng.standard_normal((4000, 6)).astype(np.float32),
     }
-    savemat(folder / "sub1_comp.mat", content)
+    savemat(directory / "sub1_comp.mat", content)
     test_dg = np.cumsum(rng.standard_normal((4000, 5)), axis=0)
-    savemat(folder / "sub1_testlabels.mat", {"test_dg": test_dg})
-    return folder, content, test_dg
+    savemat(directory / "sub1_testlabels.mat", {"test_dg": test_dg})
+    return directory, content, test_dg
 
 
 def test_a_subject_is_read_and_prepared(files):
-    folder, content, test_dg = files
-    found = load_bci(folder / "sub1_comp.mat", finger=2, labels=folder / "sub1_testlabels.mat", channels=[1, 4])
+    directory, content, test_dg = files
+    found = load_bci(directory / "sub1_comp.mat", finger=2, labels=directory / "sub1_testlabels.mat", channels=[1, 4])
     expected = prepare_bci(content["train_data"], content["train_dg"][:, 2], channels=[1, 4])
     assert found.data.shape == (7, 400)
     assert_allclose(found.data, expected.data)
@@ -38,15 +38,19 @@ def test_a_subject_is_read_and_prepared(files):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda folder: load_bci(folder / "sub9_comp.mat"), FileNotFoundError, "offered at bbci.de"),
-        (lambda folder: load_bci(folder / "sub1_testlabels.mat"), ValueError, "holds no train_data"),
+        (lambda directory: load_bci(directory / "sub9_comp.mat"), FileNotFoundError, "offered at bbci.de"),
+        (lambda directory: load_bci(directory / "sub1_testlabels.mat"), ValueError, "holds no train_data"),
         (
-            lambda folder: load_bci(folder / "sub1_comp.mat", finger=5),
+            lambda directory: load_bci(directory / "sub1_comp.mat", finger=5),
             ValueError,
             "number from 0 to 4",
         ),
-        (lambda folder: load_bci(folder / "sub1_comp.mat", channels=[9]), ValueError, "electrodes from 0 to 5"),
-        (lambda folder: load_bci(folder / "sub1_comp.mat", segment=4000), ValueError, "less than a segment of 4000"),
+        (lambda directory: load_bci(directory / "sub1_comp.mat", channels=[9]), ValueError, "electrodes from 0 to 5"),
+        (
+            lambda directory: load_bci(directory / "sub1_comp.mat", segment=4000),
+            ValueError,
+            "less than a segment of 4000",
+        ),
     ],
 )
 def test_bad_files(files, call, error, message):

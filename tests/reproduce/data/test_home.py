@@ -24,7 +24,7 @@ def name(request):
 
 def test_every_loader_has_an_entry_and_every_entry_a_loader(loaders):
     public = {loader.removeprefix("load_") for loader in data.__all__ if loader.startswith("load_")}
-    # The competition's files are given to those who register: `load_bci` reads a path, not the data folder.
+    # The competition's files are given to those who register: `load_bci` reads a path, not the data directory.
     assert public - {"bci"} == {name.split("/")[0] for name in CATALOGUE}
     assert set(loaders) == set(CATALOGUE)
 
@@ -51,7 +51,7 @@ def test_no_two_entries_share_a_file():
     assert len(set(paths)) == len(paths)
 
 
-def test_missing_files_are_named_with_folder_and_publisher(loaders, name, tmp_path):
+def test_missing_files_are_named_with_directory_and_publisher(loaders, name, tmp_path):
     entry = CATALOGUE[name]
     with pytest.raises(DatasetNotFound) as caught:
         loaders[name](data_home=tmp_path)
@@ -71,7 +71,7 @@ def test_only_the_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("value", [None, ""])
-def test_no_folder_named(monkeypatch, value):
+def test_no_directory_named(monkeypatch, value):
     if value is None:
         monkeypatch.delenv("OVK_DATA", raising=False)
     else:
