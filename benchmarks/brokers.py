@@ -49,8 +49,8 @@ def csv_text(some: list[list[float]]) -> str:
 class Server:
     """nats-server with JetStream on the loopback address."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -59,7 +59,7 @@ class Server:
 
     def start(self) -> None:
         program = shutil.which("nats-server") or str(Path(sys.executable).parent / "nats-server")
-        command = [program, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.folder)]
+        command = [program, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.directory)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 600
         while time.monotonic() < until:
@@ -111,11 +111,11 @@ class Mock:
 
 
 class Runs:
-    """All runs, in a temporary folder."""
+    """All runs, in a temporary directory."""
 
     def __init__(self, settings: Settings) -> None:
         self._held = tempfile.TemporaryDirectory(prefix="ovk-brokers-")
-        self.folder = Path(self._held.name)
+        self.directory = Path(self._held.name)
         self.n: int = settings.pick(toy=1500, quick=20_000, default=50_000, long=200_000)
         self.m: int = settings.pick(toy=800, quick=3000, default=10_000)
         self.toy = settings.size == "toy"
@@ -127,11 +127,11 @@ class Runs:
         self.times: dict[str, list[float]] = {FILE: [], FAST: []}
         self.found: dict[str, dict[str, Any]] = {}
         listed = rows(self.n, 0)
-        (self.folder / "rows.csv").write_text(csv_text(listed))
-        (self.folder / "few.csv").write_text(csv_text(rows(self.m, 1)))
+        (self.directory / "rows.csv").write_text(csv_text(listed))
+        (self.directory / "few.csv").write_text(csv_text(rows(self.m, 1)))
         size = 500 if self.n > 10_000 else 50
         messages = [csv_text(listed[i : i + size]).encode() for i in range(0, self.n, size)]
-        self.server = Server(self.folder / "server")
+        self.server = Server(self.directory / "server")
         self.dropped = self.server.publish("ROWS", messages, 0.01 if self.n > 10_000 else 0.3)
         self.mock = Mock()
         self.mock.publish("rows", self._with_ids())
@@ -161,12 +161,12 @@ class Runs:
             256,
             "--json",
         ]
-        where = ["--resume", self.folder / f"{name}.ovk", "--predictions", self.folder / name]
-        return [sys.executable, "-m", "ovk.app.cli", "stream", *map(str, [source, *asked, *where]), *more]
+        where = ["--resume", self.directory / f"{name}.ovk", "--predictions", self.directory / name]
+        return [sys.executable, "-m", "ovk", "stream", *map(str, [source, *asked, *where]), *more]
 
     def clear(self, name: str) -> None:
-        shutil.rmtree(self.folder / name, ignore_errors=True)
-        (self.folder / f"{name}.ovk").unlink(missing_ok=True)
+        shutil.rmtree(self.directory / name, ignore_errors=True)
+        (self.directory / f"{name}.ovk").unlink(missing_ok=True)
 
     def alone(self, name: str, source: str | Path, *more: str) -> None:
         """An undisturbed run; its time excludes the start of Python."""
@@ -175,8 +175,8 @@ class Runs:
         self.times.setdefault(name, []).append(float(self.found[name]["seconds"]))
 
     def file(self) -> None:
-        self.alone(FILE, self.folder / "rows.csv")
-        self.alone("few", self.folder / "few.csv")
+        self.alone(FILE, self.directory / "rows.csv")
+        self.alone("few", self.directory / "few.csv")
 
     def fast(self) -> None:
         self.alone(FAST, f"{self.server.url}/ROWS")
@@ -185,7 +185,7 @@ class Runs:
         """A run whose process and server are killed at random times."""
         self.clear(name)
         rng = np.random.default_rng(5)
-        model = self.folder / f"{name}.ovk"
+        model = self.directory / f"{name}.ovk"
         falls = set(rng.permutation(kills)[:servers].tolist())
         for kill in range(kills):
             process = subprocess.Popen(
@@ -225,14 +225,14 @@ class Runs:
 
     def different(self, one: str, other: str) -> int:
         """Prediction and model files that are not byte-identical, and the number of differing rows."""
-        folders = self.folder / one, self.folder / other
-        names = {path.name for folder in folders for path in folder.glob("part-*.csv")}
-        pairs = [tuple(folder / name for folder in folders) for name in names]
+        directories = self.directory / one, self.directory / other
+        names = {path.name for directory in directories for path in directory.glob("part-*.csv")}
+        pairs = [tuple(directory / name for directory in directories) for name in names]
         unlike = sum(not (a.exists() and b.exists() and a.read_bytes() == b.read_bytes()) for a, b in pairs)
         models = []
         for name in (one, other):
-            ovk.save(ovk.load(self.folder / f"{name}.ovk").evaluator.model, self.folder / "alone.ovk")
-            models.append((self.folder / "alone.ovk").read_bytes())
+            ovk.save(ovk.load(self.directory / f"{name}.ovk").evaluator.model, self.directory / "alone.ovk")
+            models.append((self.directory / "alone.ovk").read_bytes())
         return unlike + (models[0] != models[1]) + abs(self.found[one]["rows"] - self.found[other]["rows"])
 
     def scores(self) -> tuple[dict[str, Any], list[Check]]:

@@ -39,26 +39,26 @@ WARM_UP = 1000
 FILE = "household/minute_household_power.csv.xz"
 
 
-def table(folder: Path, settings: Settings) -> tuple[Path, list[str]]:
+def table(directory: Path, settings: Settings) -> tuple[Path, list[str]]:
     """The file and the options; synthetic rows at toy size."""
     if settings.size != "toy":
         outputs = load_household(n_rows=1).target_names  # raises an error that names a missing file
         path = Path(os.environ["OVK_DATA"]).expanduser() / FILE
         return path, ["--model", "pkawv", "--targets", ",".join(outputs), "--time", "Date,Time", "--lags", "1,2,3,60"]
     stream = make_stream(1200, 2, missing=0.1, drift=0.0, random_state=0)
-    path = folder / "toy.csv"
+    path = directory / "toy.csv"
     rows = np.hstack([stream.data, stream.target])
     np.savetxt(path, rows, "%.4f", ",", header="x0,x1,a,b", comments="")
     return path, ["--model", "pkawv", "--targets", "a,b", "--block", "100"]
 
 
 class Runs:
-    """The two runs, in a temporary folder."""
+    """The two runs, in a temporary directory."""
 
     def __init__(self, settings: Settings) -> None:
         self._held = tempfile.TemporaryDirectory(prefix="ovk-household-")
-        self.folder = Path(self._held.name)
-        self.path, self.asked = table(self.folder, settings)
+        self.directory = Path(self._held.name)
+        self.path, self.asked = table(self.directory, settings)
         self.kills: int = settings.pick(toy=1, quick=2, default=5, long=20)
         self.every = 200 if settings.size == "toy" else 20_000
         self.found: dict[str, Any] = {}
@@ -66,9 +66,9 @@ class Runs:
         self.died = 0
 
     def command(self, name: str) -> list[str]:
-        model, parts = self.folder / f"{name}.ovk", self.folder / name
+        model, parts = self.directory / f"{name}.ovk", self.directory / name
         where = ["--resume", model, "--predictions", parts, "--checkpoint", self.every, "--json"]
-        return [sys.executable, "-m", "ovk.app.cli", "stream", *map(str, [self.path, *self.asked, *where])]
+        return [sys.executable, "-m", "ovk", "stream", *map(str, [self.path, *self.asked, *where])]
 
     def whole(self) -> None:
         """The undisturbed run."""
@@ -82,7 +82,7 @@ class Runs:
         """The killed run: sometimes early, usually some time after a checkpoint."""
         self.clear(KILLED)
         rng = np.random.default_rng(0)
-        model = self.folder / f"{KILLED}.ovk"
+        model = self.directory / f"{KILLED}.ovk"
         for _ in range(self.kills):
             process = subprocess.Popen(self.command(KILLED), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             if rng.uniform() < 0.75:
@@ -97,15 +97,15 @@ class Runs:
         subprocess.run(self.command(KILLED), check=True, capture_output=True)
 
     def clear(self, name: str) -> None:
-        shutil.rmtree(self.folder / name, ignore_errors=True)
-        (self.folder / f"{name}.ovk").unlink(missing_ok=True)
+        shutil.rmtree(self.directory / name, ignore_errors=True)
+        (self.directory / f"{name}.ovk").unlink(missing_ok=True)
 
     def different(self) -> int:
         """Files that are not byte-identical."""
-        one, other = (self.folder / WHOLE, self.folder / KILLED)
-        names = {path.name for folder in (one, other) for path in folder.glob("part-*.csv")}
+        one, other = (self.directory / WHOLE, self.directory / KILLED)
+        names = {path.name for directory in (one, other) for path in directory.glob("part-*.csv")}
         pairs = [(one / name, other / name) for name in names]
-        pairs.append((self.folder / f"{WHOLE}.ovk", self.folder / f"{KILLED}.ovk"))
+        pairs.append((self.directory / f"{WHOLE}.ovk", self.directory / f"{KILLED}.ovk"))
         return sum(not (a.exists() and b.exists() and a.read_bytes() == b.read_bytes()) for a, b in pairs)
 
     def scores(self) -> tuple[dict[str, Any], list[Check]]:

@@ -49,8 +49,8 @@ def write_table(path: Path, n: int, *, dirty: bool) -> None:
 class Reading:
     """The two tables, and what each reader found in them."""
 
-    def __init__(self, folder: str, n: int) -> None:
-        self.paths = {name: Path(folder) / f"{name}.csv" for name in ("clean", "dirty")}
+    def __init__(self, directory: str, n: int) -> None:
+        self.paths = {name: Path(directory) / f"{name}.csv" for name in ("clean", "dirty")}
         for name, path in self.paths.items():
             write_table(path, n, dirty=name == "dirty")
         self.found: dict[tuple[str, str], tuple[str, int]] = {}
@@ -96,8 +96,8 @@ def cases(settings: Settings) -> Iterator[Case]:
     rounds: int = settings.pick(toy=1, quick=3, default=5)
     # A toy table is too small to pay for importing pyarrow.
     floor = 0.1 if settings.size == "toy" else 1.0
-    with tempfile.TemporaryDirectory(prefix="ovk-reading-") as folder:
-        reading = Reading(folder, n)
+    with tempfile.TemporaryDirectory(prefix="ovk-reading-") as directory:
+        reading = Reading(directory, n)
         wanted = {"clean": 2.5, "dirty": 2.5, "session": 1.8}
         for name, bound in wanted.items():
             runs = {reader: partial(reading.read, name, reader) for reader in (ARROW, STANDARD)}

@@ -31,8 +31,8 @@ def cases(settings: Settings) -> Iterator[Case]:
     rounds = settings.pick(toy=1, quick=10, default=30)
     requests = settings.pick(toy=5, quick=25, default=25)
     seconds = settings.pick(toy=0.3, quick=10.0, default=20.0, long=60.0)
-    with tempfile.TemporaryDirectory() as folder:
-        model = make_model(Path(folder))
+    with tempfile.TemporaryDirectory() as directory:
+        model = make_model(Path(directory))
         X, Y = make_rows(ROWS)
         learner = ovk.load(model)
 
@@ -48,8 +48,8 @@ def cases(settings: Settings) -> Iterator[Case]:
                 states[0] = states[0].after(number, entry)
 
         def scores() -> tuple[dict[str, Any], list[Check]]:
-            found = service_costs(Path(folder), model, requests, rounds)
-            readers = Path(folder) / "readers"
+            found = service_costs(Path(directory), model, requests, rounds)
+            readers = Path(directory) / "readers"
             readers.mkdir()
             trial = readers_trial(readers, seconds)
             checks = [
@@ -72,7 +72,7 @@ def cases(settings: Settings) -> Iterator[Case]:
         yield Case(name, described, contenders, rounds, scores=scores, threads=1)
 
 
-def service_costs(folder: Path, model: Path, requests: int, rounds: int) -> dict[str, float]:
+def service_costs(directory: Path, model: Path, requests: int, rounds: int) -> dict[str, float]:
     """Milliseconds of processor time: a learning request, the same in process, a prediction, an empty route.
 
     All take turns on one core, and the best round of each counts. The client runs on another core if there is one; its
@@ -88,7 +88,7 @@ def service_costs(folder: Path, model: Path, requests: int, rounds: int) -> dict
     one = json.dumps({"inputs": [tensor]}).encode()
     learner = ovk.load(model)
     learner.predict_then_learn(X, Y)
-    arguments = [model, "--data", folder / "data", "--checkpoint", 10**9, "--checkpoint-seconds", 10**6]
+    arguments = [model, "--data", directory / "data", "--checkpoint", 10**9, "--checkpoint-seconds", 10**6]
     allowed = os.sched_getaffinity(0)
     core = {max(allowed)}
     with (

@@ -79,7 +79,7 @@ class ServerProcess:
 
     def __init__(self, arguments: Sequence[Any], *, module: str | None = None, snapshot_of: bool = False) -> None:
         words = list(map(str, arguments))
-        command = [sys.executable, "-m", "ovk.app.cli", "serve", *words, "--port", "0"]
+        command = [sys.executable, "-m", "ovk", "serve", *words, "--port", "0"]
         if module is not None:
             command = [sys.executable, "-m", module, *words]
         self.lines: list[dict[str, Any]] = []

@@ -39,26 +39,26 @@ def make_rows(n: int, p: int = 10, d: int = 3, seed: int = 0) -> tuple[Any, Any]
     return X, np.sin(X[:, :d]) + X[:, d : 2 * d] * X[:, 2 * d : 3 * d] + 0.1 * rng.standard_normal((n, d))
 
 
-def make_model(folder: Path) -> Path:
+def make_model(directory: Path) -> Path:
     """The file of a PKAWV with 100 points, p = 10 and d = 3."""
     X, Y = make_rows(200)
-    path = folder / "point.ovk"
+    path = directory / "point.ovk"
     ovk.save(PKAWV(Gaussian(3.0)).fit(X, Y), path)
     return path
 
 
 def kill_trial(
-    folder: Path, rows: int, kills: int, *, checkpoint: int, seed: int = 0, snapshot_of: bool = False
+    directory: Path, rows: int, kills: int, *, checkpoint: int, seed: int = 0, snapshot_of: bool = False
 ) -> dict[str, Any]:
     """A client sends rows while the server is killed and restarted; then all results are compared byte for byte."""
     rng = np.random.default_rng(seed)
-    model = make_model(folder)
+    model = make_model(directory)
     X, Y = make_rows(rows, seed=1)
     requests = []
     while sum(len(part) for part in requests) < rows:
         start = sum(len(part) for part in requests)
         requests.append(range(start, min(rows, start + int(rng.integers(1, 51)))))
-    arguments = [model, "--data", folder / "data", "--checkpoint", checkpoint, "--keep-log"]
+    arguments = [model, "--data", directory / "data", "--checkpoint", checkpoint, "--keep-log"]
     place: dict[str, ServerProcess] = {"server": ServerProcess(arguments, snapshot_of=snapshot_of).start()}
     progress, receipts, repeats = [0], {}, [0]
     until = time.monotonic() + LONGEST
@@ -97,7 +97,7 @@ def kill_trial(
     replays = [line for line in place["server"].lines if line["event"] == "log replayed"]
     code = place["server"].terminate()
     seconds = time.monotonic() - start
-    found = ovk.load(folder / "data" / "point" / "checkpoint.ovk")
+    found = ovk.load(directory / "data" / "point" / "checkpoint.ovk")
     order = sorted(receipts, key=lambda k: receipts[k][0])
     numbers = [receipts[k][0] for k in order]
     twin, again = ovk.load(model), Checkpoint.start({"point": ovk.load(model)}, found.origin)
@@ -107,7 +107,7 @@ def kill_trial(
             twin.predict_then_learn(X[part], Y[part])
             entry = Entry(f"request {k}", RequestRows.of_matrix(X[part]), RequestRows.of_matrix(Y[part]))
             again = again.after(receipts[k][0], entry)
-    from_log = learn_log(Checkpoint.start({"point": ovk.load(model)}, found.origin), Log(folder / "data" / "point"))
+    from_log = learn_log(Checkpoint.start({"point": ovk.load(model)}, found.origin), Log(directory / "data" / "point"))
     return {
         "requests": len(requests),
         "rows": found.rows,
@@ -118,30 +118,30 @@ def kill_trial(
         "exit_code": code,
         "seconds": seconds,
         "every_request_once": numbers == list(range(1, len(requests) + 1)),
-        "learner_equal": _bytes(found.model, folder) == _bytes(twin, folder),
-        "checkpoint_equal": (folder / "data" / "point" / "checkpoint.ovk").read_bytes() == _bytes(again, folder),
-        "log_equal": _bytes(from_log, folder) == _bytes(found, folder),
+        "learner_equal": _bytes(found.model, directory) == _bytes(twin, directory),
+        "checkpoint_equal": (directory / "data" / "point" / "checkpoint.ovk").read_bytes() == _bytes(again, directory),
+        "log_equal": _bytes(from_log, directory) == _bytes(found, directory),
     }
 
 
-def _bytes(value: Any, folder: Path) -> bytes:
-    ovk.save(value, folder / "bytes.ovk")
-    return (folder / "bytes.ovk").read_bytes()
+def _bytes(value: Any, directory: Path) -> bytes:
+    ovk.save(value, directory / "bytes.ovk")
+    return (directory / "bytes.ovk").read_bytes()
 
 
-def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float = 20.0) -> dict[str, Any]:
+def readers_trial(directory: Path, seconds: float, *, readers: int = 8, rate: float = 20.0) -> dict[str, Any]:
     """Readers with `rate` requests per second each, during learning of 100 rows per request; latencies and differences.
 
     Without load, there is one reader at the same rate.
     """
-    model = make_model(folder)
+    model = make_model(directory)
     X, Y = make_rows(4000, seed=2)
     probes = X[:4]
     bodies = [
         json.dumps({"inputs": [{"name": "X", "shape": [1, 10], "datatype": "FP64", "data": x.tolist()}]}).encode()
         for x in probes
     ]
-    arguments = [model, "--data", folder / "data", "--keep-log"]
+    arguments = [model, "--data", directory / "data", "--keep-log"]
     answers: list[tuple[int, int, list[float]]] = []
     errors: list[str] = []
     clients: list[ServiceClient] = []
@@ -193,7 +193,7 @@ def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float
         for client in clients:
             client.close()
         code = server.terminate()
-    known = _predictions_at(model, folder / "data" / "point", probes)
+    known = _predictions_at(model, directory / "data" / "point", probes)
     wrong = sum(known.get((probe, sequence)) != values for probe, sequence, values in answers)
     alone, loaded = (float(np.quantile(one, 0.99)) for one in (quiet, np.concatenate(busy)))
     return {
@@ -223,15 +223,15 @@ def _predictions_at(model: Path, log: Path, probes: Any) -> dict[tuple[int, int]
     return found
 
 
-def fuzz_trial(folder: Path, count: int, *, snapshot_of: bool = False) -> dict[str, Any]:
+def fuzz_trial(directory: Path, count: int, *, snapshot_of: bool = False) -> dict[str, Any]:
     """Invalid requests, some with a wrong token; statuses, growth of memory, and whether the state changed."""
-    model = make_model(folder)
-    tokens = folder / "tokens"
+    model = make_model(directory)
+    tokens = directory / "tokens"
     tokens.write_text("predict,learn,admin 0123456789abcdef\n")
     tokens.chmod(0o600)
     statuses: dict[int, int] = {}
     rng = np.random.default_rng(0)
-    with ServerProcess([model, "--data", folder / "data", "--tokens", tokens], snapshot_of=snapshot_of) as server:
+    with ServerProcess([model, "--data", directory / "data", "--tokens", tokens], snapshot_of=snapshot_of) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         memory = 0
         for k, request in enumerate(fuzzed_requests(count, ["point"], rng)):
@@ -253,14 +253,14 @@ def fuzz_trial(folder: Path, count: int, *, snapshot_of: bool = False) -> dict[s
         grown = server.memory() - memory
         connection.close()
         code = server.terminate()
-    found = ovk.load(folder / "data" / "point" / "checkpoint.ovk")
+    found = ovk.load(directory / "data" / "point" / "checkpoint.ovk")
     return {
         "requests": count,
         "statuses": dict(sorted(statuses.items())),
         "server_errors": sum(n for status, n in statuses.items() if status >= 500 or status < 0),
         "grown_mb": grown / 1e6,
-        "state_equal": _bytes(found, folder)
-        == _bytes(Checkpoint.start({"point": ovk.load(model)}, found.origin), folder),
+        "state_equal": _bytes(found, directory)
+        == _bytes(Checkpoint.start({"point": ovk.load(model)}, found.origin), directory),
         "exit_code": code,
     }
 
@@ -271,14 +271,14 @@ def main() -> None:
     parser.add_argument("--only", choices=["kill", "readers", "fuzz"], help="this one alone")
     chosen = parser.parse_args().only
     trials = {
-        "kill": lambda folder: kill_trial(folder, 20_000, 20, checkpoint=3000, snapshot_of=True),
-        "readers": lambda folder: readers_trial(folder, 60.0),
-        "fuzz": lambda folder: fuzz_trial(folder, 5000),
+        "kill": lambda directory: kill_trial(directory, 20_000, 20, checkpoint=3000, snapshot_of=True),
+        "readers": lambda directory: readers_trial(directory, 60.0),
+        "fuzz": lambda directory: fuzz_trial(directory, 5000),
     }
     for name, trial in trials.items():
         if chosen in (None, name):
-            with tempfile.TemporaryDirectory() as folder:
-                print(name, json.dumps(trial(Path(folder)), indent=1), flush=True)
+            with tempfile.TemporaryDirectory() as directory:
+                print(name, json.dumps(trial(Path(directory)), indent=1), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# The pages about reproductions import the folder `reproduce`, which is not part of the package.
+# The pages about reproductions import the directory `reproduce`, which is not part of the package.
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 # Figures are drawn, not shown.
 os.environ.setdefault("MPLBACKEND", "Agg")

@@ -15,8 +15,8 @@ ORDER = (
 class ByTopic:
     """A key to sort names of files by; what is not listed comes last."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
 
     def __call__(self, filename: str) -> tuple[int, str]:
         """The place of an example."""

@@ -62,7 +62,7 @@ def _first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").strip().partition("\n")[0]
 
 
-def api_pages(folder: Path) -> None:
+def api_pages(directory: Path) -> None:
     """A page for each package, and one for each of its names; what the top level offers is described there alone."""
     top = {id(getattr(importlib.import_module("ovk"), name)) for name in names("ovk")}
     pages = {}
@@ -82,10 +82,10 @@ def api_pages(folder: Path) -> None:
             lines += [".. list-table::", "   :widths: 30 70", ""]
         for name, thing in own.items():
             lines += [f"   * - :doc:`{name} <{page}/{name}>`", f"     - {escaped(_first_line(thing))}"]
-            _write(folder / page / f"{name}.rst", _api_page(package, name, thing))
+            _write(directory / page / f"{name}.rst", _api_page(package, name, thing))
         if own:
             lines += ["", ".. toctree::", "   :hidden:", "", *(f"   {page}/{name}" for name in own)]
-        _write(folder / f"{page}.rst", "\n".join([*lines, ""]))
+        _write(directory / f"{page}.rst", "\n".join([*lines, ""]))
     listing = ["Reference", "=========", ""]
     listing += ["Every public name, by package; `ovk` has those that most programs need.", ""]
     listing += [".. list-table::", "   :widths: 25 20 55", ""]
@@ -93,7 +93,7 @@ def api_pages(folder: Path) -> None:
         first = escaped(_first_line(importlib.import_module(package)))
         listing += [f"   * - :doc:`{PACKAGES[package]} <{page}>`", f"     - ``{package}``", f"     - {first}"]
     listing += ["", ".. toctree::", "   :hidden:", ""]
-    _write(folder / "index.rst", "\n".join([*listing, *(f"   {page}" for page in pages), ""]))
+    _write(directory / "index.rst", "\n".join([*listing, *(f"   {page}" for page in pages), ""]))
 
 
 def _api_page(package: str, name: str, thing: object) -> str:

@@ -53,8 +53,8 @@ def layers() -> list[list[str]]:
     """The layers from the top, without the private modules at the bottom."""
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))
     library, application = (one["layers"] for one in project["tool"]["importlinter"]["contracts"][:2])
-    rows = [[name.strip("() ") for name in layer.split("|")] for layer in (*application, *library[1:])]
-    return [row for row in rows if not row[0].startswith("_")]
+    rows = [[name.strip("() ") for name in layer.split("|")] for layer in (*application, *library)]
+    return [row for row in rows if row[0] != "app" and not row[0].startswith("_")]
 
 
 def _box(name: str, x: float, y: float, width: float, height: float, colour: str) -> str:

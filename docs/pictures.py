@@ -61,14 +61,14 @@ SMALLEST = 8.5
 
 
 def figure(name: str) -> Any:
-    """Run what draws a picture, in an empty folder, and return its figure."""
+    """Run what draws a picture, in an empty directory, and return its figure."""
     from matplotlib import pyplot as plt
 
     path, number = PICTURES[name]
     source, here = HERE.parent / path, Path.cwd()
     plt.close("all")
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        os.chdir(directory)
         try:
             if source.suffix == ".py":
                 runpy.run_path(str(source))

@@ -28,8 +28,8 @@ def widths(pages: list[Path], window: int) -> list[int]:
     frames = "".join(
         f'<iframe src="{page.as_uri()}" width="{window}" height="800" frameborder="0"></iframe>' for page in pages
     )
-    with tempfile.TemporaryDirectory() as folder:
-        sheet = Path(folder) / "sheet.html"
+    with tempfile.TemporaryDirectory() as directory:
+        sheet = Path(directory) / "sheet.html"
         sheet.write_text(f"<!doctype html><body>{frames}{_SCRIPT}</body>", encoding="utf-8")
         options = [
             "--headless=new",
@@ -38,7 +38,7 @@ def widths(pages: list[Path], window: int) -> list[int]:
             "--no-first-run",
             "--allow-file-access-from-files",
         ]
-        command = [BROWSER, *options, f"--user-data-dir={folder}/profile", "--dump-dom", sheet.as_uri()]
+        command = [BROWSER, *options, f"--user-data-dir={directory}/profile", "--dump-dom", sheet.as_uri()]
         shown = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout
     found = re.search(r'<pre id="found">(.*?)</pre>', shown, flags=re.DOTALL)
     if found is None:
@@ -47,23 +47,23 @@ def widths(pages: list[Path], window: int) -> list[int]:
     return measured
 
 
-def measured_pages(folder: Path) -> list[Path]:
+def measured_pages(directory: Path) -> list[Path]:
     """Pages to measure: all but those that are made alike, of which a few stand for the others."""
-    pages = [page for page in sorted(folder.rglob("*.html")) if not {"_static", "_modules"} & set(page.parts)]
+    pages = [page for page in sorted(directory.rglob("*.html")) if not {"_static", "_modules"} & set(page.parts)]
     alike = [page for page in pages if page.parent.parent.name == "generated" or page.parent.name == "decisions"]
     return [page for page in pages if page not in alike] + alike[::25]
 
 
-def too_wide(folder: Path) -> list[str]:
-    """Pages of a folder that are wider than a window, with both numbers."""
-    pages = measured_pages(folder)
+def too_wide(directory: Path) -> list[str]:
+    """Pages of a directory that are wider than a window, with both numbers."""
+    pages = measured_pages(directory)
     found = []
     for window in WINDOWS:
         for start in range(0, len(pages), FRAMES):
             part = pages[start : start + FRAMES]
             for page, width in zip(part, widths(part, window), strict=True):
                 if width > window:
-                    found.append(f"{page.relative_to(folder)}: {width} pixels in a window of {window}")
+                    found.append(f"{page.relative_to(directory)}: {width} pixels in a window of {window}")
     return found
 
 

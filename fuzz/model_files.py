@@ -11,14 +11,14 @@ import numpy as np
 
 import ovk
 from learners import EVERY, begun
-from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass
+from ovk.persistence import ChangedClassError, CorruptFileError, NewerFormatError, UnknownClassError
 
-REFUSALS = (ChangedClass, CorruptFile, NewerFormat, UnknownClass)
+REJECTIONS = (ChangedClassError, CorruptFileError, NewerFormatError, UnknownClassError)
 
 
 def tries(rng: np.random.Generator) -> Iterator[str | None]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.ovk"
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "model.ovk"
         files = {}
         for name in EVERY:
             ovk.save(begun(name), path)
@@ -33,7 +33,7 @@ def tries(rng: np.random.Generator) -> Iterator[str | None]:
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
                     ovk.load(path)
-            except REFUSALS:
+            except REJECTIONS:
                 yield None
             except Exception as error:
                 yield f"a damaged file of {name} raised {type(error).__name__}: {error}"

@@ -33,8 +33,8 @@ LEARNED = ("ovk_rows_learned_total", "ovk_sequence", "ovk_queue_requests", "ovk_
 
 def tries(rng: np.random.Generator) -> Iterator[str | None]:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        app = create_app(_models(folder), data=folder / "data", limits=Limits(body=100_000))
+        directory = Path(name)
+        app = create_app(_models(directory), data=directory / "data", limits=Limits(body=100_000))
         with TestClient(
             app, base_url="http://localhost", client=("127.0.0.1", 50000), raise_server_exceptions=False
         ) as client:
@@ -47,7 +47,7 @@ def tries(rng: np.random.Generator) -> Iterator[str | None]:
                 if fault is None and number % OFTEN == 0:
                     if _state(client) != before:
                         fault = f"the server has learned, at the latest from {request}"
-                    elif logs := list((folder / "data" / "point").glob("log-*")):
+                    elif logs := list((directory / "data" / "point").glob("log-*")):
                         fault = f"the server has written {logs[0].name}, at the latest for {request}"
                 yield fault
 
@@ -68,13 +68,13 @@ def _state(client: TestClient) -> set[str]:
     return found
 
 
-def _models(folder: Path) -> list[Path]:
+def _models(directory: Path) -> list[Path]:
     """A learner and a session."""
     X, Y = rows(150)
-    ovk.save(PKAWV(Gaussian(1.0)).fit(X, Y), folder / "point.ovk")
-    path = folder / "table.csv"
+    ovk.save(PKAWV(Gaussian(1.0)).fit(X, Y), directory / "point.ovk")
+    path = directory / "table.csv"
     lines = [f"{word},{x!r},{a!r},{b!r}" for word, x, a, b in table(200)]
     path.write_text("word,x,a,b\n" + "\n".join(lines) + "\n")
     with open_records(path) as records:
-        learn(records, Settings(["a", "b"], lags=[1], warm_up=100), save_to=folder / "table.ovk")
-    return [folder / "point.ovk", folder / "table.ovk"]
+        learn(records, Settings(["a", "b"], lags=[1], warm_up=100), save_to=directory / "table.ovk")
+    return [directory / "point.ovk", directory / "table.ovk"]

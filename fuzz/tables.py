@@ -19,10 +19,10 @@ CODES = {0, 2, 3}
 
 
 def tries(rng: np.random.Generator) -> Iterator[str | None]:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         while True:
             suffix, content = _csv(rng) if rng.random() < 0.6 else _json_lines(rng)
-            path, model = Path(folder) / f"t.{suffix}", Path(folder) / "m.ovk"
+            path, model = Path(directory) / f"t.{suffix}", Path(directory) / "m.ovk"
             path.write_bytes(mutated(content, rng))
             model.unlink(missing_ok=True)
             command = "stream" if rng.random() < 0.7 else "fit"

@@ -14,8 +14,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run reproductions and print their tables; exit code 0 on success, 1 for missing data, 2 for a usage error."""
     parser = argparse.ArgumentParser(prog="python -m reproduce", description="Re-run published results.")
     parser.add_argument("name", nargs="?", help=f"all, or one of {', '.join(reproduce.names())}; without it, a list")
-    parser.add_argument("--data", metavar="DIR", help="folder of the data sets (default: the variable OVK_DATA)")
-    parser.add_argument("--out", metavar="DIR", help="also write Markdown, JSON and figures into this folder")
+    parser.add_argument("--data", metavar="DIR", help="directory of the data sets (default: the variable OVK_DATA)")
+    parser.add_argument("--out", metavar="DIR", help="also write Markdown, JSON and figures into this directory")
     parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
     options = parser.parse_args(arguments)
     if options.name is None:

@@ -22,7 +22,7 @@ from ovk.objectives import InverseSqrt
 from ovk.online import OLOK, PKAWV
 from reproduce.data import DatasetNotFound, load_codrna
 from reproduce.registry import Result, Row, reproduction
-from reproduce.support import Array, data_folder, track
+from reproduce.support import Array, data_directory, track
 
 #: Rows by which inputs are standardised, and rows learned at a time.
 FIRST, CHUNK = 1000, 2048
@@ -108,14 +108,14 @@ def susy(data_home: str | Path | None = None, n: int = 200_000, budget: int = 20
 
 def susy_file(data_home: str | Path | None) -> Path:
     """The path of the SUSY file."""
-    home = data_folder(data_home)
+    home = data_directory(data_home)
     for name in ("SUSY.csv.gz", "SUSY.csv"):
         if (home / "susy" / name).is_file():
             return home / "susy" / name
     raise DatasetNotFound(
         f"this reproduction needs susy/SUSY.csv.gz, not found in {home}: it is the data set SUSY of the UCI Machine "
-        "Learning Repository (one line an event: label 0 or 1, then 18 numbers); put it there, or name the folder by "
-        "data_home or the variable OVK_DATA"
+        "Learning Repository (one line an event: label 0 or 1, then 18 numbers); put it there, or name the directory "
+        "by data_home or the variable OVK_DATA"
     )
 
 

@@ -1,6 +1,6 @@
 """Finger movements from brain signals: Tables 1 and 2 of the MovKL paper, on generated signals.
 
-The paper's recordings cannot be redistributed. If the competition's files are in the folder ``bci`` of the data sets
+The paper's recordings cannot be redistributed. If the competition's files are in the directory ``bci`` of the data sets
 (``sub1_comp.mat``), they are used, otherwise `make_bci`, which was fixed before any experiment.
 """
 
@@ -19,7 +19,7 @@ from ovk.operators import Identity, Integral
 from ovk.ovkernels import Separable
 from reproduce.data import load_bci, make_bci
 from reproduce.registry import Result, Row, reproduction
-from reproduce.support import Array, data_folder, ticker
+from reproduce.support import Array, data_directory, ticker
 
 #: Published: RSSE and LCR of the movement's state, RSSE of its amplitude.
 PUBLISHED = {
@@ -63,7 +63,7 @@ def tuned(name: str, X: Array, Y: Array, grid: Any) -> Callable[[], Any]:
 
 
 def _curves(data_home: Any, n: int) -> tuple[Any, str]:
-    file = data_folder(data_home) / "bci" / "sub1_comp.mat"
+    file = data_directory(data_home) / "bci" / "sub1_comp.mat"
     if file.is_file():
         # The paper uses 5 hand-picked channels without naming them; here, the first five.
         return load_bci(file, channels=range(5)), "BCI Competition IV data set 4, subject 1, channels 0 to 4"

@@ -98,7 +98,7 @@ def linear_error(pairs: Pairs, n: int, noise: float = 0.0) -> float:
     return relative_error(outputs.functions(model.predict(new)), pairs.Y_test)
 
 
-def curve(name: str, pairs: Pairs, sizes: Sequence[int], folder: Path | None) -> list[Part]:
+def curve(name: str, pairs: Pairs, sizes: Sequence[int], directory: Path | None) -> list[Part]:
     """Errors against the number of pairs, of ours and linear regression, with published errors."""
 
     def part(n: int) -> Part:
@@ -106,7 +106,7 @@ def curve(name: str, pairs: Pairs, sizes: Sequence[int], folder: Path | None) ->
         rows = rows_of(name, n, ours, linear_error(pairs, n), model)
         return Part(rows, model.predict(pairs.X_test[:1])[0].tolist())
 
-    return [kept(folder, f"{name}-{n}", partial(part, n)) for n in sizes]
+    return [kept(directory, f"{name}-{n}", partial(part, n)) for n in sizes]
 
 
 def rows_of(name: str, n: int, ours: Learned, linear: float, model: Any) -> list[Row]:
@@ -166,7 +166,7 @@ def operators(
     test: int = 200,
     size: int = 64,
     steps: int = 10,
-    folder: str | Path | None = None,
+    directory: str | Path | None = None,
     others: int = 200,
 ) -> Result:
     """Relative errors of learned operators against the number of pairs.
@@ -176,10 +176,10 @@ def operators(
     sizes, shifts : numbers of training flows and advected fields
     test : number of test pairs
     size, steps : of the flows; with 10 steps their relative error is about 2e-6
-    folder : cache of flows and results, from which an interrupted run continues
+    directory : cache of flows and results, from which an interrupted run continues
     others : pairs of Burgers' and Darcy's equation
     """
-    where = None if folder is None else Path(folder)
+    where = None if directory is None else Path(directory)
     flow = flows(max(sizes), test, where, size=size, steps=steps)
     # Testing advection is cheap, and its errors vary much between fields.
     fields = drawn(make_advection, max(shifts), 10 * test)

@@ -45,12 +45,12 @@ def with_noise(Y: Array, level: float) -> Array:
     return Y + level * np.sqrt(np.mean(Y**2)) * np.random.default_rng(0).standard_normal(Y.shape) if level else Y
 
 
-def flows(n: int, test: int, folder: Path | None, **options: Any) -> Pairs:
-    """Forcings and vorticities; solved once, then read from `folder`."""
+def flows(n: int, test: int, directory: Path | None, **options: Any) -> Pairs:
+    """Forcings and vorticities; solved once, then read from `directory`."""
     first = make_navier_stokes(test, random_state=0, **options)
 
     def chunk(number: int) -> tuple[Array, Array]:
-        path = None if folder is None else folder / f"navier-stokes-{number}.npz"
+        path = None if directory is None else directory / f"navier-stokes-{number}.npz"
         if path is not None and path.exists():
             with np.load(path) as kept:
                 return kept["data"], kept["target"]
@@ -71,11 +71,11 @@ def drawn(make: Callable[..., Any], n: int, test: int, **options: Any) -> Pairs:
     return Pairs(bunch.data[:n], bunch.target[:n], bunch.data[n:], bunch.target[n:], bunch.grid)
 
 
-def kept(folder: Path | None, label: str, learn: Callable[[], Part]) -> Part:
-    """One part of the table, read from `folder` if an earlier run stored it."""
-    if folder is None:
+def kept(directory: Path | None, label: str, learn: Callable[[], Part]) -> Part:
+    """One part of the table, read from `directory` if an earlier run stored it."""
+    if directory is None:
         return learn()
-    path = folder / f"{label}.json"
+    path = directory / f"{label}.json"
     if not path.exists():
         found = learn()
         path.parent.mkdir(parents=True, exist_ok=True)

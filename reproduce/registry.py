@@ -84,14 +84,14 @@ class Result:
         content = {key: value for key, value in asdict(self).items() if key != "figures"}
         return json.dumps(content, indent=2)
 
-    def save(self, folder: Path, name: str) -> list[Path]:
+    def save(self, directory: Path, name: str) -> list[Path]:
         """Write the table as Markdown and JSON, and the figures as PNG."""
-        folder.mkdir(parents=True, exist_ok=True)
-        written = [folder / f"{name}.md", folder / f"{name}.json"]
+        directory.mkdir(parents=True, exist_ok=True)
+        written = [directory / f"{name}.md", directory / f"{name}.json"]
         written[0].write_text(self.to_markdown() + "\n", encoding="utf-8")
         written[1].write_text(self.to_json() + "\n", encoding="utf-8")
         for label, figure in self.figures.items():
-            path = folder / f"{name}-{label}.png"
+            path = directory / f"{name}-{label}.png"
             figure.savefig(path, dpi=150, bbox_inches="tight")
             written.append(path)
         return written
@@ -147,7 +147,7 @@ def run(name: str, data_home: str | Path | None = None, **options: Any) -> Resul
     Parameters
     ----------
     name : one of `names()`
-    data_home : folder of the data sets; the variable ``OVK_DATA`` by default
+    data_home : directory of the data sets; the variable ``OVK_DATA`` by default
     """
     found = entry(name)
     start = time.perf_counter()

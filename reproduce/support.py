@@ -1,4 +1,4 @@
-"""Shared by several reproductions: types, progress on a terminal, the data folder, checks."""
+"""Shared by several reproductions: types, progress on a terminal, the data directory, checks."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def track(items: Sequence[Item], label: str) -> Iterator[Item]:
         tick()
 
 
-def data_folder(data_home: str | os.PathLike[str] | None) -> Path:
-    """The folder given, or the one named by the variable ``OVK_DATA``, or the current one.
+def data_directory(data_home: str | os.PathLike[str] | None) -> Path:
+    """The directory given, or the one named by the variable ``OVK_DATA``, or the current one.
 
-    >>> data_folder("somewhere").name
+    >>> data_directory("somewhere").name
     'somewhere'
     """
     return Path(data_home or os.environ.get("OVK_DATA") or ".").expanduser()

@@ -12,7 +12,7 @@ from audits.base import NEW, K, X, Y, excess, largest, statement
 from ovk import IOKR, OKVAR, LinkPredictor, MultiTaskSVC, OVKRidge
 from ovk.kernels import Gaussian, Linear, Tanimoto
 from ovk.objectives import L1, L1L2, PSDCone
-from ovk.operators import GraphLaplacian, LowRank, MeanRegularised, MixedEffect, TensorProduct
+from ovk.operators import GraphLaplacian, LowRank, MeanRegularized, MixedEffect, TensorProduct
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, Expansion, Transformable
 from ovk.structured import Diffusion
 
@@ -64,7 +64,7 @@ def norm() -> float:
 @statement(
     "OVK slides",
     "penalties on tasks are operators (mean, graph, mixed effect)",
-    "ovk.operators.MeanRegularised",
+    "ovk.operators.MeanRegularized",
     "batch/test_penalty_is_kernel.py::test_minimiser_of_the_penalty",
 )
 def penalties() -> float:
@@ -73,7 +73,7 @@ def penalties() -> float:
     centred = np.eye(3) - 1 / 3
     off = M - np.diag(np.diag(M))
     written = {
-        MeanRegularised(0.4, 1.5): 0.4 * np.eye(3) + 1.5 * centred,
+        MeanRegularized(0.4, 1.5): 0.4 * np.eye(3) + 1.5 * centred,
         GraphLaplacian(M): np.diag(off.sum(axis=1)) - off + np.diag(np.diag(M)),
         # With the constant that belongs to the mean: the page on tasks says where the slides have another one.
         MixedEffect(0.4, 3): (0.6 * np.eye(3) + 1.2 * centred) / (0.6 * (0.6 + 1.2)),
@@ -89,7 +89,7 @@ def penalties() -> float:
 @statement(
     "OVK slides",
     "the shared part w_0 and the penalties rho_1, rho_2 of formulation 1' (as corrected on the page on tasks)",
-    "ovk.operators.MeanRegularised",
+    "ovk.operators.MeanRegularized",
     "batch/test_penalty_is_kernel.py::test_the_shared_part_is_a_multiple_of_the_mean",
 )
 def shared_part() -> float:
@@ -97,7 +97,7 @@ def shared_part() -> float:
     l1, l2, parts = 2.0, 0.5, np.hstack([np.ones((3, 1)), np.eye(3)])
     A = np.kron(parts.T @ parts, X.T @ X) + 0.3 * np.kron(np.diag([l2, *[l1 / 3] * 3]), np.eye(2))
     u = np.linalg.solve(A, np.kron(parts.T, X.T) @ Y.T.ravel()).reshape(4, 2)
-    model = OVKRidge(Linear() * MeanRegularised.from_shared(l1, l2, 3), 0.3, fit_intercept=False).fit(X, Y)
+    model = OVKRidge(Linear() * MeanRegularized.from_shared(l1, l2, 3), 0.3, fit_intercept=False).fit(X, Y)
     W = model.predict(np.eye(2))
     return max(largest(W, (parts @ u).T), largest(u[0], l1 / (l1 + l2) * W.mean(axis=1)))
 

@@ -23,8 +23,8 @@ X = rng.uniform(-2, 2, (1500, 2))
 Y = np.sin(X @ rng.standard_normal((2, 4))) + 0.2 * rng.standard_normal((1500, 4))
 result = progressive(PKAWV(Gaussian(1.0) * MixedEffect(0.5), alpha=0.3), X, Y, untested=100, keep="all")
 
-with tempfile.TemporaryDirectory() as folder:
-    page = report(result, os.path.join(folder, "report.html"))
+with tempfile.TemporaryDirectory() as directory:
+    page = report(result, os.path.join(directory, "report.html"))
     print(f"{page.name}: {page.stat().st_size / 1e6:.1f} MB")
 
 # %%

@@ -27,8 +27,8 @@ lines = [f"{hour % 24},{value:.3f}\n" for hour, value in zip(t, load_, strict=Tr
 # -----------------
 # The first run sees 1,700 rows; the second finds all 3,000 and continues where the first one stopped.
 
-with tempfile.TemporaryDirectory() as folder:
-    path, model, other = (Path(folder) / name for name in ("load.csv", "model.ovk", "other.ovk"))
+with tempfile.TemporaryDirectory() as directory:
+    path, model, other = (Path(directory) / name for name in ("load.csv", "model.ovk", "other.ovk"))
     path.write_text("hour,load\n" + "".join(lines[:1700]))
     with open_records(path) as records:
         learn(records, Settings(["load"], warm_up=200), save_to=model)

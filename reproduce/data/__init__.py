@@ -1,6 +1,6 @@
-"""Data of the reproductions: loaders of public data sets from a local folder, and generators of single papers.
+"""Data of the reproductions: loaders of public data sets from a local directory, and generators of single papers.
 
-Nothing is downloaded. The loaders look for files in the folder `data_home` or ``OVK_DATA``, check their sha256, and
+Nothing is downloaded. The loaders look for files in the directory `data_home` or ``OVK_DATA``, check their sha256, and
 report where to get missing files.
 """
 

@@ -13,7 +13,7 @@ from reproduce.data._home import available
 def main(arguments: list[str] | None = None) -> int:
     """List the data sets of the reproductions."""
     parser = argparse.ArgumentParser(prog="python -m reproduce.data", description=__doc__)
-    parser.add_argument("--data", metavar="DIR", help="folder of the data sets (default: the variable OVK_DATA)")
+    parser.add_argument("--data", metavar="DIR", help="directory of the data sets (default: the variable OVK_DATA)")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     options = parser.parse_args(arguments)
     found = available(options.data)
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
         files = ", ".join(file.path for file in entry.files)
         print(f"\n{entry.name}: {entry.publisher} offers it ({entry.obtain}); save it as {files}")
     if missing:
-        print("\nSay which folder holds them with --data or the environment variable OVK_DATA.")
+        print("\nSay which directory holds them with --data or the environment variable OVK_DATA.")
     return 0
 
 

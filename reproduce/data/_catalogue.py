@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file below the data folder, and the sha256 of its bytes."""
+    """One file below the data directory, and the sha256 of its bytes."""
 
     path: str
     sha256: str

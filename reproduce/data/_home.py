@@ -13,14 +13,14 @@ VARIABLE = "OVK_DATA"
 
 
 class DatasetNotFound(FileNotFoundError):
-    """A file of a data set is missing, or no folder is given.
+    """A file of a data set is missing, or no directory is given.
 
     >>> from reproduce.data import load_jura
     >>> try:
-    ...     load_jura(data_home="no-such-folder")
+    ...     load_jura(data_home="no-such-directory")
     ... except DatasetNotFound as error:
     ...     print(str(error).partition(":")[0])
-    The data set 'jura' needs geostat/jura_pred.csv and geostat/jura_val.csv, not found in no-such-folder
+    The data set 'jura' needs geostat/jura_pred.csv and geostat/jura_val.csv, not found in no-such-directory
     """
 
 
@@ -30,10 +30,10 @@ class DatasetCorrupt(ValueError):
     >>> import tempfile
     >>> from pathlib import Path
     >>> from reproduce.data import load_gait
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     (Path(folder) / "functional").mkdir()
-    ...     _ = (Path(folder) / "functional" / "gait.npz").write_bytes(b"something else")
-    ...     load_gait(data_home=folder)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     (Path(directory) / "functional").mkdir()
+    ...     _ = (Path(directory) / "functional" / "gait.npz").write_bytes(b"something else")
+    ...     load_gait(data_home=directory)
     Traceback (most recent call last):
     reproduce.data._home.DatasetCorrupt: The file ...gait.npz of the data set 'gait' has the sha256 ...
     """
@@ -45,12 +45,12 @@ def available(data_home: PathLike | None = None) -> dict[str, bool]:
     Parameters
     ----------
     data_home : path, optional
-        The folder of the data sets; if absent, the folder named by the variable ``OVK_DATA``.
+        The directory of the data sets; if absent, the directory named by the variable ``OVK_DATA``.
 
     Examples
     --------
     >>> from reproduce.data import available
-    >>> found = available("no-such-folder")
+    >>> found = available("no-such-directory")
     >>> found["wine"], found["mtr/andro"], found["dream3/E1"]
     (False, False, False)
     """
@@ -65,8 +65,8 @@ def read_files(entry: Dataset, data_home: PathLike | None) -> list[bytes]:
     """
     home = _home(data_home)
     if home is None:
-        problem = f"but neither the argument data_home nor the variable {VARIABLE} names a folder to look in"
-        raise DatasetNotFound(_advice(entry, entry.files, problem, "put it in a folder under that path"))
+        problem = f"but neither the argument data_home nor the variable {VARIABLE} names a directory to look in"
+        raise DatasetNotFound(_advice(entry, entry.files, problem, "put it in a directory under that path"))
     missing = _missing(entry, home)
     if missing:
         raise DatasetNotFound(_advice(entry, missing, f"not found in {home}", "put it there under that path"))
@@ -87,7 +87,7 @@ def _advice(entry: Dataset, files: tuple[DataFile, ...], problem: str, remedy: s
     return (
         f"The data set {entry.name!r} needs {wanted}, {problem}: "
         f"{entry.publisher} offers it ({entry.obtain}); "
-        f"{remedy}, and name the folder by data_home or {VARIABLE}."
+        f"{remedy}, and name the directory by data_home or {VARIABLE}."
     )
 
 

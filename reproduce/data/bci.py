@@ -233,8 +233,8 @@ def load_bci(
     >>> from scipy.io import savemat
     >>> from reproduce.data import load_bci
     >>> rng = np.random.default_rng(0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "sub1_comp.mat"
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     file = Path(directory) / "sub1_comp.mat"
     ...     savemat(file, {"train_data": rng.standard_normal((4000, 6)), "train_dg": rng.standard_normal((4000, 5))})
     ...     load_bci(file, channels=[0, 3], segment=100).data.shape
     (10, 200)

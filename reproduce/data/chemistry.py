@@ -19,7 +19,7 @@ def load_pharma(*, data_home: PathLike | None = None, return_X_y: bool = False) 
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 

@@ -23,7 +23,7 @@ def load_dream3(name: str, *, data_home: PathLike | None = None, return_X_y: boo
     name : {"E1", "E2", "Y1", "Y2", "Y3"}
         The network, taken from E. coli (E) or yeast (Y).
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 

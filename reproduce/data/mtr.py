@@ -39,7 +39,7 @@ def load_mtr(name: str, *, data_home: PathLike | None = None, return_X_y: bool =
     name : str
         One of the names above.
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 

@@ -31,7 +31,7 @@ def load_cora(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -66,7 +66,7 @@ def load_dicty(*, data_home: PathLike | None = None, return_X_y: bool = False) -
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -106,7 +106,7 @@ def load_yeast_kegg(*, data_home: PathLike | None = None, return_X_y: bool = Fal
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 

@@ -27,7 +27,7 @@ def load_household(*, data_home: PathLike | None = None, n_rows: int | None = No
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     n_rows : int, optional
         Number of rows to read from the beginning; default all.
     return_X_y : bool
@@ -94,7 +94,7 @@ def load_french_load(*, data_home: PathLike | None = None, return_X_y: bool = Fa
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 

@@ -24,7 +24,7 @@ def load_california_gps(
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     vertical : bool
         Add the height to `data` and the vertical component to `target` and `target_std`.
     return_X_y : bool
@@ -69,7 +69,7 @@ def load_glad(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -108,7 +108,7 @@ def load_jura(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) of the 259 sampling locations instead of the Bunch.
 

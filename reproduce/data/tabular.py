@@ -25,7 +25,7 @@ def load_wine(
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     targets : sequence of str
         The columns to predict; the others are the inputs. The publisher names only "quality"; publications
         with two outputs seem to add one of the measurements, for instance ``("quality", "alcohol")``.
@@ -64,7 +64,7 @@ def load_parkinsons(*, data_home: PathLike | None = None, return_X_y: bool = Fal
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -97,7 +97,7 @@ def load_codrna(*, data_home: PathLike | None = None, return_X_y: bool = False) 
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -130,7 +130,7 @@ def load_elec2(*, data_home: PathLike | None = None, return_X_y: bool = False) -
     Parameters
     ----------
     data_home : path, optional
-        Folder of the data sets; default the environment variable ``OVK_DATA``.
+        Directory of the data sets; default the environment variable ``OVK_DATA``.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
