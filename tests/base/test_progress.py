@@ -5,7 +5,7 @@ import io
 import pytest
 
 from ovk.base import execution as _progress
-from ovk.base.execution import ProgressBar, progress_shown, track
+from ovk.base.execution import ProgressBar, progress_line, progress_shown, progress_to, track
 
 
 class Stream(io.StringIO):
@@ -49,7 +49,7 @@ def test_long_work_on_a_terminal_is_drawn_and_wiped(clock):
     assert "solving" in drawn
     assert " 25%  0:30 elapsed, 1:30 left" in drawn
     assert "100%  2:00 elapsed, 0:00 left" in drawn
-    assert "█" * ProgressBar.WIDTH in drawn
+    assert "█" * _progress.BAR_WIDTH in drawn
     assert stream.getvalue() == drawn + "\r\x1b[2K"
 
 
@@ -139,3 +139,66 @@ def test_progress_that_is_asked_for_is_shown_at_once_and_wherever(clock, termina
     stream = Stream(terminal)
     with progress_shown(True), progress_shown(False), progress_shown(None):
         assert work(stream, clock, 30.0) == ""
+
+
+def nested(clock, stream, steps=5):
+    with ProgressBar("outer", total=steps, stream=stream) as outer:
+        for _ in range(steps):
+            with ProgressBar("inner", total=2, stream=stream) as inner:
+                for _ in range(2):
+                    clock.now += 2.0
+                    inner.update()
+            outer.update()
+
+
+def test_one_bar_is_shown_at_a_time(clock):
+    stream = Stream(True)
+    nested(clock, stream)
+    labels = [line.split()[0] for line in stream.getvalue().split("\r\x1b[2K") if line]
+    # The inner bar until the outer one is visible, which then stays.
+    assert labels == ["inner"] * 2 + ["outer"] * 5
+
+
+def test_a_bar_that_was_never_ended_gives_way(clock):
+    abandoned = ProgressBar("abandoned", total=2, stream=Stream(True))
+    clock.now += 10.0
+    abandoned.update()
+    del abandoned
+    assert "solving" in work(Stream(True), clock, 30.0)
+
+
+def test_what_is_no_terminal_gets_a_line_every_ten_seconds(clock, monkeypatch):
+    monkeypatch.setenv("OVK_PROGRESS", "1")
+    stream = Stream(False)
+    work(stream, clock, 1.0, total=40, steps=40)
+    lines = stream.getvalue().splitlines()
+    assert lines == [
+        "solving   2%  0:01 elapsed, 0:39 left",
+        "solving  28%  0:11 elapsed, 0:29 left",
+        "solving  52%  0:21 elapsed, 0:19 left",
+        "solving  78%  0:31 elapsed, 0:09 left",
+    ]
+
+
+@pytest.mark.parametrize("width", range(30, 100))
+def test_lines_fit_the_terminal_and_end_between_words(width):
+    words = ["comparing", "kernels,", "some", "in", "learned", "metrics,", "on", "2,958", "rows"]
+    line = progress_line(" ".join(words), 0.5, 30.0, width)
+    assert len(line) <= width
+    label = line.split("  ")[0].split(" █")[0].rstrip("…").split()
+    assert [word.rstrip(",") for word in label] == [word.rstrip(",") for word in words[: len(label)]]
+
+
+def test_progress_may_be_shown_elsewhere(clock):
+    shown, stream = [], Stream(False)
+    with progress_to(lambda *state: shown.append(state)):
+        nested(clock, stream, steps=2)
+    assert stream.getvalue() == ""
+    assert shown == [
+        ("inner", 0.5, 100.0),
+        ("inner", 1.0, 100.0),
+        ("", None, 0.0),
+        ("outer", 0.5, 100.0),
+        ("outer", 1.0, 100.0),
+        ("", None, 0.0),
+    ]

@@ -38,7 +38,9 @@ from ovk.base.dates import INSTANTS_FOR_STEP, as_dates, as_instants, calendar_fe
 from ovk.base.execution import (
     ProgressBar,
     one_blas_thread,
+    progress_line,
     progress_shown,
+    progress_to,
     thread_for_row,
     threads_for,
     tile_threads,

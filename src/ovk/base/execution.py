@@ -10,11 +10,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any, Self, TextIO, TypeVar
+from typing import Any, ClassVar, Self, TextIO, TypeVar
 from weakref import WeakSet, ref
 
 from threadpoolctl import ThreadpoolController
@@ -227,59 +227,118 @@ def progress_shown(verbose: bool | None) -> Iterator[None]:
         _asked.reset(token)
 
 
-class ProgressBar:
-    """Progress on stderr, shown after a second if stderr is a terminal.
+#: Where the bars of this process are shown instead of stderr: `progress_to`.
+_show: Callable[[str, float | None, float], None] | None = None
 
-    The environment variable ``OVK_PROGRESS`` (``0`` or ``1``) and `progress_shown` override this.
+
+@contextmanager
+def progress_to(show: Callable[[str, float | None, float], None]) -> Iterator[None]:
+    """Pass label, share done and start of a bar to a function instead of stderr; an empty label when it ends.
+
+    Times are those of `time.monotonic`.
+    """
+    global _show
+    before, _show = _show, show
+    try:
+        yield
+    finally:
+        _show = before
+
+
+class ProgressBar:
+    """Progress on stderr: on a terminal a bar that appears after a second, otherwise nothing.
+
+    The environment variable ``OVK_PROGRESS`` (``0`` or ``1``) and `progress_shown` override this; what is no terminal
+    then gets a line every ten seconds. Only one bar of a process is shown at a time.
     """
 
     DELAY = 1.0  # seconds before the bar appears
     INTERVAL = 0.1  # seconds between two updates of the bar
-    WIDTH = 28
+    LINE_INTERVAL = 10.0  # seconds between two lines where stderr is no terminal
+
+    #: The bar that is shown, by a weak reference.
+    _owner: ClassVar[ref[ProgressBar] | None] = None
 
     def __init__(self, label: str, total: int | None = None, stream: TextIO | None = None) -> None:
         self.label = label
         self.total = total
         self.count = 0
         self.stream = stream if stream is not None else sys.stderr
-        self._start = self._drawn = time.monotonic()
-        self._visible = False
-        setting = os.environ.get("OVK_PROGRESS", "")
-        self._shown = setting == "1" or (setting != "0" and self.stream.isatty())
-        self._delay = self.DELAY
-        asked = _asked.get()
+        self._start = time.monotonic()
+        setting, asked = os.environ.get("OVK_PROGRESS", ""), _asked.get()
+        self._terminal = self.stream.isatty()
+        self._shown = setting == "1" or (setting != "0" and (self._terminal or _show is not None))
+        self._interval = self.INTERVAL if self._terminal or _show is not None else self.LINE_INTERVAL
+        self._next = self._start + self.DELAY
         if asked is not None:
-            self._shown, self._delay, self._drawn = asked, 0.0, self._start - self.INTERVAL
+            self._shown, self._next = asked, self._start
 
     def update(self, step: int = 1) -> None:
         self.count += step
         now = time.monotonic()
-        if self._shown and now - self._start >= self._delay and now - self._drawn >= self.INTERVAL:
-            self._drawn = now
-            self._draw(now)
+        if self._shown and now >= self._next:
+            self._next = now + self._interval
+            shown = ProgressBar._owner and ProgressBar._owner()
+            if shown is None or shown is self:
+                ProgressBar._owner = ref(self)
+                self._draw(now)
 
     def _draw(self, now: float) -> None:
-        elapsed = now - self._start
-        if self.total:
-            done = min(self.count / self.total, 1.0)
-            filled = round(done * self.WIDTH)
-            left = elapsed / done - elapsed if done > 0 else float("inf")
-            bar = "█" * filled + "░" * (self.WIDTH - filled)
-            line = f"{self.label} {bar} {done:4.0%}  {_clock(elapsed)} elapsed, {_clock(left)} left"
-        else:
-            line = f"{self.label} {self.count:,}  {_clock(elapsed)}"
-        self.stream.write("\r\x1b[2K" + line)
+        done = min(self.count / self.total, 1.0) if self.total else None
+        label = self.label if self.total else f"{self.label} {self.count:,}"
+        if _show is not None:
+            _show(label, done, self._start)
+            return
+        line = progress_line(label, done, now - self._start, terminal_width(self.stream) if self._terminal else 0)
+        self.stream.write(f"\r\x1b[2K{line}" if self._terminal else f"{line}\n")
         self.stream.flush()
-        self._visible = True
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._visible:
-            self.stream.write("\r\x1b[2K")
-            self.stream.flush()
-            self._visible = False
+        if ProgressBar._owner is not None and ProgressBar._owner() is self:
+            ProgressBar._owner = None
+            if _show is not None:
+                _show("", None, 0.0)
+            elif self._terminal:
+                self.stream.write("\r\x1b[2K")
+                self.stream.flush()
+
+
+#: Characters of a bar.
+BAR_WIDTH = 28
+
+
+def progress_line(label: str, done: float | None, elapsed: float, width: int = 0) -> str:
+    """A label, the share that is done and the time, within `width` characters (0: any): labels end between words.
+
+    >>> progress_line("learning tables", 0.5, 60.0, 45)
+    'learning tables  50%  1:00 elapsed, 1:00 left'
+    >>> progress_line("learning tables", 0.5, 60.0, 42)
+    'learning…  50%  1:00 elapsed, 1:00 left'
+    """
+    end = f"  {_clock(elapsed)}"
+    bar = ""
+    if done is not None:
+        end = f" {done:4.0%}{end} elapsed, {_clock(elapsed / done - elapsed if done > 0 else float('inf'))} left"
+        bar = f" {'█' * round(done * BAR_WIDTH)}".ljust(BAR_WIDTH + 1, "░")
+    if not width:
+        return f"{label}{end}"
+    if len(label) + len(bar) + len(end) > width:
+        bar = ""
+    if len(label) > (room := max(width - len(bar) - len(end), 1)):
+        # Up to the last word that fits with an ellipsis; a single word is left out.
+        label = f"{label[:room].rpartition(' ')[0].rstrip(' ,')}…"
+    return f"{label}{bar}{end}"[:width]
+
+
+def terminal_width(stream: TextIO) -> int:
+    """Characters in a line of a terminal; the last column is left free, after which some terminals wrap."""
+    try:
+        return (os.get_terminal_size(stream.fileno()).columns or 80) - 1
+    except (OSError, ValueError):
+        return 79
 
 
 def track(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:

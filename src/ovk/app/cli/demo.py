@@ -10,12 +10,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from scipy.signal import lfilter
 
 from ovk import OLOK, PKAWV, progressive, save
 from ovk.app.cli.options import Json
-from ovk.app.cli.output import Bar, Exit, err, exit_code_on_error, print_json, show
+from ovk.app.cli.output import Display, Exit, err, exit_code_on_error, print_json, show
 from ovk.app.sessions import result_summary
 from ovk.base import Array, one_blas_thread
 from ovk.datasets import make_stream
@@ -140,15 +139,15 @@ def command(
 def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]]:
     models = learners()
     results: dict[str, ProgressiveResult] = {}
-    columns = (TextColumn("{task.description:32}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Bar(*columns) as bar:
+    start, total, done = time.monotonic(), len(models) * len(stream.data), 0
+    with Display(lambda: (name, done / total, start)):
         for name, model in models.items():
-            task = bar.add_task(name, total=len(stream.data))
 
-            def chunks(task: Any = task) -> Iterator[tuple[Any, Any]]:
+            def chunks() -> Iterator[tuple[Any, Any]]:
+                nonlocal done
                 for at in range(0, len(stream.data), CHUNK):
                     yield stream.data[at : at + CHUNK], stream.target[at : at + CHUNK]
-                    bar.update(task, advance=CHUNK)
+                    done += CHUNK
 
             # The baselines do not depend on the learner.
             baselines: list[Any] = [] if results else ["mean", RefittedRidge(max_rows=600)]

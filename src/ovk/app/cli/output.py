@@ -6,29 +6,23 @@ import json
 import math
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.live import Live
+from rich.text import Text
 
 from ovk.app.sessions import SessionMismatchError, SessionProgress, Summary
 from ovk.app.tables import BrokerError, Records, StreamLostError
+from ovk.base import progress_line, progress_to
 from ovk.evaluation import printable
 from ovk.persistence import ChangedClassError, CorruptFileError, NewerFormatError, UnknownClassError
 
@@ -93,53 +87,94 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-class Bar(Progress):
-    """A progress bar on standard error, if that is a terminal."""
-
-    def __init__(self, *columns: Any) -> None:
-        super().__init__(*columns, console=err, transient=True, disable=not err.is_terminal)
-
-    def stop(self) -> None:
-        # rich 13 ends a disabled bar with an empty line.
-        if not self.disable:
-            super().stop()
+#: Seconds between two lines of progress where standard error is no terminal.
+LINE_INTERVAL = 10.0
 
 
-class ProgressDisplay:
-    """A progress bar for the rows of a stream."""
+class Display:
+    """Progress on standard error: on a terminal one line that changes, otherwise a line every ten seconds.
 
-    def __init__(self, records: Records) -> None:
-        self.rows, self._records = 0, records
-        columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
-        total = None if records.fraction_read() is None else 1.0
-        if total is not None:
-            columns += [BarColumn(), TaskProgressColumn(), TextColumn("left"), TimeRemainingColumn(compact=True)]
-        self._progress = Bar(*columns, TimeElapsedColumn())
-        self._task = self._progress.add_task("warming up", total=total)
-        self._start = time.perf_counter()
+    `state` returns a text, the share that is done or None, and the start by `time.monotonic`.
+    """
 
-    def __enter__(self) -> ProgressDisplay:
-        self._progress.start()
+    def __init__(self, state: Callable[[], tuple[str, float | None, float]]) -> None:
+        self._state = state
+        self._ended = threading.Event()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if err.is_terminal:
+            self._live = Live(console=err, transient=True, get_renderable=self._drawn, refresh_per_second=8)
+            self._live.start()
+        else:
+            threading.Thread(target=self._print_lines, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._progress.stop()
+        self._ended.set()
+        if self._live is not None:
+            self._live.stop()
+
+    def _drawn(self) -> Text:
+        sign = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int(8 * time.monotonic()) % 10]
+        return Text(f"{sign} {self._text(err.width - 3)}", no_wrap=True)
+
+    def _text(self, width: int = 0) -> str:
+        text, done, start = self._state()
+        return printable(progress_line(text, done, time.monotonic() - start, width))
+
+    def _print_lines(self) -> None:
+        while not self._ended.wait(LINE_INTERVAL):
+            show(self._text(), err)
+
+
+#: Seconds without rows after which a followed stream is said to wait.
+MIN_SECONDS_IDLE = 2.0
+
+
+class ProgressDisplay(Display):
+    """Progress of a stream: rows, rows per second and the last checkpoint."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(self._reached)
+        self.rows, self._records = 0, records
+        self._now: tuple[str, float | None] = ("waiting for the first rows" if records.waits else "warming up", None)
+        self._start = self._last = time.monotonic()
 
     def show(self, reached: SessionProgress) -> None:
-        self.rows = reached.rows
-        rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
+        self.rows, self._last = reached.rows, time.monotonic()
+        rate = reached.rows / max(self._last - self._start, 1e-9)
         text = f"{reached.session.offset:,} rows, {rate:,.0f} rows/s, saved up to row {reached.saved:,}"
-        self._progress.update(self._task, completed=self._records.fraction_read() or 0.0, description=text)
+        self._now = text, self._records.fraction_read()
+
+    def _reached(self) -> tuple[str, float | None, float]:
+        text, done = self._now
+        idle = self._records.waits and self.rows and time.monotonic() - self._last >= MIN_SECONDS_IDLE
+        return f"{text}, waiting for new rows" if idle else text, done, self._start
 
 
 @contextmanager
 def announced(text: str) -> Iterator[Callable[[str], None]]:
-    """A function that shows a message: beside a spinner on a terminal, otherwise as a line."""
-    if not err.is_terminal:
-        yield lambda now: err.print(f"{now}...", markup=False)
-        return
-    with err.status(escape(text)) as status:
-        yield lambda now: status.update(escape(now))
+    """A function that shows a message; progress bars of the block appear in its place.
+
+    Where standard error is no terminal, a message is also printed at once.
+    """
+    start = time.monotonic()
+    stage: tuple[str, float | None, float] = (text, None, start)
+    bar: tuple[str, float | None, float] = ("", None, start)
+
+    def announce(now: str) -> None:
+        nonlocal stage
+        stage = now, None, start
+        if not err.is_terminal:
+            show(f"{now}...", err)
+
+    def update(label: str, done: float | None, since: float) -> None:
+        nonlocal bar
+        bar = label, done, since
+
+    with progress_to(update), Display(lambda: bar if bar[0] else stage):
+        yield announce
 
 
 #: Environment variable that enables tracebacks.
