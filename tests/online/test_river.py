@@ -93,14 +93,23 @@ def test_river_checks_of_a_detector(check):
 @pytest.mark.parametrize(("model", "check"), CHECKS)
 def test_river_checks(model, check):
     assert not model._unit_test_skips()
-    if "dataset" in getattr(check, "keywords", {}):
+    unmodified = check.__name__ == MEMORY and isinstance(model.model, AutoStream)
+    if "dataset" in getattr(check, "keywords", {}) and not unmodified:
         # Windows and landmarks are full after 20 examples, so 60 are as good as river's hundreds.
         dataset = list(check.keywords["dataset"])
         dataset = dataset[:: max(1, len(dataset) // 60)]
         if isinstance(model.model, (AutoStream, AutoStreamClassifier)):
-            # They refit after 20 and 60 examples, where their memory grows.
+            # They start and refit after 20 and 60 examples, where their memory grows.
             dataset = (3 * dataset)[:50]
         check = partial(check.func, dataset=dataset)
+    check(model.clone())
+
+
+def test_few_examples_need_little_memory():
+    """The unmodified check on river's 20 examples of three targets, of which the 20th starts the learners."""
+    model = ADAPTERS["several targets without settings"]
+    check = next(check for check in checks.yield_checks(model) if check.__name__ == MEMORY)
+    assert len(list(check.keywords["dataset"])) == 20
     check(model.clone())
 
 

@@ -158,6 +158,8 @@ def _after_first(residuals: Array) -> Array:
 
 #: Limit on the decay of the sums in a block, so that the scaled rows have similar sizes.
 MIN_BLOCK_DECAY = 0.5
+#: Rows for which a block first has space.
+MIN_SPACE = 8
 EPS = float(np.finfo(float).eps)
 
 
@@ -209,6 +211,7 @@ class DecayingRidge(CompactState):
         self.block = block_length(discount) if block is None else int(block)
         #: Sums of phi phi', lower triangle, and of phi y'.
         self.S, self.B = np.zeros((features, features), order="F"), np.zeros((features, outputs))
+        self.rows = np.empty((0, features))
         self._start_block()
 
     _root: Array | None = None
@@ -220,7 +223,7 @@ class DecayingRidge(CompactState):
 
     def state(self) -> dict[str, Any]:
         n = self.count
-        part = {"factor": self.factor[:n, :n], "rows": self.rows[:n]}
+        part = {"factor": np.ascontiguousarray(self.factor[:n, :n]), "rows": self.rows[:n]}
         return super().state() | part | {"whitened": self.whitened[:n], "errors": self.errors[:n]}
 
     @classmethod
@@ -228,10 +231,7 @@ class DecayingRidge(CompactState):
         built = super()._build(state)
         if not (0.0 < built.discount <= 1.0 and built.alpha > 0.0):
             raise ValueError(f"DecayingRidge.discount and alpha must be positive, the file has {built.discount:g}")
-        spare = built.block - len(built.rows)
-        for name in ("rows", "whitened", "errors"):
-            setattr(built, name, np.pad(getattr(built, name), ((0, spare), (0, 0))))
-        built.factor = np.asfortranarray(np.pad(built.factor, (0, spare)))
+        built.factor = np.asfortranarray(built.factor)
         return built
 
     def predict(self, Phi: Array, before: Times | None = None) -> Array:
@@ -329,12 +329,21 @@ class DecayingRidge(CompactState):
 
     def _start_block(self) -> None:
         m, d = self.B.shape
-        self.count = 0
-        self.rows, self.whitened = np.zeros((self.block, m)), np.zeros((self.block, m))
-        self.factor, self.errors = np.zeros((self.block, self.block), order="F"), np.zeros((self.block, d))
+        self.count, space = 0, len(self.rows)
+        self.rows, self.whitened = np.zeros((space, m)), np.zeros((space, m))
+        self.factor, self.errors = np.zeros((space, space), order="F"), np.zeros((space, d))
         #: Roots of the weights of the rows in the block; None where all are 1.
         self.roots: Array | None = None
         self._root = None
+
+    def _make_room(self, n: int) -> None:
+        """Space for n more rows. It doubles up to a whole block, so that a learner of few rows is small."""
+        need, space = self.count + n, len(self.rows)
+        if need > space:
+            more = min(self.block, max(need, 2 * space, MIN_SPACE)) - space
+            for name in ("rows", "whitened", "errors"):
+                setattr(self, name, np.pad(getattr(self, name), ((0, more), (0, 0))))
+            self.factor = np.asfortranarray(np.pad(self.factor, (0, more)))
 
     def _solved(self) -> Array:
         """(m, d) weights at the start of the block; the normal matrix is factored once."""
@@ -361,6 +370,7 @@ class DecayingRidge(CompactState):
         if len(Phi) == 1 and not np.isnan(Y).any():
             return _append_row([self], [Phi[0]], Y[0], 1.0 if roots is None else float(roots[0]))
         w, done, n = self._solved(), self.count, len(Phi)
+        self._make_room(n)
         rows, old = slice(done, done + n), slice(0, done)
         s = self.discount ** (-(np.arange(done, done + n) + 1.0) / 2)[:, None]
         if roots is not None:
@@ -411,6 +421,7 @@ class DecayingRidge(CompactState):
     def _append_next(self, row: _NextRow, residual: Array, reach: Array) -> None:
         """Learn the row, given its (d,) clipped residual; `reach` is the limit of the next row."""
         done = self.count
+        self._make_room(1)
         if row.cross is not None:
             self.factor[done, :done] = row.cross
         self.rows[done], self.whitened[done], self.factor[done, done] = row.phi, row.u, row.pivot
