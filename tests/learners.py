@@ -31,6 +31,7 @@ LEARNERS = {
     ),
     "auto": lambda: ovk.AutoStream(),
     "movkl": lambda: ovk.OnlineMovKL([Gaussian(1.0) * Identity(), Linear() * Identity()]),
+    "movkl-sums": lambda: ovk.OnlineMovKL([Gaussian(1.0) * Identity(), Linear() * Identity()], against="sums"),
     "operator": lambda: ovk.OnlineOperator(ovk.OLOK(K, alpha=0.1, schedule=0.5), warm_up=16),
     "intervals": lambda: WithIntervals(ovk.PKAWV(K, alpha=0.1, features=Fourier(20), random_state=0), 0.8),
     "intervals-box": lambda: WithIntervals(ovk.OLOK(K, alpha=0.1, schedule=0.5), StronglyAdaptive(0.8, region="box")),
@@ -50,7 +51,7 @@ def rows(name, n, seed=0, gaps=True):
     if name in CLASSIFIERS:
         return X, np.where(X[:, 0] + X[:, 1] > 0, "up", "down")
     Y = np.stack([np.sin(X[:, 0]), np.cos(X[:, 1])], axis=1)
-    if gaps and name not in ("movkl",):
+    if gaps and name not in ("movkl", "movkl-sums"):
         Y[rng.random(Y.shape) < 0.1] = np.nan
     return X, Y
 

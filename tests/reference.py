@@ -989,3 +989,39 @@ def forecast_row_by_row(f, lags, past, U):
     for u in U:
         outputs.append(f(np.concatenate([u, *(outputs[-lag] for lag in lags)])))
     return np.array(outputs[len(past) :])
+
+
+def betting_sum(kernels, X, Y, bound=None):
+    """Predictions (n, d) of `OnlineMovKL(kernels, against="sums", bound=bound)`, one row after the other.
+
+    All quantities are computed anew in each row from the coefficients a_s of the rows before.
+    """
+    n, d = Y.shape
+    K = np.array([[[kernel(x, z) for z in X] for x in X] for kernel in kernels])
+    M, Z, a = len(kernels), np.zeros((n, d)), np.zeros((n, d))
+    wealth, reach, largest, gains, seen = np.zeros(M), np.zeros(M), 0.0, 0.0, 0.0
+    for t in range(n):
+        radius = seen if bound is None else bound
+        parts = np.zeros((M, d))
+        for m in range(M):
+            square = np.einsum("sq,srqp,rp->", a[:t], K[m, :t, :t], a[:t])
+            S = sum(np.sqrt(max(a[s] @ K[m, s, s] @ a[s], 0.0)) for s in range(t))
+            L, theta = reach[m] * largest, np.sqrt(max(square, 0.0))
+            if theta > 0:
+                at_x = np.einsum("sqp,sp->q", K[m, t, :t], a[:t])
+                parts[m] = np.tanh(theta / (S + 2 * L)) / theta * wealth[m] / L * at_x
+        z = parts.sum(axis=0)
+        Z[t] = z * min(1.0, radius / max(np.linalg.norm(z), 1e-300))
+        observed = ~np.isnan(Y[t])
+        seen = max(seen, np.linalg.norm(Y[t][observed]))
+        if not observed.any():
+            continue
+        g = np.where(observed, Y[t] - Z[t], 0.0)
+        length, own = np.linalg.norm(g), np.array([np.sqrt(np.linalg.eigvalsh(K[m, t, t])[-1]) for m in range(M)])
+        grown = np.maximum(reach, own)
+        a[t] = g if largest == 0 else g * min(1.0, largest / max(length, 1e-300), *(reach / grown))
+        more = max(length, largest) ** 2 - largest**2
+        gains += M * more + length * radius
+        wealth = np.clip(wealth + more + parts @ a[t], 0.0, gains)
+        largest, reach = max(largest, length), grown
+    return Z

@@ -9,7 +9,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import ovk
 from ovk import OLOK, MovKL, OnlineMovKL
 from ovk.kernels import Gaussian, Linear
-from ovk.operators import Identity, Integral, Multiplication
+from ovk.operators import Identity, Integral, MixedEffect, Multiplication
+from ovk.ovkernels import Expansion
+from reference import betting_sum
 
 RNG = np.random.default_rng(0)
 T = np.linspace(0, 1, 6)
@@ -21,7 +23,12 @@ KERNELS = [k * T_ for k in (Gaussian(0.8), Linear()) for T_ in (Identity(), Mult
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([OnlineMovKL([Gaussian(1.0) * Identity(), Linear() * Identity()])])
+@parametrize_with_checks(
+    [
+        OnlineMovKL([Gaussian(1.0) * Identity(), Linear() * Identity()]),
+        OnlineMovKL([Gaussian(1.0) * Identity(), Linear() * Identity()], against="sums"),
+    ]
+)
 def test_sklearn_checks(estimator, check):
     check(estimator)
 
@@ -143,8 +150,9 @@ def test_comes_close_to_the_batch_learner():
     assert errors[-1] - target < 0.1 * (zero - target)
 
 
-def test_saving_and_resuming(tmp_path):
-    model = OnlineMovKL(KERNELS, grid=T).partial_fit(X[:100], Y[:100])
+@pytest.mark.parametrize("against", ["learners", "sums"])
+def test_saving_and_resuming(against, tmp_path):
+    model = OnlineMovKL(KERNELS, grid=T, against=against).partial_fit(X[:100], Y[:100])
     ovk.save(model, tmp_path / "model")
     again = ovk.load(tmp_path / "model")
     assert np.array_equal(again.predict(NEW), model.predict(NEW))
@@ -155,7 +163,8 @@ def test_saving_and_resuming(tmp_path):
     ("model", "message"),
     [
         (OnlineMovKL([]), "sequence of at least one kernel"),
-        (OnlineMovKL(against="all"), "against must be 'learners' or 'combinations', got 'all'"),
+        (OnlineMovKL(against="all"), "against must be 'learners', 'combinations' or 'sums', got 'all'"),
+        (OnlineMovKL(learner=OLOK(), against="sums"), "learner must be None with against='sums'"),
         (OnlineMovKL(bound=0.0), "bound must be positive and finite"),
         (OnlineMovKL(grid=[0.0, 1.0]), "grid has 2 points but y has 6 columns"),
         (OnlineMovKL(grid=T[::-1]), "points of a grid must increase"),
@@ -204,3 +213,115 @@ def test_invalid_rows_are_skipped_and_weights_refused():
         clean.partial_fit(bad, Y)
     with pytest.raises(ValueError, match="OnlineMovKL does not support sample_weight"):
         clean.partial_fit(X, Y, sample_weight=np.ones(len(X)))
+
+
+# One function with all kernels ----------------------------------------------------------------------------------------
+
+
+def one_function(kernels=KERNELS, **settings):
+    return OnlineMovKL(kernels, against="sums", **settings)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("bound", [None, 1.0])
+def test_one_function_agrees_with_the_reference_in_any_chunks(bound, holes):
+    x, y = X[:30], Y[:30, :3].copy()
+    if holes:
+        y[np.random.default_rng(1).random(y.shape) < 0.3] = np.nan
+        y[[0, 17]] = np.nan
+    kernels = [Gaussian(0.8) * Identity(3), Linear() * MixedEffect(0.5, 3), Gaussian(3.0) * MixedEffect(0.9, 3)]
+    expected = betting_sum(kernels, x, y, bound)
+    for sizes in ([30], [1], [7, 20]):
+        model, parts, start = one_function(kernels, bound=bound), [], 0
+        while start < len(x):
+            some = slice(start, start + sizes[len(parts) % len(sizes)])
+            parts.append(model.predict_then_learn(x[some], y[some]))
+            start = some.stop
+        assert_allclose(np.concatenate(parts), expected, atol=1e-11)
+
+
+def test_one_function_is_the_expansion():
+    model = one_function(bound=2.0, grid=T).fit(X, Y)
+    values = model.expansion_(NEW) / model.grid_.roots()
+    assert_allclose(model.predict(NEW), values, atol=1e-12)
+    assert_allclose(model.weights_.sum(), 1.0)
+    with pytest.raises(AttributeError, match="use against='sums'"):
+        _ = OnlineMovKL(KERNELS, grid=T).fit(X, Y).expansion_
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_wealth_is_at_least_its_bound(seed):
+    """W >= epsilon F, whatever the outputs: here they turn against the prediction half of the time."""
+    rng = np.random.default_rng(seed)
+    model = one_function([Gaussian(s) * Identity() for s in (0.05, 0.5, 5.0)], bound=1.0)
+    first = None
+    for x in X[:150]:
+        z = 0.0 if first is None else float(model.predict(x[None])[0])
+        y = (-1.0 if z > 0 else 1.0) if rng.random() < 0.5 else np.sin(4 * x[0])
+        model.partial_fit(x[None], [y])
+        f = model.sum_
+        first = f.largest if first is None else first
+        L = f.reach * f.largest
+        F = np.sqrt(first / (L + f.lengths)) * np.exp(f.squares / (2 * L * (L + f.lengths)))
+        assert (f.wealth >= first**2 * np.exp(-0.25) * F * (1 - 1e-9)).all()
+
+
+def test_the_guarantee_against_sums():
+    """The bound of the module, for the sum of functions that made the outputs."""
+    rng = np.random.default_rng(0)
+    kernels, B = [Gaussian(np.array([0.5, 1e4])) * Identity(1), Gaussian(np.array([1e4, 0.5])) * Identity(1)], 1.0
+    u = [Expansion(kernel, X[:5], 0.2 * rng.standard_normal((5, 1))) for kernel in kernels]
+    y = sum(one(X) for one in u)
+    assert np.abs(y).max() <= B
+    model = one_function(kernels, bound=B, even=False)
+    found = model.predict_then_learn(X, y)
+    L, S = model.sum_.reach * model.sum_.largest, model.sum_.lengths
+    norms, first = np.array([one.norm() for one in u]), float(np.linalg.norm(y[0]))
+    Q, b = L * (L + S), first**2 * np.exp(-0.25) * np.sqrt(first / (L + S))
+    regret = model.sum_.largest**2 + norms * np.sqrt(Q * np.log1p(Q * norms**2 / b**2))
+    assert ((found - y) ** 2).sum() <= 8 * B**2 + 2 * regret.sum()
+    # Two thirds of the sum of squares would be no evidence of learning.
+    assert ((found - y) ** 2).sum() < 0.1 * (y**2).sum()
+
+
+def sum_of_two(n, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (n, 2))
+    y = (np.sin(2 * x[:, :1]) + np.cos(2 * x[:, 1:])) / 2 * [0.6, -0.4]
+    return x, y + 0.1 * rng.standard_normal((n, 2))
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long)])
+def test_one_function_is_as_good_as_the_right_kernels(seed):
+    """On g(x1) + h(x2): at most 1.15 times the error of OLOK with the two kernels that are right."""
+    x, y = sum_of_two(1000, seed)
+    kernels = [Gaussian(np.array(w)) * Identity(2) for w in ((0.3, 1e4), (1.0, 1e4), (1e4, 0.3), (1e4, 1.0))]
+
+    def error(model):
+        return float(((model.predict_then_learn(x, y) - y) ** 2).sum(axis=1).mean())
+
+    right = min(
+        error(OLOK(one + other, alpha=1e-3, schedule="auto", warm_up=0)) for one in kernels[:2] for other in kernels[2:]
+    )
+    found = error(one_function(kernels, bound=1.5))
+    assert found <= 1.15 * right
+    assert found < 0.75 * error(OnlineMovKL(kernels, bound=1.5, against="combinations"))
+
+
+def test_one_function_follows_units_and_growing_outputs():
+    x, y = sum_of_two(150, 0)
+    kernels = [Gaussian(s) * Identity(2) for s in (0.3, 1.0)]
+    found = one_function(kernels).predict_then_learn(x, y)
+    assert_allclose(one_function(kernels).predict_then_learn(x, 1e60 * y), 1e60 * found, rtol=1e-8)
+    # Errors of one sign in every row: the wealth must not grow exponentially.
+    n = 1500
+    grows = one_function([Gaussian(1.0)]).predict_then_learn(np.zeros((n, 1)), np.arange(1.0, n + 1))
+    assert np.isfinite(grows).all()
+    assert_allclose(grows[-1], n - 1.0)
+
+
+def test_the_kind_of_competitors_cannot_change_later():
+    model = OnlineMovKL(KERNELS, grid=T).partial_fit(X[:50], Y[:50])
+    with pytest.raises(ValueError, match="against cannot change to 'sums' after the first rows"):
+        model.set_params(against="sums").partial_fit(X[50:60], Y[50:60])
+    assert model.fit(X[:50], Y[:50]).sum_ is not None

@@ -54,7 +54,7 @@ def written(model, path):
 
 
 #: These refuse weights of rows.
-UNWEIGHTED = {"pkawv-exact-past", "operator", "movkl", "movkl, against combinations"}
+UNWEIGHTED = {"pkawv-exact-past", "operator", "movkl", "movkl-sums", "movkl, against combinations"}
 
 
 def learn(name, model, X, Y, chunk):

@@ -308,6 +308,10 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], list[Any]]]] = {
         lambda: stream(ovk.OnlineMovKL([K, Linear() * Identity()], ovk.OLOK(truncation=5))),
         lambda model: [model.predict(NEW), model.predict_then_learn(X[THEN], Y[THEN])],
     ),
+    "OnlineMovKL-sums": (
+        lambda: stream(ovk.OnlineMovKL([K, Linear() * Identity()], against="sums")),
+        lambda model: [model.predict(NEW), model.predict_then_learn(X[THEN], Y[THEN])],
+    ),
     "OnlineOperator": (
         lambda: stream(ovk.OnlineOperator(ovk.OLOK(K, truncation=5), warm_up=10)),
         lambda model: [model.predict(NEW), model.predict_then_learn(X[THEN], Y[THEN])],

@@ -39,6 +39,7 @@ def test_every_estimator_has_a_golden_file():
     estimators = {cls.__name__ for cls in own_classes() if is_estimator(cls)}
     assert CASES.keys() == estimators | {
         "Checkpoint",
+        "OnlineMovKL-sums",
         "Session",
         "Session of classes",
         "TableModel",

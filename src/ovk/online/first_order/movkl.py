@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from ovk.base import Array, DivergenceError, check_finite_predictions, check_inputs, positive, reads_snapshot
 from ovk.batch import bind_grid, has_curve_operator, kernel_grid
 from ovk.curves import Grid, as_grid
+from ovk.online.first_order.kernel_sum import KernelSum
 from ovk.online.first_order.olok import OLOK
 from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows
 from ovk.operators import Identity
-from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
+from ovk.ovkernels import Expansion, OperatorKernel, WeightedSum, as_operator_kernel
 
 #: Squared errors of outputs with larger norms could overflow.
 MAX_OUTPUT_NORM = 1e145
@@ -25,7 +26,7 @@ MAX_OUTPUT_NORM = 1e145
 
 @dataclass(eq=False, repr=False)
 class OnlineMovKL(StreamRegressor):
-    """Mixes online learners, one for each kernel and one for their mean, by their errors so far.
+    """Mixes online learners, one for each kernel and one for their mean, or learns one function with all kernels.
 
     Each learner predicts a row before learning it. The prediction is the weighted mean with the weights
 
@@ -45,29 +46,37 @@ class OnlineMovKL(StreamRegressor):
     best combination plus 8 B^2 sqrt(T ln m). This bound is weaker but against stronger competitors, which helps where
     the errors of the learners differ.
 
+    With ``against="sums"`` there is a single function f = sum_k f_k, whose parts f_k in the spaces of the kernels all
+    learn from the error of the sum, without a step size. The competitors are all such sums u = sum_k u_k, including
+    those that the batch `MovKL` finds with r = 1. If |y| <= B and |u(x)| <= B in all rows, the sum of squared errors
+    exceeds that of u by at most a constant of order B^2, plus 2 sum_k |u_k| sqrt(Q_k ln(1 + q_k |u_k|^2)) with
+    Q_k = L_k (L_k + S_k), where L_k is the largest and S_k the sum of the norms of the gradients in the space of k.
+    All rows are kept, so time and memory grow as without truncation.
+
     Parameters
     ----------
     kernels : sequence of operator-valued kernels, optional
         By default `kernel_grid` of the first rows, as in `MovKL`.
     learner : online learner with a parameter `kernel`, default ``OLOK(alpha=1e-3, schedule="auto", warm_up=0)``
-        Template of all learners; give it a `truncation` for constant memory.
+        Template of all learners; give it a `truncation` for constant memory. Unused with ``against="sums"``.
     even : bool
-        Add a learner for the mean of all kernels.
+        Add a learner for the mean of all kernels. With ``against="sums"`` the sums include it.
     bound : float > 0, optional
         Bound B on |y| (for curves, on the square root of the integral of y^2).
     grid : `Grid` or its points, optional
         Outputs are curves on this grid.
-    against : "learners" or "combinations"
-        Competitors of the forecaster: the best learner, or the best fixed combination of them.
+    against : "learners", "combinations" or "sums"
+        Competitors: the best learner, the best fixed combination of them, or the best sum of functions of all kernels.
     on_invalid : "raise" or "skip"
         How to treat rows with nan or inf in X or inf in y.
 
     Attributes
     ----------
-    weights_ : (m,) p, the last entry for the mean of the kernels
+    weights_ : (m,) p, the last entry for the mean of the kernels; with ``against="sums"``, |f_k| / sum_j |f_j|
     losses_ : (m,) sums of squared errors
     slopes_ : (m,) sums of the gradients used by ``against="combinations"``
-    learners_ : the learners
+    learners_ : the learners, none with ``against="sums"``
+    expansion_ : f, with ``against="sums"``, for curves in the coordinates of the grid
     t_ : number of rows
     n_skipped_ : rows skipped by ``on_invalid="skip"``
 
@@ -89,7 +98,8 @@ class OnlineMovKL(StreamRegressor):
     [0.   0.69 0.   0.3 ]
     """
 
-    _stored = {"losses_": "k", "slopes_": "k", "learners_": list}
+    _state_classes = {"sum_": KernelSum}
+    _stored = {"losses_": "k", "slopes_": "k", "learners_": list, "sum_": KernelSum | None}
 
     kernels: Any = None
     learner: Any = None
@@ -111,14 +121,23 @@ class OnlineMovKL(StreamRegressor):
     def _check_parameters(self) -> None:
         if self.bound is not None:
             positive(self.bound, "bound")
-        if self.against not in ("learners", "combinations"):
-            raise ValueError(f"against must be 'learners' or 'combinations', got {self.against!r}")
+        if self.against not in ("learners", "combinations", "sums"):
+            raise ValueError(f"against must be 'learners', 'combinations' or 'sums', got {self.against!r}")
+        if self.against == "sums" and self.learner is not None:
+            raise ValueError(f"learner must be None with against='sums', which has no learners, got {self.learner!r}")
         super()._check_parameters()
 
     def _learn(self, rows: Rows) -> Array:
         Y = rows.Y if self.grid_ is None else rows.Y * self.grid_.roots()
-        each = np.stack([learner.predict_then_learn(rows.X, Y) for learner in self.learners_])
-        result = self._forecast(each.reshape(len(each), *Y.shape), Y)
+        radius = self._radii(Y)
+        if (self.sum_ is not None) != (self.against == "sums"):
+            raise ValueError(f"against cannot change to {self.against!r} after the first rows: call fit")
+        if self.sum_ is not None:
+            result = self.sum_.learn(rows.X, Y, radius)
+        else:
+            each = np.stack([learner.predict_then_learn(rows.X, Y) for learner in self.learners_])
+            result = self._forecast(each.reshape(len(each), *Y.shape), Y, radius)
+        self.t_ += len(Y)
         return result if self.grid_ is None else result / self.grid_.roots()
 
     def _start(self, rows: Rows) -> None:
@@ -132,7 +151,10 @@ class OnlineMovKL(StreamRegressor):
             kernels = list(kernel_grid(X, operators=None if curves else [Identity()]))
         kernels = [clone(kernel) if self.grid_ is None else bind_grid(clone(kernel), self.grid_) for kernel in kernels]
         resolved = [kernel.resolve(X, d) for kernel in kernels]
-        if self.even and len(resolved) > 1:
+        self.sum_ = KernelSum.start(resolved, X.shape[1], d) if self.against == "sums" else None
+        if self.sum_ is not None:
+            resolved = []
+        elif self.even and len(resolved) > 1:
             resolved.append(WeightedSum(list(resolved), np.full(len(resolved), 1.0 / len(resolved))))
         template = OLOK(alpha=1e-3, schedule="auto", warm_up=0) if self.learner is None else self.learner
         self.learners_ = [clone(template).set_params(kernel=kernel) for kernel in resolved]
@@ -146,21 +168,25 @@ class OnlineMovKL(StreamRegressor):
             raise ValueError(f"kernels must be a sequence of at least one kernel, got {self.kernels!r}")
         return [as_operator_kernel(kernel) for kernel in self.kernels]
 
-    def _forecast(self, each: Array, Y: Array) -> Array:
-        """Predictions (n, d) from those of the learners (m, n, d), with the weights before each row.
-
-        Cumulative sums continue those of the last chunk, so that chunk sizes make no difference.
-        """
-        seen = ~np.isnan(Y)
+    def _radii(self, Y: Array) -> Array:
+        """B in each row (n,): `bound`, or the largest |y| before it."""
         with np.errstate(over="ignore"):
-            lengths = np.sqrt(np.where(seen, Y, 0.0) ** 2 @ np.ones(Y.shape[1]))
+            lengths = np.sqrt(np.where(np.isnan(Y), 0.0, Y) ** 2 @ np.ones(Y.shape[1]))
         if len(Y) and lengths.max() > MAX_OUTPUT_NORM:
             raise DivergenceError(
                 f"the squares of outputs as large as {lengths.max():.3g} overflow: divide y by a constant. The model "
                 "is unchanged"
             )
         largest = np.maximum.accumulate(np.concatenate([[self.largest_], lengths]))
-        radius = largest[:-1] if self.bound is None else np.full(len(Y), float(self.bound))
+        self.largest_ = float(largest[-1])
+        return largest[:-1] if self.bound is None else np.full(len(Y), float(self.bound))
+
+    def _forecast(self, each: Array, Y: Array, radius: Array) -> Array:
+        """Predictions (n, d) from those of the learners (m, n, d), with the weights before each row.
+
+        Cumulative sums continue those of the last chunk, so that chunk sizes make no difference.
+        """
+        seen = ~np.isnan(Y)
         each = clip_norms(each, radius)
         squares = np.where(seen, each - np.where(seen, Y, 0.0), 0.0) ** 2 @ np.ones(Y.shape[1])
         losses = np.cumsum(np.vstack([self.losses_, np.nan_to_num(squares.T)]), axis=0)
@@ -168,7 +194,7 @@ class OnlineMovKL(StreamRegressor):
             result = self._follow_slopes(each, Y, radius)
         else:
             result = np.einsum("nm,mnd->nd", forecaster_weights(losses[:-1], radius), each)
-        self.losses_, self.largest_, self.t_ = losses[-1].copy(), float(largest[-1]), self.t_ + len(Y)
+        self.losses_ = losses[-1].copy()
         return result
 
     def _follow_slopes(self, each: Array, Y: Array, radius: Array) -> Array:
@@ -184,11 +210,23 @@ class OnlineMovKL(StreamRegressor):
     def weights_(self) -> Array:
         """(m,) weights of the learners for the next row."""
         check_is_fitted(self, "learners_")
+        if self.sum_ is not None:
+            norms, m = self.sum_.norms(), len(self.sum_.kernels)
+            return norms / norms.sum() if norms.any() else np.full(m, 1.0 / m)
         radius = self.largest_ if self.bound is None else float(self.bound)
         if self.against == "combinations":
             return slope_weights(self.slopes_, self.t_ + 1, radius)
         weights: Array = forecaster_weights(self.losses_[None], np.array([radius]))[0]
         return weights
+
+    @property
+    @reads_snapshot
+    def expansion_(self) -> Expansion:
+        """The function f = sum_k f_k of ``against="sums"``."""
+        check_is_fitted(self, "learners_")
+        if self.sum_ is None:
+            raise AttributeError(f"with against={self.against!r} there is no single function: use against='sums'")
+        return self.sum_.expansion()
 
     @reads_snapshot
     def predict(self, X: Any) -> Array:
@@ -196,8 +234,12 @@ class OnlineMovKL(StreamRegressor):
         check_is_fitted(self, "learners_")
         asked, X = X, check_inputs(self, X, reset=False, dtype=np.float64)
         radius = self.largest_ if self.bound is None else float(self.bound)
-        each = np.stack([learner.predict(X).reshape(len(X), -1) for learner in self.learners_])
-        result = np.einsum("m,mnd->nd", self.weights_, clip_norms(each, np.full(len(X), radius)))
+        if self.sum_ is not None:
+            each, weights = self.expansion_(X)[None], np.ones(1)
+        else:
+            each = np.stack([learner.predict(X).reshape(len(X), -1) for learner in self.learners_])
+            weights = self.weights_
+        result = np.einsum("m,mnd->nd", weights, clip_norms(each, np.full(len(X), radius)))
         result = np.asarray(result if self.grid_ is None else result / self.grid_.roots())
         check_finite_predictions(self, result)
         return result[:, 0] if self.single_output_ else self._named(result, asked)
