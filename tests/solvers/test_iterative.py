@@ -10,7 +10,7 @@ import reference
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, DenseBlocks, Gram, Kronecker, Observed
-from ovk.solvers import ConjugateGradient, GaussSeidel, MissingOutputs
+from ovk.solvers import ConjugateGradient, GaussSeidel, MissingOutputs, solve_with_intercept
 from ovk.solvers.iterative import LowRankPreconditioner, conjugate_gradient, conjugate_gradients, pivoted_cholesky
 
 GRAMS = dict(instances.GRAMS)
@@ -175,6 +175,24 @@ def test_missing_outputs(operator, share, alpha):
     assert info.residual <= solver.tol
     expected, _ = reference.ridge(base.dense(), Y, alpha)
     assert np.linalg.norm(gram.spread(C) - expected) <= 1e-7 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-2])
+def test_few_iterations_solve_coupled_outputs_with_gaps_and_intercepts(alpha):
+    """Preconditioned by factors of single outputs, at any alpha."""
+    rng = np.random.default_rng(0)
+    n, d = 30, 6
+    correlation = np.full((d, d), 0.8) + 0.2 * np.eye(d)
+    scales = np.logspace(-2, 2, d)
+    gram = Kronecker(Gaussian(3.0)(rng.standard_normal((n, 2))), Dense(correlation * np.outer(scales, scales)))
+    seen = rng.random((n, d)) < 0.5
+    gram, roots = Observed(gram, *np.nonzero(seen)), rng.uniform(0.5, 2.0, n)
+    y, E = rng.standard_normal((seen.sum(), 1)), np.eye(d)[gram.outputs] * roots[gram.rows][:, None]
+    solver = ConjugateGradient()
+    (C, info), b = solve_with_intercept(solver, solver.factor(gram), y, alpha, E)
+    assert info.iterations <= 60
+    assert_allclose(gram.matmat(C) + alpha * C + (E @ b)[:, None], y, atol=1e-5)
+    assert_allclose(E.T @ C / np.abs(C).max(), 0.0, atol=1e-10)
 
 
 def test_missing_outputs_of_an_operator_that_is_zero():

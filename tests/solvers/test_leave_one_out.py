@@ -47,6 +47,12 @@ def test_separable(operator, intercept, weighted, entry):
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("E", [None, np.ones(N), np.sqrt(W)])
+def test_all_alphas_at_once_give_the_same_residuals(E):
+    path, alphas = SeparablePath(eigenpairs(Gaussian(1.5)(X)), Y, E), np.logspace(-3, 1, 4)
+    assert_allclose(path.uncoupled(alphas), list(path.path(Identity(3).eigh(), alphas)), rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("together", [None, np.arange(N)[::-1], np.arange(N) % 4], ids=["alone", "renumbered", "sets"])
 def test_cholesky_and_eigenvectors_agree(together, intercept):

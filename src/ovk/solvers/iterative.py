@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 
 from ovk.base import Array, Indices, Map, ProgressBar, check_int, positive, to_host
-from ovk.operators import OutputOperator
+from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import DenseBlocks, Gram, Kronecker, Observed, Rotated
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import MAX_FACTORISATIONS, CholeskyFactor, CholeskyState, cholesky_factor, whitened_rows
@@ -138,12 +138,40 @@ class ConjugateGradient(Solver):
         return gram, preconditioner(gram, check_int(self.rank, "rank"))
 
     def solve(self, state: tuple[Gram, Preconditioner], Y: Array, alpha: float, start: Array | None = None) -> Solution:
+        return self._solved(lambda C: state[0].matmat(C) + alpha * C, Y, state[1](alpha), alpha, start)
+
+    def _solved(self, apply: Map, Y: Array, precondition: Map, alpha: float, start: Array | None = None) -> Solution:
         tol, max_iter = _limits(self, alpha)
-        gram, at = state
-        found = conjugate_gradient(lambda C: gram.matmat(C) + alpha * C, Y, at(alpha), start, tol, max_iter)
+        found = conjugate_gradient(apply, Y, precondition, start, tol, max_iter)
         info = SolverInfo("ConjugateGradient", iterations=found.iterations, residual=found.residual)
         info.warn_above(tol, "raise max_iter or alpha")
         return Solution(found.X, info)
+
+    def solve_centred(
+        self, state: tuple[Gram, Preconditioner], Y: Array, alpha: float, e: Array
+    ) -> tuple[Solution, Array]:
+        """Coefficients (N, 1) of observed pairs, and an intercept (d,) with the column e (N,) of each output.
+
+        The iteration stays in E'C = 0, in one solution instead of d + 1: residuals are projected orthogonally to E, and
+        with the preconditioner M, which has no coupling, Z = M^-1 R - M^-1 E (E'M^-1 E)^-1 E'M^-1 R.
+        """
+        gram, at = state
+        assert isinstance(gram, Observed)
+        inverse, outputs = at(alpha), gram.outputs
+
+        def without(f: Array) -> Map:
+            """A - f (e'f)^-1 e'A for each output."""
+            total = np.bincount(outputs, e * f)
+            total[total == 0.0] = 1.0
+            return lambda A: A - (f * (np.bincount(outputs, e * A[:, 0]) / total)[outputs])[:, None]
+
+        project, centre = without(e), without(inverse(e[:, None])[:, 0])
+        found = self._solved(
+            lambda C: project(gram.matmat(C) + alpha * C), project(Y), lambda R: centre(inverse(R)), alpha
+        )
+        left, size = Y - gram.matmat(found.C) - alpha * found.C, gram.base.output_dim
+        squares = np.maximum(np.bincount(outputs, e**2, size), 1e-300)
+        return found, np.bincount(outputs, e * left[:, 0], size) / squares
 
 
 @dataclass(eq=False, repr=False)
@@ -275,6 +303,17 @@ class MissingOutputs(Solver):
 
 # Preconditioners: approximate inverses of a gram plus alpha I, at any alpha.
 
+#: Maximum number of entries of all factors of single outputs (800 MB).
+MAX_FACTOR_ENTRIES = 1e8
+
+
+def solves_by_output(gram: Gram) -> bool:
+    """Whether a preconditioner may factor the matrix of each output, without coupling."""
+    if not isinstance(gram, Observed) or len(gram.base.terms() or []) != 1:
+        return False
+    return float((np.bincount(gram.outputs).astype(np.float64) ** 2).sum()) <= MAX_FACTOR_ENTRIES
+
+
 #: Minimum share of observed outputs for the complete system to be a good preconditioner.
 MIN_OBSERVED_SHARE = 0.5
 
@@ -303,6 +342,12 @@ def _(gram: DenseBlocks, rank: int) -> Preconditioner:
 
 @preconditioner.register
 def _(gram: Observed, rank: int) -> Preconditioner:
+    if solves_by_output(gram):
+        # With correlation R = diag(T)^-1/2 T diag(T)^-1/2, the condition number is at most that of R at any alpha.
+        ((G, operator),) = gram.base.terms() or []
+        diagonal = Kronecker(G, Dense(np.diag(np.diagonal(operator.dense()))))
+        state = CholeskyState(Observed(diagonal, gram.rows, gram.outputs).decouple())
+        return lambda alpha: lambda R: state.solve(R, alpha)
     mostly_observed = gram.shape[0] >= MIN_OBSERVED_SHARE * gram.base.shape[0] * gram.base.output_dim
     if gram.base.terms() is None or not mostly_observed:
         return LowRankPreconditioner(pivoted_cholesky(gram, rank))

@@ -199,6 +199,23 @@ class SeparablePath:
             else:
                 yield self.rotated_residuals(operator, found) @ V.T
 
+    def uncoupled(self, alphas: Array) -> Array:
+        """(alphas, n, d) residuals of uncoupled outputs: few products for all alphas if the problem is small."""
+        (n, d), pairs, k = self._Y.shape, self._pairs, self._E.shape[1]
+        if self.blocks.count < n or k > 1 or not pairs.full or len(alphas) * self._Y.size > MAX_BATCH_SIZE:
+            return np.array(list(self.path(Spectrum(np.ones(d), np.eye(d)), alphas)))
+        filters = 1.0 / (pairs.g[:, None] + alphas)
+        (P,) = self._inverses.at(filters, alphas)
+        H, right = P[:, 0, 0], np.hstack([self._inner, self._inner_E])
+        solved = pairs.Q @ (right[:, :, None] * filters[:, None, :]).reshape(len(right), -1)
+        solved = solved.reshape(n, d + k, len(alphas))
+        C = solved[:, :d]
+        if k:
+            Z = solved[:, d]
+            ZM = Z / (self._E[:, 0] @ Z)
+            H, C = H - Z * ZM, C - ZM[:, None, :] * (Z.T @ self._Y).T
+        return np.asarray((C / H[:, None, :]).transpose(2, 0, 1))
+
     def rotated_residuals(self, operator: Spectrum, found: RotatedSolution) -> Array:
         """Residuals (n, d) in the eigenvectors of the operator."""
         if self.blocks.count == len(self._Y):

@@ -14,7 +14,7 @@ from ovk.ovkernels import Decoupled, DenseBlocks, Gram, Kronecker, Observed, Rot
 from ovk.solvers.base import Solution, Solver
 from ovk.solvers.cholesky import MAX_FACTORISATIONS, Cholesky, CholeskyState
 from ovk.solvers.eigen import Eigen
-from ovk.solvers.iterative import ConjugateGradient, GaussSeidel, MissingOutputs
+from ovk.solvers.iterative import ConjugateGradient, GaussSeidel, MissingOutputs, solves_by_output
 
 #: Maximum number of unknowns of a dense system (a matrix of 800 MB); larger systems are solved iteratively.
 MAX_DENSE_UNKNOWNS = 10_000
@@ -46,10 +46,13 @@ def _(gram: DenseBlocks) -> Solver:
 
 @select.register
 def _(gram: Observed) -> Solver:
-    if gram.shape[0] <= MAX_DENSE_UNKNOWNS:
-        return Cholesky()
     terms = gram.base.terms()
-    return MissingOutputs() if terms is not None and len(terms) == 1 else ConjugateGradient()
+    diagonal = terms is not None and all(operator.is_diagonal() for _, operator in terms)
+    # With a diagonal operator each output is a system of its own.
+    if (gram.base.shape[0] if diagonal else gram.shape[0]) <= MAX_DENSE_UNKNOWNS:
+        return Cholesky()
+    primal = terms is not None and len(terms) == 1 and not solves_by_output(gram)
+    return MissingOutputs() if primal else ConjugateGradient()
 
 
 _NAMES: dict[str, type[Solver]] = {
@@ -85,6 +88,9 @@ def solve_with_intercept(
 
     `columns` is E, as (n,) (the same column u for each of d outputs) or as (N, d); None for no intercept.
     """
+    if columns is not None and isinstance(solver, ConjugateGradient) and solves_by_output(state[0]):
+        own = columns[np.arange(len(columns)), state[0].outputs]
+        return solver.solve_centred(state, Y, alpha, own)
     solution = solver.solve(state, Y, alpha)
     if columns is None:
         return solution, None

@@ -36,7 +36,6 @@ from scipy.linalg import solve_triangular
 from ovk.base import Array, Indices, Registered, Targets, one_blas_thread, progress_shown, track
 from ovk.batch.tuning.gradient_metric import MIN_METRIC_ROWS, halves, metric_kernels
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
-from ovk.operators import Spectrum
 from ovk.solvers import Eigenpairs, KnownEigen, PairwisePath, SeparablePath, eigenpairs, factored_leave_one_out
 
 # Residuals of rows in time order, for a path of alphas.
@@ -477,14 +476,13 @@ class ComparisonData:
             if len(rows) <= 2 or (together is not None and len(np.unique(together)) < 2):
                 continue
             own = G if len(rows) == len(Y) else G[np.ix_(rows, rows)]
-            s, d = v[rows], len(columns)
+            s = v[rows]
             own = own if self.weight is None else own * s[:, None] * s
             scaled, u = Y[np.ix_(rows, columns)] * s[:, None], s if self.intercept else None
             if self.time_order:
                 found = _forward_residuals(own, scaled, u, alphas)
             else:
-                path = SeparablePath(eigenpairs(own), scaled, u, together)
-                found = np.array(list(path.path(Spectrum(np.ones(d), np.eye(d)), alphas)))
+                found = SeparablePath(eigenpairs(own), scaled, u, together).uncoupled(alphas)
             result[:, rows[:, None], columns] = found / s[:, None]
         return result
 
