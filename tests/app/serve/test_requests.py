@@ -104,7 +104,7 @@ def test_targets_that_are_large_but_have_squares_are_learned(client_of, tmp_path
     body["targets"][0]["a"] = 1.1e140
     assert client.post("/v2/models/table/learn", json=body).status_code == 400
     metrics = client.get("/metrics").text
-    assert 'ovk_rows_refused_total{model="table"} 1.0' in metrics
+    assert 'ovk_rows_rejected_total{model="table"} 1.0' in metrics
 
 
 @pytest.mark.parametrize("name", ["point", "table"])

@@ -39,7 +39,7 @@ def _samples(service: ModelService) -> Iterator[Sample]:
     state = service.state
     count, gauge = CounterMetricFamily, GaugeMetricFamily
     yield count, "ovk_rows_learned", "Rows learned in service.", {}, state.rows
-    yield count, "ovk_rows_rejected", "Learning requests refused, and rows that learners refused.", {}, service.refused
+    yield count, "ovk_rows_rejected", "Learning requests and rows that were rejected.", {}, service.refused
     yield gauge, "ovk_sequence", "Number of the last record learned.", {}, state.sequence
     yield gauge, "ovk_queue_requests", "Learning requests that are queued.", {}, service.queue.pending
     yield gauge, "ovk_waiting_for_labels", "Predictions waiting for labels.", {}, len(service.queue.ledger)

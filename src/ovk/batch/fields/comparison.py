@@ -204,10 +204,12 @@ def field_search(
             groups = None if groups is None else groups[first]
             repeats = count - len(targets.Y)
     suits = TuningCriterion(X, targets, criterion, groups=groups, constants=intercept, repeats=repeats, within=within)
-    if criterion == "loo" and intercept and len(np.unique(suits.pairs.groups)) < 2:
+    # Without one of two inputs, the intercept alone predicts it, whatever the kernel.
+    different = len(np.unique(same_inputs(X)))
+    if criterion == "loo" and intercept and (different < 3 or len(np.unique(suits.pairs.groups)) < 2):
         raise ValueError(
-            "criterion='loo' with fit_intercept=True requires rows of two groups or with different inputs, got one: "
-            "use criterion='evidence'"
+            "criterion='loo' with fit_intercept=True requires rows of two groups and with three different inputs, got "
+            f"{different} different inputs: use criterion='evidence'"
         )
     power, square = float(suits.pairs.values.var()), float((suits.pairs.values**2).mean())
     if power <= 1e-28 * square:
