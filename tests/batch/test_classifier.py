@@ -153,6 +153,21 @@ def test_calibration_does_not_mind_the_units_of_scores_and_keeps_their_order(see
     assert_allclose(P.sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize(("rare", "weighted"), [(0.5, False), (0.05, False), (0.9, True)])
+def test_calibration_is_the_maximum_of_the_likelihood_with_smoothed_counts(rare, weighted):
+    """Platt's targets of N+ right and N- wrong labels are (N+ + 1) / (N+ + 2) and 1 / (N- + 2)."""
+    rng = np.random.default_rng(2)
+    s = rng.standard_normal(80)
+    weight = rng.integers(0, 4, 80).astype(float) if weighted else np.ones(80)
+    right = weight * (rng.uniform(size=80) < rare * (1 + np.tanh(s)))
+    found = Calibration.from_counts(s, right, weight - right)
+    high, low = (right.sum() + 1) / (right.sum() + 2), 1 / ((weight - right).sum() + 2)
+    assert found.slope > 0.1
+    # The mean target and the mean target times the score are those of the probabilities.
+    missed = weight / (1 + np.exp(-(found.slope * s + found.offset))) - high * right - low * (weight - right)
+    assert_allclose([missed.sum(), missed @ s], 0.0, atol=1e-6)
+
+
 def test_calibration_of_separated_and_of_useless_scores_stays_finite():
     s = np.linspace(-1, 1, 40)
     sure = Calibration.fit(two_sided(s), (s > 0).astype(int)).probabilities(two_sided(s))

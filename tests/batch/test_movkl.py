@@ -22,6 +22,7 @@ X = RNG.uniform(-1, 1, (12, 2))
 Y = np.sin(4 * T + 2 * X[:, :1]) * X[:, 1:] + 0.1 * RNG.standard_normal((12, 9))
 NEW = RNG.uniform(-1, 1, (5, 2))
 HOLES = RNG.random(Y.shape) < 0.2
+WEIGHT = np.linspace(0.5, 2.0, len(X))
 SCALARS = [Gaussian(0.7), Gaussian(2.0), Polynomial(2)]
 OPERATORS = {
     "one": [Integral()],
@@ -314,14 +315,14 @@ def test_loo_curves_equal_refitting_with_the_same_weights(name, intercept):
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_leave_one_fold_out(name, intercept):
-    model = MovKLCV(kernels(name), [0.05], grid=T, folds=4, fit_intercept=intercept).fit(X, Y)
+def test_leave_one_fold_out_of_weighted_curves(name, intercept):
+    model = MovKLCV(kernels(name), [0.05], grid=T, folds=4, fit_intercept=intercept).fit(X, Y, WEIGHT)
     total = 0.0
     for fold in range(4):
         out = np.arange(len(X)) % 4 == fold
-        left = FunctionalRidge(model.kernel_, 0.05, grid=T, fit_intercept=intercept).fit(X[~out], Y[~out])
+        left = FunctionalRidge(model.kernel_, 0.05, grid=T, fit_intercept=intercept).fit(X[~out], Y[~out], WEIGHT[~out])
         residuals = Y[out] - left.predict(X[out])
-        total += float(Grid(T).inner(residuals, residuals).sum())
+        total += float(WEIGHT[out] @ Grid(T).inner(residuals, residuals))
     assert_allclose(model.errors_[0], total, rtol=1e-7)
 
 
@@ -343,16 +344,17 @@ def test_copies_are_left_out_together(name, intercept):
     assert_allclose(model.errors_[0], total, rtol=1e-7)
 
 
-def test_leave_one_out_with_gaps():
+@pytest.mark.parametrize("intercept", [False, True])
+def test_leave_one_out_of_weighted_curves_with_gaps(intercept):
     seen = Y.copy()
     seen[HOLES] = np.nan
-    model = MovKLCV(kernels("three"), [0.05], grid=T).fit(X, seen)
+    model = MovKLCV(kernels("three"), [0.05], grid=T, fit_intercept=intercept).fit(X, seen, WEIGHT)
     total = 0.0
     for i in range(len(X)):
         rest = np.arange(len(X)) != i
-        ridge = FunctionalRidge(model.kernel_, 0.05, grid=T, fit_intercept=False).fit(X[rest], seen[rest])
-        left = ridge.predict(X[i : i + 1])[0]
-        total += np.nansum((seen[i] - left) ** 2 * Grid(T).weights())
+        ridge = FunctionalRidge(model.kernel_, 0.05, grid=T, fit_intercept=intercept)
+        left = ridge.fit(X[rest], seen[rest], WEIGHT[rest]).predict(X[i : i + 1])[0]
+        total += WEIGHT[i] * np.nansum((seen[i] - left) ** 2 * Grid(T).weights())
     assert_allclose(model.errors_[0], total, rtol=1e-7)
 
 

@@ -14,6 +14,11 @@ squares = arrays(np.float64, (3, 3), elements=numbers).map(lambda A: A + A.T)
 steps = st.floats(0.01, 3.0)
 
 
+def points_towards(P, Q):
+    """Q, and points between P and Q that are close to P."""
+    return [P + t * (Q - P) for t in (1.0, 0.1, 0.01)]
+
+
 def objective(penalty, P, C, step):
     return 0.5 * ((P - C) ** 2).sum() + step * penalty.value(P)
 
@@ -79,7 +84,9 @@ def test_a_weight_must_be_a_number_from_zero(penalty, weight):
 def test_spectral_steps_beat_every_other_point_of_the_cone(penalty, A, Q, step):
     P = penalty.prox(A, step)
     assert PSDCone().value(P) == 0.0
-    assert objective(penalty, P, A, step) <= objective(penalty, Q @ Q.T, A, step) + 1e-8
+    # Far away nearly every point is worse than any other; near the minimum only the minimum is best.
+    for other in (*points_towards(P, Q @ Q.T), 0.99 * P, 1.01 * P):
+        assert objective(penalty, P, A, step) <= objective(penalty, other, A, step) + 1e-8
 
 
 @pytest.mark.parametrize("penalty", [Trace(0.7), Frobenius(0.7)])
@@ -91,7 +98,9 @@ def test_the_balance_beats_every_other_point_of_the_cone(penalty, R, Q):
     def price(T):
         return np.trace(np.linalg.solve(T, S)) + penalty.value(T)
 
-    assert price(penalty.balance(S)) <= price(other) * (1 + 1e-9)
+    T = penalty.balance(S)
+    for point in (*points_towards(T, other), 0.99 * T, 1.01 * T):
+        assert price(T) <= price(point) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("penalty", [Trace(0.7), Frobenius(0.7)])

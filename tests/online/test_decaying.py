@@ -149,6 +149,26 @@ def test_the_limit_follows_the_residuals(stream, level):
     assert (errors[1] < 1.2 * errors[0]).all()
 
 
+@pytest.mark.parametrize("replayed", [False, True])
+@pytest.mark.parametrize("g", [1.0, 0.98])
+def test_a_common_factor_of_weights_and_ridge_changes_nothing(stream, g, replayed):
+    """In particular the limits are those of residuals without weights, which large weights do not raise."""
+    Phi, Y = stream
+    Y = Y.copy()
+    Y[150] = 1e3
+    weights, found = np.random.default_rng(2).uniform(0.1, 3.0, len(Y)), []
+    for factor in (1.0, 400.0):
+        learner = DecayingRidge(7, 2, 0.1 * factor, discount=g, robust=2.0)
+        first = 60 if replayed else 0
+        if replayed:
+            learner.replay(Phi[:first], Y[:first], factor * weights[:first])
+        Z = learner.predict_and_update(Phi[first:], Y[first:], factor * weights[first:])
+        found.append((Z, learner.reach))
+        assert np.isfinite(learner.reach).all()
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-9)
+
+
 def test_replayed_rows_set_the_limits(stream):
     Phi, Y = stream
     learner = DecayingRidge(7, 2, 0.1, robust=2.0)

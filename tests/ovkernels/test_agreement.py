@@ -8,8 +8,8 @@ from scipy import sparse
 import instances
 import reference
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, NotDifferentiableError
-from ovk.operators import Identity
-from ovk.ovkernels import CurlFree, Diagonal, DivFree, OperatorKernel, Separable, Transformable
+from ovk.operators import Dense, Identity
+from ovk.ovkernels import CurlFree, Diagonal, DivFree, OperatorKernel, Separable, Transformable, WeightedSum
 from ovk.solvers import select
 
 EVERY = instances.each(instances.OVKERNELS)
@@ -85,6 +85,30 @@ def test_which_kernels_are_bounded():
         "separable", "separable-multiple", "separable-ard", "sum-not-commuting", "diagonal-one-kernel",
         "transformable-matrices", "transformable-functions", "curl-free", "div-free",
     }  # fmt: skip
+
+
+ONE, THREE = Gaussian(1.0), 3.0 * Gaussian(2.0)
+
+
+@pytest.mark.parametrize(
+    "K",
+    [
+        Diagonal([ONE, THREE, 0.5 * ONE]),
+        Diagonal([THREE, 0.5 * ONE, ONE]),
+        THREE * Dense(instances.B),
+        WeightedSum([ONE * Dense(instances.B), Diagonal([ONE, ONE, THREE])], [0.2, 2.0]),
+        (THREE * Dense(instances.B)) & Diagonal([ONE, THREE, ONE]),
+        Transformable(THREE, np.random.default_rng(0).standard_normal((3, 2, instances.P))),
+    ],
+    ids=lambda K: type(K).__name__,
+)
+def test_bounds_of_combinations_with_parts_of_different_size(K):
+    """Step sizes and truncation errors rely on the bound; where each part has the value 1 at x = z, all are equal."""
+    X = instances.inputs(None, 5, seed=1)
+    reached = max(np.linalg.norm(block, 2) for block in K.diagonal_blocks(X))
+    assert reached <= K.norm_bound() * (1 + 1e-12)
+    if isinstance(K, (Diagonal, Separable)):
+        assert_allclose(reached, K.norm_bound())
 
 
 @pytest.mark.parametrize("K", EVERY)

@@ -351,8 +351,14 @@ def test_score_is_r2_for_vectors_and_one_for_right_answers():
     ridge = OVKRidge(K, 1e-6, fit_intercept=False).fit(X, Y[:, 0])
     truth = np.sin(X_new[:, 0])
     assert model.score(X_new, truth) == pytest.approx(ridge.score(X_new, truth))
+    weights = np.arange(9) % 4
+    weighted = ridge.score(X_new, truth, weights)
+    assert model.score(X_new, truth, weights) == pytest.approx(weighted)
+    assert weighted != pytest.approx(ridge.score(X_new, truth))
     labels = IOKR(K, Delta(), 1e-6).fit(X, LABELS)
     assert labels.score(X, LABELS) == pytest.approx(1.0)
+    mixed, whole = LABELS[5:14], labels.score(np.repeat(X_new, weights, axis=0), np.repeat(LABELS[5:14], weights))
+    assert labels.score(X_new, mixed, weights) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("kernel", [KSpectrum(2), Tanimoto(), Linear()])

@@ -102,6 +102,23 @@ def killed(service, X, Y):
     return place
 
 
+def test_a_checkpoint_keeps_the_records_that_wait_to_be_learned(service_of):
+    service = service_of()
+    X, Y = rows(30, seed=45)
+    submitted(service, [entry("0", X[:10], Y[:10])], then_stop=True)
+    for thread in service._threads:
+        thread.join()
+    # Two more records, each in a segment of its own, are acknowledged but not learned yet.
+    for k in (1, 2):
+        service.log.full = True
+        service.log.append([entry(str(k), X[10 * k : 10 * k + 10], Y[10 * k : 10 * k + 10]).encode()])
+    service._checkpoint()
+    service._checkpoint = lambda: None  # as if the process was killed here
+    service.close()
+    again = service_of()
+    assert (again.state.sequence, again.state.rows) == (3, 30)
+
+
 def test_a_process_that_is_killed_again_and_again_writes_checkpoints(service_of):
     place = killed(service_of(), *rows(20, seed=43))
     again = service_of()
