@@ -447,7 +447,7 @@ class RollingTracker(Tracker, kind="rolling"):
         seen = np.flatnonzero(~np.isnan(scores))
         # Refreshes happen at fixed scores of the stream, independent of the chunks.
         while len(seen) >= self.left:
-            now, seen = np.split(seen, [self.left])
+            now, seen = seen[: self.left], seen[self.left :]
             self._add(scores[now])
             self._adapt()
             self.refresh()

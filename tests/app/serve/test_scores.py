@@ -59,6 +59,13 @@ def test_rows_one_by_one_and_at_once_give_the_same():
     np.testing.assert_allclose(states[690].up_to_date().errors()["one"], after([pieces(whole, [690])]).errors()["one"])
 
 
+def test_large_requests_do_not_each_pay_for_a_point_of_the_curve():
+    scores = after([[piece] for piece in pieces(outcomes(1200, seed=4), [100] * 12)])
+    np.testing.assert_array_equal(scores.reached, [400, 800, 1200])
+    scores = after([[piece] for piece in pieces(outcomes(3000, seed=4), [600] * 5)])
+    np.testing.assert_array_equal(scores.reached, [1200, 2400, 3000])  # `after` collects the rest
+
+
 def test_nothing_is_known_before_the_first_row():
     scores = after([])
     assert np.isnan(scores.errors()["one"]).all()
@@ -108,7 +115,7 @@ def test_labels_are_right_or_wrong():
 def test_the_curve_stays_within_its_points_and_keeps_the_last():
     whole = outcomes(12_000, seed=2)
     scores = RollingScores.start(["one"], ["a", "b"], REGRESSION)
-    for piece in pieces(whole, [CURVE_STEP] * 600):
+    for piece in pieces(whole, [CURVE_STEP // 4] * 2400):
         before, scores = scores, scores.updated([piece], 0)
         assert len(scores.curve) == len(scores.reached) < MAX_POINTS
         if scores.reached != before.reached:

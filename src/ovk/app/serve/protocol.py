@@ -144,7 +144,7 @@ def as_numbers(cells: Any, what: str) -> Array:
 
 
 def _flat(values: list[Any]) -> list[Any]:
-    while values and set(map(type, values)) == {list}:
+    while values and type(values[0]) is list and set(map(type, values)) == {list}:
         values = list(chain.from_iterable(values))
     return values
 

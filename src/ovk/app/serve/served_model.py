@@ -418,8 +418,8 @@ MIN_WARNING_ROWS = 200
 #: Range of the coverage of 90% intervals without a warning; with 200 outcomes, chance alone does not leave it.
 MIN_COVERAGE, MAX_COVERAGE = 0.8, 0.97
 
-#: Initial number of rows between two points of the curve.
-CURVE_STEP = 20
+#: Initial number of rows, and least number of requests, between two points of the curve.
+CURVE_STEP, REQUESTS_PER_POINT = 20, 4
 
 
 @dataclass
@@ -452,15 +452,15 @@ class RollingScores(State):
         """The scores after further rows; the outcome of a learner is None if it could not learn them.
 
         The active model must have learned them. Rows are collected until the next point of the curve is due, so that
-        small requests do not pay for errors that nobody reads.
+        most requests do not pay for errors that nobody reads.
         """
         best = outcomes[active]
         assert best is not None
         unknown = np.full(best.Y.shape, np.nan)
         predicted = [unknown if outcome is None else outcome.F for outcome in outcomes]
         fresh = np.concatenate([self.fresh, np.stack([*predicted, *best], axis=1)])
-        new = self._replace(fresh=fresh)
-        return new if len(fresh) < min(self.step, SCORED_ROWS) else new.up_to_date()
+        new, due = self._replace(fresh=fresh), max(self.step, REQUESTS_PER_POINT * len(best.Y))
+        return new if len(fresh) < min(due, SCORED_ROWS) else new.up_to_date()
 
     def up_to_date(self) -> RollingScores:
         """The scores including the collected rows."""
