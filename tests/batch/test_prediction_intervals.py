@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from ovk import FunctionalRidge, MovKL, OutputKernelRidge, OVKRidge, OVKRidgeCV, VectorField
+from ovk.base import progress_shown
+from ovk.batch.ridge import ridge_system
 from ovk.batch.ridge.ridge_system import repeated_spread
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Dense, Identity, Integral, MixedEffect
@@ -308,3 +310,34 @@ def test_standard_deviations_are_the_roots_of_the_covariances_diagonal(name, val
     covariance = model.predict(NEW, return_cov=True, of=of)[1]
     std = model.predict(NEW, return_std=True, of=of)[1]
     assert_allclose(std, np.sqrt(np.einsum("nqq->nq", covariance)), rtol=1e-6)
+
+
+def test_the_scale_of_the_noise_is_learned_from_some_rows(monkeypatch):
+    """With gaps, eigenvectors of all rows would take longer than the fit."""
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(-1, 1, (400, 1))
+    outputs = inputs @ [[1.0, -1.0]] + np.exp(2 * inputs) * rng.standard_normal((400, 2))
+    outputs[rng.uniform(size=outputs.shape) < 0.2] = np.nan
+    model = OVKRidgeCV(Gaussian(1.0) * COUPLED, landmarks=None).fit(inputs, outputs)
+    new = np.array([[-0.9], [0.9]])
+    every = model.predict_interval(new)
+    monkeypatch.setattr(ridge_system, "MAX_NOISE_ROWS", 150)
+    again = clone(model).fit(inputs, outputs)
+    some = again.predict_interval(new)
+    scale = again._noise_scale(None)
+    assert len(scale.logs.residuals) == len(scale.rows) == 126
+    G = again.kernel_.as_separable().scalar(again.X_fit_)
+    others = np.setdiff1d(np.arange(len(G)), scale.rows)
+    assert_allclose(scale.left_out[others], scale.at(G[others]))
+    width, ratio = some.upper - some.lower, (some.upper - some.lower) / (every.upper - every.lower)
+    assert (width[1] > 2 * width[0]).all()
+    assert (np.abs(np.log(ratio)) < 0.25).all()
+
+
+def test_slow_intervals_show_progress(capsys):
+    gaps = Y.copy()
+    gaps[::3, 0] = np.nan
+    model = OVKRidge(Gaussian(1.0) * COUPLED, alpha=0.1).fit(X, gaps)
+    with progress_shown(True):
+        model.predict_interval(NEW)
+    assert "leave-one-out of pairs  33%" in capsys.readouterr().err

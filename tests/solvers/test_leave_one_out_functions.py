@@ -10,6 +10,7 @@ import instances
 import reference
 from ovk.base import Targets
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
+from ovk.solvers import leave_one_out
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import PairwiseLeaveOneOut, ScalarPairsLeaveOneOut, SeparableLeaveOneOut
 
@@ -241,3 +242,41 @@ def test_leaving_out_the_only_block_raises():
 def test_an_intercept_needs_an_observation():
     with pytest.raises(ValueError, match="output 1 has none"):
         on_pairs(Gaussian(1.5), instances.B, np.where([False, True, False], np.nan, Y), 0.3, None, True, None)
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize("scalar", [False, True], ids=["any kernel", "separable"])
+def test_many_pairs_in_single_precision(monkeypatch, intercept, scalar):
+    """Coefficients keep double precision, variances that of the factor."""
+    T, kernel = instances.B, Gaussian(1.5)
+    pairs = Targets(GAPS, D, False, None, None).pairs()
+    at, outputs = pairs.points, pairs.outputs
+
+    def model():
+        if scalar:
+            return ScalarPairsLeaveOneOut(kernel(X), T, pairs, 0.3, intercept=intercept)
+        K = kernel(X)[np.ix_(at, at)] * T[np.ix_(outputs, outputs)]
+        return PairwiseLeaveOneOut(K, pairs, 0.3, intercept=intercept)
+
+    exact = model()
+    monkeypatch.setattr(leave_one_out, "MAX_DOUBLE_PAIRS", 0)
+    single = model()
+    assert single._L.dtype == np.float32
+    assert_allclose(single._c, exact._c, rtol=1e-8, atol=1e-9)
+    assert_allclose(single.b, exact.b, rtol=1e-8, atol=1e-9)
+    for name in ("residuals", "variances"):
+        assert_allclose(getattr(single, name), getattr(exact, name), rtol=1e-4, atol=1e-6)
+    # A larger range of values than single precision resolves.
+    monkeypatch.setattr(leave_one_out, "MAX_SINGLE_VALUE", 1e-3)
+    assert model()._L.dtype == np.float64
+
+
+def test_variances_of_few_points_and_of_many_agree():
+    """Beyond n points, triangular matrices (n, n) replace the factor of the pairs."""
+    model = ScalarPairsLeaveOneOut(Gaussian(1.5)(X), instances.B, Targets(GAPS, D, False, None, None).pairs(), 0.3)
+    given = Gaussian(1.5)(NEW, X), np.ones(M)
+    few = model.variance(*given)
+    assert "_gathered" not in model.__dict__
+    while "_gathered" not in model.__dict__:
+        many = model.variance(*given)
+    assert_allclose(many, few, **CLOSE)

@@ -40,20 +40,26 @@ class NoiseScale:
     left_out: Array  # (n, d) g_ij of the training rows
     strength: Array  # (d,) 0 for a constant scale
     logs: SeparableLeaveOneOut  # the regression of the logarithms
+    rows: Indices | None = None  # the training rows that it has learned; None for all
 
     def at(self, cross: Array) -> Array:
         """(m, d) scale at new points with kernel values `cross` (m, n)."""
-        return np.exp(self.strength * self.logs.predict(cross))
+        seen = cross if self.rows is None else cross[:, self.rows]
+        return np.exp(self.strength * self.logs.predict(seen))
 
 
 def noise_scale(
-    pairs: Eigenpairs, loo: LeaveOneOut, weight: Array | None, together: Indices | None
+    pairs: Eigenpairs, loo: LeaveOneOut, weight: Array | None, together: Indices | None, rows: Indices | None = None
 ) -> NoiseScale | None:
-    """Learn the scale from eigenpairs of the gram (with weights W^1/2 G W^1/2); None if a constant is as good."""
+    """Learn the scale from eigenpairs of the gram (with weights W^1/2 G W^1/2); None if a constant is as good.
+
+    With `rows`, only these are learned: gram, weights and blocks are theirs.
+    """
     if loo.n_blocks < MIN_BLOCKS or loo.alike:
         return None
-    s = np.sqrt(loo.variances)
-    squares = (loo.residuals / s) ** 2
+    every = slice(None) if rows is None else rows
+    R, s = loo.residuals[every], np.sqrt(loo.variances[every])
+    squares = (R / s) ** 2
     seen = ~np.isnan(squares)
     middle = np.array(
         [np.median(column[known]) if known.any() else 0.0 for column, known in zip(squares.T, seen.T, strict=True)]
@@ -68,19 +74,19 @@ def noise_scale(
     root = np.ones((n, 1)) if weight is None else np.sqrt(weight)[:, None]
     unit = max(float((pairs.g.sum()) / n), 1e-300)
     path = SeparablePath(pairs, logs * root, root[:, 0], together)
-    constant = _interval_scores(loo.residuals, s)
+    constant = _interval_scores(R, s)
     best, strength, ridge = MAX_SCORE * constant, np.zeros(d), np.full(d, unit * RIDGES[-1])
     for alpha, residuals in zip(unit * RIDGES, path.path(Spectrum(np.ones(d), np.eye(d)), unit * RIDGES), strict=True):
         h = logs - residuals / root
         for power in STRENGTHS:
-            score = _interval_scores(loo.residuals, s * np.exp(power * h))
+            score = _interval_scores(R, s * np.exp(power * h))
             better = score < best
             best, strength = np.where(better, score, best), np.where(better, power, strength)
             ridge = np.where(better, alpha, ridge)
     if not strength.any():
         return None
     found = SeparableLeaveOneOut(pairs, logs, np.eye(d), ridge, weight, together=together)
-    return NoiseScale(np.exp(strength * (logs - found.residuals)), strength, found)
+    return NoiseScale(np.exp(strength * (logs - found.residuals)), strength, found, rows)
 
 
 def _interval_scores(R: Array, sides: Array) -> Array:

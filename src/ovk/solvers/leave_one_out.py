@@ -39,14 +39,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
+from scipy.linalg import cho_solve, cholesky, get_lapack_funcs, lapack, solve_triangular
 
-from ovk.base import Array, DeviceMatrix, Indices, ObservedPairs, members_of_groups, square_norms_of_inverse, to_host
+from ovk.base import (
+    Array,
+    DeviceMatrix,
+    Indices,
+    ObservedPairs,
+    ProgressBar,
+    members_of_groups,
+    square_norms_of_inverse,
+    to_host,
+)
 from ovk.operators import Spectrum, spectrum
 from ovk.ovkernels import Rotated
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 from ovk.solvers.evidence import Criterion, decomposed, inverse_of_factor, solved
+from ovk.solvers.iterative import conjugate_gradients
 
 #: Maximum size of each product in a batch of alphas: 32 MiB of doubles.
 MAX_BATCH_SIZE = 1 << 22
@@ -515,6 +525,16 @@ class SeparableLeaveOneOut(LeaveOneOut):
         return self.variance(cross, prior)[:, None, :] + self._of_outputs(np.stack(added, axis=-1))
 
 
+#: Maximum number of pairs in double precision, and largest scaled kernel value, at ridge 1, in single precision.
+MAX_DOUBLE_PAIRS, MAX_SINGLE_VALUE = 4000, 1e5
+#: Relative residual to which coefficients from a factor in single precision are refined, and the maximum of iterations.
+SINGLE_TOLERANCE, MAX_REFINEMENTS = 1e-10, 200
+
+
+def _inner(V: Array) -> Array:
+    return V @ V.T
+
+
 def _inverse_blocks(P: Array) -> Array:
     return 1.0 / P if P.shape[1] == 1 else np.asarray(np.linalg.inv(P))
 
@@ -538,32 +558,87 @@ class PairwiseLeaveOneOut(LeaveOneOut):
         intercept: bool = True,
         together: Indices | None = None,
     ) -> None:
+        def times(v: Array) -> Array:
+            return K @ v
+
+        self._solve(lambda dtype: K.astype(dtype), times, np.diagonal(K), pairs, alpha, intercept, together)
+
+    def _solve(
+        self,
+        gram: Callable[[Any], Array],  # a new array of the (N, N) gram of that type
+        times: Callable[[Array], Array],  # its product with (N, k)
+        diagonal: Array,
+        pairs: ObservedPairs,
+        alpha: float | Array,
+        intercept: bool,
+        together: Indices | None,
+    ) -> None:
         (n, d), rows, outputs = pairs.shape, pairs.points, pairs.outputs
         super().__init__(alpha, d, n, together)
-        self._scales = pairs.roots / np.sqrt(self.alpha[outputs])
-        scaled = self._scales * pairs.values
-        self._L, _ = cho_factor(K * np.outer(self._scales, self._scales) + np.eye(len(pairs)), lower=True)
-        self._P = inverse_of_factor(self._L)
+        self._scales = scales = pairs.roots / np.sqrt(self.alpha[outputs])
+        E = pairs.columns() / np.sqrt(self.alpha) if intercept else np.empty((len(pairs), 0))
+        right = np.column_stack([E, scales * pairs.values])
+        with ProgressBar("leave-one-out of pairs", total=3) as bar:
+            single = len(pairs) > MAX_DOUBLE_PAIRS and float((diagonal * scales**2).max()) <= MAX_SINGLE_VALUE
+            self._L = self._factored(gram, np.float32 if single else np.float64)
+            bar.update()
+            if self._L.dtype == np.float32:
+                # Variances may have the precision of the factor; the coefficients are refined.
+                def apply(v: Array) -> Array:
+                    return scales[:, None] * times(scales[:, None] * v) + v
+
+                def precondition(v: Array) -> Array:
+                    return np.asarray(cho_solve((self._L, True), v.astype(np.float32)), dtype=np.float64)
+
+                found = conjugate_gradients(apply, right, precondition, None, SINGLE_TOLERANCE, MAX_REFINEMENTS).X
+            else:
+                found = np.asarray(cho_solve((self._L, True), right))
+            bar.update()
+            # L^-1 in Fortran order: (A^-1)_II are the products of its columns.
+            inverse, _ = get_lapack_funcs(("trtri",), (self._L,))[0](self._L, lower=1)
+            # Leaving out a block without observations changes nothing.
+            self._seen, numbers = np.unique(self.block[rows], return_inverse=True)
+            self._blocks = Blocks(len(pairs), numbers)
+            P = [np.stack([_inner(inverse.T[own, own.min() :]) for own in each]) for each in self._blocks.sets]
+            bar.update()
+        self._c = found[:, -1]
         # The intercepts' part of l: Z M e_j for output j.
         self._Z, self._means = np.zeros((2, len(pairs), d))
         self._M, self.b = np.zeros((d, d)), np.zeros(d)
         if intercept:
-            E = pairs.columns() / np.sqrt(self.alpha)
-            self._Z = np.asarray(cho_solve((self._L, True), E), dtype=np.float64)
+            self._Z = found[:, :-1]
             self._M = np.asarray(np.linalg.inv(E.T @ self._Z), dtype=np.float64)
             self._means = self._Z @ self._M
-            self.b = self._means.T @ scaled
-            self._P = self._P - self._means @ self._Z.T
-        self._c = self._P @ scaled
-        # Leaving out a block without observations changes nothing.
-        self._seen, numbers = np.unique(self.block[rows], return_inverse=True)
-        self._blocks = Blocks(len(pairs), numbers)
-        P = self._blocks.gather(self._P)
+            self.b = self._means.T @ right[:, -1]
+            self._c = self._c - self._Z @ self.b
+            P = [
+                B - self._means[each] @ self._Z[each].swapaxes(1, 2)
+                for B, each in zip(P, self._blocks.sets, strict=True)
+            ]
         self._inverses = [_inverse_blocks(block) for block in P]
         self._r = self._blocks.solve(P, self._c[:, None])
         self.residuals, self.variances = np.full((2, n, d), np.nan)
-        self.residuals[rows, outputs] = self._r[:, 0] / self._scales
-        self.variances[rows, outputs] = self._blocks.diagonal(self._inverses) / self._scales**2
+        self.residuals[rows, outputs] = self._r[:, 0] / scales
+        self.variances[rows, outputs] = self._blocks.diagonal(self._inverses) / scales**2
+
+    def _factored(self, gram: Callable[[Any], Array], dtype: Any) -> Array:
+        """Lower factor of A; in double precision where rounding makes A indefinite."""
+        A = gram(dtype)
+        scales = self._scales.astype(dtype)
+        A *= scales[:, None]
+        A *= scales
+        A[np.diag_indices_from(A)] += 1.0
+        try:
+            # A is symmetric: its transpose is in the order of LAPACK.
+            return np.asarray(cholesky(A.T, lower=True, overwrite_a=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            if dtype == np.float64:
+                raise
+            return self._factored(gram, np.float64)
+
+    @cached_property
+    def _P(self) -> Array:
+        return inverse_of_factor(self._L) - self._means @ self._Z.T
 
     def predict(self, cross: Array) -> Array:
         return np.asarray((cross * self._scales) @ self._c + self.b)
@@ -575,8 +650,8 @@ class PairwiseLeaveOneOut(LeaveOneOut):
     def variance(self, cross: Array, prior: Array) -> Array:
         m, d, N = cross.shape
         scaled = (cross * self._scales).reshape(m * d, N)
-        white = solve_triangular(self._L, scaled.T, lower=True, check_finite=False)
-        explained = np.einsum("ij,ij->j", white, white).reshape(m, d)
+        white = solve_triangular(self._L, scaled.T.astype(self._L.dtype), lower=True, check_finite=False)
+        explained = np.einsum("ij,ij->j", white, white, dtype=np.float64).reshape(m, d)
         return self._left(prior, explained, (scaled @ self._Z).reshape(m, d, d))
 
     def _left(self, prior: Array, explained: Array, along: Array) -> Array:
@@ -618,9 +693,19 @@ class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
         together: Indices | None = None,
     ) -> None:
         points, outputs = pairs.points, pairs.outputs
-        K = G[np.ix_(points, points)] * T[np.ix_(outputs, outputs)]
-        super().__init__(K, pairs, alpha, intercept=intercept, together=together)
-        self._T, self._pairs = T, pairs
+
+        def gram(dtype: Any) -> Array:
+            K = G.astype(dtype)[points][:, points]
+            K *= T.astype(dtype)[outputs][:, outputs]
+            return np.ascontiguousarray(K)
+
+        def times(v: Array) -> Array:
+            columns = [(G @ pairs.spread(column) @ T)[points, outputs] for column in v.T]
+            return np.stack(columns, axis=1)
+
+        diagonal = np.diagonal(G)[points] * np.diagonal(T)[outputs]
+        self._solve(gram, times, diagonal, pairs, alpha, intercept, together)
+        self._T, self._pairs, self._asked = T, pairs, 0
         self._C = pairs.spread(self._scales * self._c) @ T
 
     def _gathering(self, q: int) -> sparse.csr_array:
@@ -634,8 +719,8 @@ class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
         """R_q, (n, n), and A_q Z, (n, d), of each output."""
         result = []
         for A in map(self._gathering, range(len(self._T))):
-            white = solve_triangular(self._L, A.toarray().T, lower=True, check_finite=False)
-            result.append((np.asarray(np.linalg.qr(white, mode="r")), A @ self._Z))
+            white = solve_triangular(self._L, A.toarray().T.astype(self._L.dtype), lower=True, check_finite=False)
+            result.append((np.asarray(np.linalg.qr(white, mode="r"), dtype=np.float64), A @ self._Z))
         return result
 
     def predict(self, cross: Array) -> Array:
@@ -645,7 +730,12 @@ class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
         return np.asarray(cross @ (self._gathering(q) @ self._P) + self._means[:, q])
 
     def variance(self, cross: Array, prior: Array) -> Array:
-        d = len(self._T)
+        d, outputs = len(self._T), self._pairs.outputs
+        # The R_q take the time of about n points, so they only pay off for more.
+        self._asked += len(cross)
+        if self._asked <= len(self.block):
+            at_pairs = cross[:, None, self._pairs.points] * self._T[:, outputs]
+            return super().variance(at_pairs, np.multiply.outer(prior, np.diagonal(self._T)))
         explained, along = np.empty((len(cross), d)), np.empty((len(cross), d, d))
         for q, (R, gathered) in enumerate(self._gathered):
             white = cross @ R.T

@@ -34,6 +34,7 @@ from ovk.base import (
     is_dispatched,
     positive,
     progress_shown,
+    threads_for,
     to_device_of,
     to_host,
     track,
@@ -598,7 +599,9 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             if folds is not None:
                 n = fitted.X.shape[0]
                 together = fold_indices(n, folds, np.random.default_rng(0), together)
-            memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
+            # The matrix of pairs has at most this many rows.
+            with threads_for(fitted.targets.Y.size):
+                memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
         kept: LeaveOneOutPredictor = memo["left out"][1]
         return kept
 

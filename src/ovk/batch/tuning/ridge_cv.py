@@ -25,6 +25,7 @@ from ovk.base import (
     one_blas_thread,
     positive,
     progress_shown,
+    threads_for,
     to_device_of,
 )
 from ovk.batch.ridge.landmarks import LandmarkLeaveOneOut, LandmarkRidge, choose_landmarks, landmark_ridge
@@ -461,7 +462,8 @@ class OVKRidgeCV(OVKRegressor):
             return None
         rows = self._leave_out(groups, None)
         key = ("noise", None if groups is None else np.asarray(groups).tobytes())
-        return self._cached(key, lambda: self._training_data().noise_scale(rows.left_out, self._blocks(groups)))
+        with threads_for(self.X_fit_.shape[0]):
+            return self._cached(key, lambda: self._training_data().noise_scale(rows.left_out, self._blocks(groups)))
 
     def _landmark_points(self, X: Any, targets: Targets, kernel: OperatorKernel) -> Any:
         n, automatic = X.shape[0], isinstance(self.landmarks, str) and self.landmarks == "auto"
