@@ -29,7 +29,7 @@ from reproduce import (
     regret_rates,
     weather,
 )
-from reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
+from reproduce.registry import Entry, Result, Row, entry, names, reproduction, run, stale
 
 __all__ = [
     "Entry",
@@ -65,5 +65,6 @@ __all__ = [
     "regret_rates",
     "reproduction",
     "run",
+    "stale",
     "weather",
 ]

@@ -1,4 +1,4 @@
-"""``python -m reproduce NAME|all [--data DIR] [--out DIR] [--json]``"""
+"""``python -m reproduce NAME|all [--data DIR] [--out DIR] [--json]``; ``python -m reproduce --stale``"""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 import reproduce
 from reproduce.data import DatasetNotFound
 
+RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run reproductions and print their tables; exit code 0 on success, 1 for missing data, 2 for a usage error."""
@@ -17,7 +19,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", metavar="DIR", help="directory of the data sets (default: the variable OVK_DATA)")
     parser.add_argument("--out", metavar="DIR", help="also write Markdown, JSON and figures into this directory")
     parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
+    parser.add_argument(
+        "--stale", action="store_true", help="list results in docs/results whose code has changed since"
+    )
     options = parser.parse_args(arguments)
+    if options.stale:
+        for name, reason in reproduce.stale(RESULTS).items():
+            print(f"{name:15} {reason}")
+        return 0
     if options.name is None:
         for name in reproduce.names():
             print(f"{name:15} {reproduce.entry(name).paper}")

@@ -20,15 +20,17 @@ from reproduce.support import check_int
 GraphPath = tuple[str, ...]
 
 
-def path_features(graph: Any, max_bonds: int = 6) -> frozenset[GraphPath]:
+def path_features(graph: Any, max_bonds: int = 6, label: str = "label") -> frozenset[GraphPath]:
     """The labelled paths of a graph: all simple paths of up to `max_bonds` bonds.
 
     Parameters
     ----------
-    graph : networkx graph with the attribute "label" of nodes (and of edges, where bonds differ), or a pair (labels of
+    graph : networkx graph with the attribute `label` of nodes (and of edges, where bonds differ), or a pair (labels of
         the nodes 0..n-1, edges (i, j) or (i, j, label))
     max_bonds : int >= 0
         0 gives only the atoms.
+    label : str
+        Name of the attribute of nodes and edges, such as "element".
 
     Examples
     --------
@@ -39,7 +41,7 @@ def path_features(graph: Any, max_bonds: int = 6) -> frozenset[GraphPath]:
     [('C',), ('C', '', 'C'), ('C', '', 'C', '', 'O'), ('C', '', 'O'), ('O',)]
     """
     most = check_int(max_bonds, "max_bonds", least=0)
-    labels, neighbours = _read(graph)
+    labels, neighbours = _read(graph, label)
     found: set[GraphPath] = set()
     for node in labels:
         for path in _walk(node, (labels[node],), {node}, most, labels, neighbours):
@@ -57,6 +59,8 @@ class PathFingerprints(TransformerMixin, BaseEstimator):
     ----------
     max_bonds : int >= 0
         Length of the longest paths.
+    label : str
+        Name of the attribute of nodes and edges in networkx graphs.
 
     Attributes
     ----------
@@ -76,12 +80,13 @@ class PathFingerprints(TransformerMixin, BaseEstimator):
 
     paths_: list[GraphPath]
 
-    def __init__(self, max_bonds: int = 6) -> None:
+    def __init__(self, max_bonds: int = 6, label: str = "label") -> None:
         self.max_bonds = max_bonds
+        self.label = label
 
     def fit(self, graphs: Iterable[Any], y: Any = None) -> Self:
         """Collect the paths of training graphs."""
-        self.paths_ = sorted(set().union(*(path_features(graph, self.max_bonds) for graph in graphs)))
+        self.paths_ = sorted(set().union(*(path_features(graph, self.max_bonds, self.label) for graph in graphs)))
         return self
 
     def transform(self, graphs: Iterable[Any]) -> sparse.csr_array:
@@ -90,7 +95,7 @@ class PathFingerprints(TransformerMixin, BaseEstimator):
         number = {path: column for column, path in enumerate(self.paths_)}
         rows, columns, values, n = [], [], [], 0
         for n, graph in enumerate(graphs, start=1):
-            paths = path_features(graph, self.max_bonds)
+            paths = path_features(graph, self.max_bonds, self.label)
             known = [number[path] for path in paths if path in number]
             rows += [n - 1] * (len(known) + 1)
             columns += [*known, len(number)]
@@ -115,15 +120,15 @@ def _walk(
             yield from _walk(other, further, visited | {other}, bonds - 1, labels, neighbours)
 
 
-def _read(graph: Any) -> tuple[dict[Hashable, str], dict[Hashable, dict[Hashable, str]]]:
+def _read(graph: Any, label: str) -> tuple[dict[Hashable, str], dict[Hashable, dict[Hashable, str]]]:
     """Labels of the nodes, and for each node its neighbours with the labels of the bonds."""
     if hasattr(graph, "nodes") and hasattr(graph, "adj"):
-        missing = [node for node, data in graph.nodes(data=True) if "label" not in data]
+        missing = [node for node, data in graph.nodes(data=True) if label not in data]
         if missing:
-            raise ValueError(f"each node of graph must have the attribute 'label', node {missing[0]!r} has none")
-        labels = {node: str(data["label"]) for node, data in graph.nodes(data=True)}
+            raise ValueError(f"each node of graph must have the attribute {label!r}, node {missing[0]!r} has none")
+        labels = {node: str(data[label]) for node, data in graph.nodes(data=True)}
         adjacent = {
-            node: {other: str(data.get("label", "")) for other, data in graph.adj[node].items() if other != node}
+            node: {other: str(data.get(label, "")) for other, data in graph.adj[node].items() if other != node}
             for node in graph.nodes
         }
         return labels, adjacent

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from reproduce.code_digest import digest
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Result:
     remarks : method, and differences from the publication
     seconds : running time
     figures : matplotlib figures by name
+    code : digest of the code that made it, None if it is not known
     """
 
     title: str
@@ -50,6 +53,7 @@ class Result:
     remarks: list[str] = field(default_factory=list)
     seconds: float = 0.0
     figures: Mapping[str, Any] = field(default_factory=dict)
+    code: str | None = None
 
     def __getitem__(self, name: str) -> float:
         """Our number for the row of that name."""
@@ -142,7 +146,7 @@ def entry(name: str) -> Entry:
 
 
 def run(name: str, data_home: str | Path | None = None, **options: Any) -> Result:
-    """Run a reproduction and time it.
+    """Run a reproduction, time it and note the digest of its code.
 
     Parameters
     ----------
@@ -150,6 +154,25 @@ def run(name: str, data_home: str | Path | None = None, **options: Any) -> Resul
     data_home : directory of the data sets; the variable ``OVK_DATA`` by default
     """
     found = entry(name)
+    code = digest(found.run.__module__)
     start = time.perf_counter()
     result = found.run(data_home=data_home, **options)
-    return Result(**{**vars(result), "seconds": time.perf_counter() - start})
+    return replace(result, seconds=time.perf_counter() - start, code=code)
+
+
+def stale(directory: Path) -> dict[str, str]:
+    """Names of the results in a directory that the present code did not make, and why.
+
+    >>> stale(Path("a directory without results"))
+    {}
+    """
+    found = {}
+    for name in names():
+        path = directory / f"{name}.json"
+        if path.is_file():
+            code = json.loads(path.read_text(encoding="utf-8")).get("code")
+            if code is None:
+                found[name] = "its code is not known: it ran before digests were stored"
+            elif code != digest(entry(name).run.__module__):
+                found[name] = "its code has changed"
+    return found

@@ -59,6 +59,14 @@ def test_networkx_graphs_give_the_same():
     graph.add_edge(0, 1, label="-")
     graph.add_edge(1, 2, label="=")
     assert path_features(graph, 2) == path_features((["C", "C", "O"], [(0, 1, "-"), (1, 2, "=")]), 2)
+    renamed = nx.Graph()
+    renamed.add_nodes_from((node, {"element": data["label"]}) for node, data in graph.nodes(data=True))
+    renamed.add_edges_from((i, j, {"element": data["label"]}) for i, j, data in graph.edges(data=True))
+    assert path_features(renamed, 2, label="element") == path_features(graph, 2)
+    maker = PathFingerprints(max_bonds=2, label="element").fit([renamed])
+    np.testing.assert_array_equal(maker.transform([renamed]).toarray()[0, :-1], 1.0)
+    with pytest.raises(ValueError, match="the attribute 'element', node 0 has none"):
+        path_features(graph, label="element")
     graph.add_node(3)
     with pytest.raises(ValueError, match="node 3 has none"):
         path_features(graph)
