@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ovk import ovkernels as ovkernels
     from ovk import solvers as solvers
     from ovk import structured as structured
+    from ovk._extras import show_versions as show_versions
     from ovk.app.report import report as report
     from ovk.app.sessions import fit_file as fit_file
     from ovk.app.tables import progressive as progressive
@@ -60,6 +61,7 @@ _PACKAGES = ("curves", "features", "kernels", "operators", "ovkernels", "solvers
 
 #: The other public names, by the package that defines them.
 _NAMES = {
+    "_extras": "show_versions",
     "app.report": "report",
     "app.sessions": "fit_file",
     "app.tables": "progressive",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+from ovk._version import __version__
 
 #: The packages of each extra. Messages name the packages, which can be installed from any index.
 PACKAGES = {
@@ -38,3 +42,27 @@ def required(what: str, extra: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise ImportError(missing(what, extra), name=error.name) from error
+
+
+def show_versions() -> None:
+    """Print the versions of ovk, Python and the packages that ovk uses, for bug reports.
+
+    See Also
+    --------
+    sklearn.show_versions
+
+    Examples
+    --------
+    >>> import ovk
+    >>> ovk.show_versions()
+    ovk ...
+    python ...
+    """
+    print(f"ovk {__version__}")
+    print(f"python {platform.python_version()} ({platform.platform()})")
+    always = "numpy scipy scikit-learn joblib threadpoolctl"
+    for name in dict.fromkeys(" ".join([always, *PACKAGES.values(), "pandas polars torch"]).split()):
+        try:
+            print(name, version(name))
+        except PackageNotFoundError:
+            print(name, "not installed")

@@ -227,6 +227,8 @@ def _advice(cell: Any) -> str | None:
     except OverflowError:
         return "it exceeds the range of 64-bit floats: rescale the column"
     except TypeError:
+        if isinstance(cell, (np.ndarray, list, tuple)):
+            return "rows must have the same length; ovk.curves.common_grid puts curves with different times on one grid"
         return "remove or fill such rows; write missing numbers as nan"
     except ValueError:
         return "encode the column as numbers, for example with scikit-learn's OneHotEncoder, or remove it"

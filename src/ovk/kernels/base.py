@@ -61,6 +61,18 @@ class ScalarKernel(Algebra, Parameters, ABC):
 
     Kernels can be added, multiplied and scaled; a kernel times an output operator is an operator-valued kernel.
 
+    Your own kernel is a class whose ``__init__`` only stores its parameters, with the methods
+
+    - ``__call__(X, Z=None)``: the matrix k(x_i, z_j), (n, m); `Z` None means `X`;
+    - ``diag(X)``: the values k(x_i, x_i), (n,);
+
+    and, where they are needed,
+
+    - ``gradient(X, Z=None)``: derivatives in the parameters by name, (n, m) each, for `ovk.tune`;
+    - ``slopes(X, Z)``: the derivative in the first input, for Jacobians;
+    - ``norm_bound()``: the supremum of k(x, x), for bounds of online learners;
+    - ``resolve(X)``: the kernel with parameters that depend on the data.
+
     See Also
     --------
     Gaussian, Linear, Function

@@ -13,7 +13,20 @@ from ovk.base import Array, Parameters, in_interval, positive
 
 
 class Loss(Parameters, ABC):
-    """A convex loss. Y and F are (n, d), values (n,), gradients (n, d)."""
+    """Base class of convex losses of outputs Y and predictions F, (n, d), with nan in Y where an output is missing.
+
+    Your own loss is a class whose ``__init__`` only stores its parameters, with the methods
+
+    - ``value(Y, F)``: the loss of each row, (n,);
+    - ``gradient(Y, F)``: its derivative in F, (n, d), zero where an output is missing;
+
+    and, where they are known,
+
+    - ``smoothness``: Lipschitz constant of the gradient, None if the gradient is not continuous;
+    - ``lipschitz(d)``: bound on the norm of the gradient with d outputs, for error bounds and truncation;
+    - ``check(Y)``: rejects targets that the loss does not allow;
+    - ``of_row(y, f)``: loss and gradient of one complete row, for speed.
+    """
 
     #: Lipschitz constant of the gradient in f, None if the gradient is not continuous.
     smoothness: float | None = None

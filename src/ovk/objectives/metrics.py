@@ -89,8 +89,16 @@ def observed(metric: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def r2_observed(Y: Array, F: Array, weight: Array | None = None) -> float:
-    """R^2 of predictions F (n, d) over the observed entries of Y (n, d), nan elsewhere, averaged over outputs."""
-    return float(observed(r2_score)(Y, F, sample_weight=weight))
+    """R^2 of predictions F (n, d) over the observed entries of Y (n, d), nan elsewhere, averaged over outputs.
+
+    Outputs with a single value have none. If no output has more, as with irregular curves, it is R^2 of all values.
+    """
+    seen = ~np.isnan(Y)
+    several = seen.sum(axis=0) > 1
+    if several.any() or not seen.any():
+        return float(observed(r2_score)(Y[:, several], F[:, several], sample_weight=weight))
+    weights = None if weight is None else np.broadcast_to(weight[:, None], Y.shape)[seen]
+    return float(r2_score(Y[seen], F[seen], sample_weight=weights))
 
 
 def rsse(Y: Array, F: Array, grid: Grid | None = None) -> float:

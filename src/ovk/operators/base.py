@@ -44,6 +44,18 @@ class OutputOperator(Algebra, Parameters, ABC):
 
     `output_dim` is the number of outputs; None if any number fits (``Identity()``), until an estimator calls `resolve`.
 
+    Your own operator is a class whose ``__init__`` only stores its parameters, among them `output_dim` (or a property
+    of that name), with the method
+
+    - ``dense()``: the matrix T, (d, d);
+
+    and, where they are faster or needed,
+
+    - ``apply(Y)``: the product Y T for rows of outputs, (n, d);
+    - ``eigh()``: the eigendecomposition, a `Spectrum`;
+    - ``gradient()``: derivatives of T in the parameters by name, (d, d) each, for `ovk.tune`;
+    - ``is_diagonal()``: whether the outputs are not coupled.
+
     See Also
     --------
     Identity, MixedEffect, Dense, GraphLaplacian

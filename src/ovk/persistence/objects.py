@@ -172,6 +172,8 @@ def _refuse_class(value: Any, refuse: Refuse) -> None:
             "save models of river with pickle.dump(model, file), or the learner of an adapter with "
             "ovk.save(adapter.learner, path)",
         )
+    if getattr(value, "best_estimator_", None) is not None:
+        refuse(what, "save its best_estimator_: ovk.save(search.best_estimator_, path)")
     if isinstance(value, HasParameters) or dataclasses.is_dataclass(value):
         refuse(what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded")
     refuse(what, "replace it by a Parameters subclass, an array or a plain value")

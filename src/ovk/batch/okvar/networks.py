@@ -22,7 +22,7 @@ _AGGREGATES: dict[str, Callable[[Array], Array]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Network(Registered):
     """Scores of directed edges, and the chosen edges.
 
@@ -47,6 +47,8 @@ class Network(Registered):
     >>> from ovk.batch import Network
     >>> scores = np.array([[0.0, 0.9], [0.1, 0.0]])
     >>> network = Network(scores, scores > 0.5, np.sign(scores), ("a", "b"))
+    >>> network
+    Network(variables=2, edges=1)
     >>> network.edges
     [('a', 'b', 0.9)]
     >>> network.auroc([[0, 1], [0, 0]]), network.auprc([[0, 1], [0, 0]])
@@ -54,6 +56,9 @@ class Network(Registered):
     """
 
     _stored = {"scores": "d d nan", "chosen": "d d any", "signs": "d d"}
+
+    def __repr__(self) -> str:
+        return f"Network(variables={len(self.names)}, edges={int(np.sum(self.chosen))})"
 
     scores: Array
     chosen: Mask

@@ -69,7 +69,7 @@ from ovk.batch.ridge.ridge_system import (
 )
 from ovk.batch.ridge.table_inputs import InputScaling
 from ovk.intervals import NoiseScale, Regions, concatenate, fold_indices, jackknife, jackknife_plus
-from ovk.kernels import Gaussian
+from ovk.kernels import Gaussian, ScalarKernel
 from ovk.objectives import r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel, row_slices
 from ovk.solvers import Eigen, as_solver
@@ -108,6 +108,21 @@ def score_observed(model: Any, X: Any, y: Any, sample_weight: Any, task: Any) ->
     if targets.d != prediction.shape[1]:
         raise ValueError(f"y must have the {prediction.shape[1]} outputs of the fitted model, got {targets.d}")
     return r2_observed(targets.Y, prediction, targets.weight)
+
+
+def _check_shapes(k: ScalarKernel, X: Any) -> None:
+    """Reject a kernel whose values have the wrong shape, such as somebody's own."""
+    n = X.shape[0]
+    for call, found, expected in (
+        ("k(X)", k(X), (n, n)),
+        ("k(X, Z)", k(X, X[:2]), (n, min(n, 2))),
+        ("k.diag(X)", k.diag(X), (n,)),
+    ):
+        if np.shape(found) != expected:
+            raise ValueError(
+                f"{type(k).__name__}: {call} must have shape {expected} for {n} rows X and {min(n, 2)} rows Z, got "
+                f"{np.shape(found)}: correct the kernel's method"
+            )
 
 
 def is_stream(X: Any) -> bool:
@@ -228,7 +243,11 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         kernel: OperatorKernel = self._own_copy(self._default_kernel(), d)
         if isinstance(X, DeviceMatrix):
             check_on_device(kernel)
-        return kernel.resolve(X, d)
+        found = kernel.resolve(X, d)
+        if not (takes_gram(found) or isinstance(X, DeviceMatrix)):
+            for term in found.terms() or []:
+                _check_shapes(term.kernel, X[:3])
+        return found
 
     @property
     def _free_intercept(self) -> bool:

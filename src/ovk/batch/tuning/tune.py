@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ovk.base import Array, Indices, ProgressBar, Registered, Targets, check_int
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import new_generator, order_of_rows, same_inputs
+from ovk.kernels import ScalarKernel
 from ovk.operators import Dense, Identity, LowRank
 from ovk.ovkernels import OperatorKernel, Term
 from ovk.solvers import (
@@ -38,6 +39,8 @@ MIN_NOISE_SHARE = 1e-4
 FAILED_VALUE = 1e30
 #: Standard deviation of the logarithms of restarts.
 RESTART_SPREAD = 1.0
+#: Relative increase of the leave-one-out error by the evidence that is mostly chance.
+LEFT_OUT_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,13 @@ def tune(
         kernel = fitted._resolved(inputs, targets.d)
         if rank is not None:
             kernel = with_low_rank(kernel, suits.covariance(), check_int(rank, "rank"))
+        for left in dict.fromkeys(without_gradient(kernel, inputs)):
+            warnings.warn(
+                f"the parameters of {left} are not tuned, because it has no gradient(): add that method, or choose "
+                "them with GridSearchCV",
+                UserWarning,
+                stacklevel=2,
+            )
         search = Search(suits, kernel, fitted.alpha, shared=noise == "shared")
         compared = criterion == "evidence" and suits.can_leave_out(kernel)
         before = np.zeros(targets.d)
@@ -167,11 +177,11 @@ def tune(
         fitted.set_params(**search.parameters_at(best)).fit(X, Y, task=task)
         if compared:
             info = replace(info, left_out=[float((e / suits.variance).mean()) for e in (before, loo_errors(fitted))])
-            if info.left_out[1] > info.left_out[0]:
+            if info.left_out[1] > (1.0 + LEFT_OUT_TOLERANCE) * info.left_out[0]:
                 info = replace(info, kept="start")
                 fitted.set_params(**search.parameters_at(search.start)).fit(X, Y, task=task)
                 warnings.warn(
-                    f"tuning increased the leave-one-out error from {info.left_out[0]:.3g} to {info.left_out[1]:.3g} "
+                    f"tuning increased the leave-one-out error from {info.left_out[0]:.5g} to {info.left_out[1]:.5g} "
                     "of the variance; the initial settings were kept. Try criterion='loo'",
                     UserWarning,
                     stacklevel=2,
@@ -367,6 +377,19 @@ def parameters(kernel: OperatorKernel, X: Any) -> list[Parameter]:
         if last in NOT_TUNED or (last not in ANY_SIGN | INTERVALS and not (value > 0).all()):
             continue
         found.append(Parameter(name, value.shape, last not in ANY_SIGN | INTERVALS))
+    return found
+
+
+def without_gradient(kernel: OperatorKernel, X: Any) -> list[str]:
+    """Classes of scalar kernels with real parameters and without derivatives in them."""
+    found = []
+    for term in named_terms(kernel) or []:
+        values = term.kernel.get_params()
+        inner = [term.kernel, *(value for value in values.values() if isinstance(value, ScalarKernel))]
+        for one in inner:
+            real = any(isinstance(value, float) for value in one.get_params(deep=False).values())
+            if real and not one.gradient(X[:2]):
+                found.append(type(one).__name__)
     return found
 
 
