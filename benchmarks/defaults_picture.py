@@ -48,7 +48,7 @@ def draw(
     axes.set_xscale("log")
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_xlabel(f"error over that of {base} (* looked at while the choice was settled)")
+    axes.set_xlabel(f"error relative to {base} (* used during development)")
     axes.grid(axis="y", linewidth=0.3)
     figure.legend(fontsize=10, loc="outside upper center", ncols=min(len(names), 4), frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from plain_docstrings import escaped
 #: Packages in the order of the reference.
 PACKAGES = {
     "ovk": "Estimators",
+    "ovk.batch": "Batch learning",
     "ovk.curves": "Curves",
     "ovk.kernels": "Scalar kernels",
     "ovk.operators": "Output operators",
@@ -96,19 +97,29 @@ def api_pages(directory: Path) -> None:
     _write(directory / "index.rst", "\n".join([*listing, *(f"   {page}" for page in pages), ""]))
 
 
+def _kept_out(cls: type) -> set[str]:
+    """Inherited names that a page leaves out: attributes of the machinery, and what only saving a model calls."""
+    hidden = {"state", "load_state", "from_state", "set_params", "replace"}
+    for base in cls.__mro__[1:]:
+        found = {**inspect.get_annotations(base), **base.__dict__}
+        hidden |= {name for name in found if name.endswith("_") and not isinstance(found[name], property)}
+    return hidden - {name for name in cls.__dict__ if name not in ("state", "load_state")}
+
+
 def _api_page(package: str, name: str, thing: object) -> str:
     """The page of one class or function."""
     kind = "autoclass" if inspect.isclass(thing) else "autofunction"
     lines = [name, "=" * len(name), "", f".. py:currentmodule:: {package}", "", f".. {kind}:: {package}.{name}"]
     if inspect.isclass(thing) and not issubclass(thing, tuple):
-        lines += ["   :members:"]
+        lines += ["   :members:", "   :inherited-members:"]
+        lines += [f"   :exclude-members: {', '.join(sorted(_kept_out(thing)))}"]
     return "\n".join([*lines, ""])
 
 
 def benchmark_page(results: Path, page: Path) -> None:
     """The last ``make bench``, as tables."""
     lines = ["# All figures of the benchmarks", ""]
-    lines += ["What `python -m benchmarks` wrote. Contenders run interleaved; a ratio is within one run.", ""]
+    lines += ["What `python -m benchmarks` wrote. Competitors run interleaved; a ratio is within one run.", ""]
     if not results.exists():
         lines += [
             "This build has no figures: `python -m benchmarks --output docs/benchmarks.json`, then `make docs` again.",

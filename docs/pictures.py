@@ -9,19 +9,22 @@ import os
 import re
 import runpy
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from outputs import blocks, empty_directory
 
 HERE = Path(__file__).resolve().parent
 IMAGES = HERE / "images"
 
 #: Where each picture comes from, and which of the figures drawn there it is. The code of a page is run up to the block
-#: that draws first.
+#: that draws it.
 PICTURES = {
+    "coverage": ("docs/guide/prediction-intervals.md", 2),
     "classification": ("examples/batch/plot_classification.py", 1),
     "coupling": ("examples/batch/plot_coupling.py", 1),
     "curves": ("docs/howto/curves.md", 1),
+    "drift-signs": ("docs/howto/drift.md", 2),
     "economy": ("examples/batch/plot_economy.py", 1),
     "forgetting": ("examples/streams/plot_forgetting.py", 1),
     "intervals-under-drift": ("examples/streams/plot_intervals_under_drift.py", 1),
@@ -33,7 +36,9 @@ PICTURES = {
     "networks": ("examples/structures/plot_networks_of_sites.py", 1),
     "no-arguments": ("examples/batch/plot_no_arguments.py", 1),
     "prediction-intervals": ("examples/batch/plot_prediction_intervals.py", 1),
+    "quick-stream": ("docs/quickstart.md", 2),
     "random-features": ("examples/fields/plot_operator_random_features.py", 1),
+    "recent": ("docs/guide/prediction-intervals.md", 1),
     "regret": ("examples/streams/plot_regret.py", 1),
     "stream": ("docs/guide/streams.md", 1),
     "stream-olok": ("examples/streams/plot_stream.py", 1),
@@ -65,21 +70,17 @@ def figure(name: str) -> Any:
     from matplotlib import pyplot as plt
 
     path, number = PICTURES[name]
-    source, here = HERE.parent / path, Path.cwd()
+    source = HERE.parent / path
     plt.close("all")
-    with tempfile.TemporaryDirectory() as directory:
-        os.chdir(directory)
-        try:
-            if source.suffix == ".py":
-                runpy.run_path(str(source))
-            else:
-                space: dict[str, Any] = {"__name__": source.stem}
-                for block in re.findall(r"```python\n(.*?)```", source.read_text(encoding="utf-8"), flags=re.DOTALL):
-                    exec(compile(block, str(source), "exec"), space)
-                    if plt.get_fignums():
-                        break
-        finally:
-            os.chdir(here)
+    with empty_directory():
+        if source.suffix == ".py":
+            runpy.run_path(str(source))
+        else:
+            space: dict[str, Any] = {"__name__": source.stem}
+            for block in blocks(source.read_text(encoding="utf-8")):
+                exec(compile(block, str(source), "exec"), space)
+                if number in plt.get_fignums():
+                    break
     drawn = plt.figure(number)
     drawn.set_size_inches(SIZES.get(name, drawn.get_size_inches()))
     return drawn

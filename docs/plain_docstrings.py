@@ -102,6 +102,19 @@ def with_descriptions(app: object, what: str, name: str, thing: object, options:
     lines[:] = described(lines)
 
 
+def briefly(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """What Sphinx calls for every docstring: of those of other packages the first line stays, without links.
+
+    >>> lines = ["Return :ref:`accuracy <score>`.", "", "See :ref:`there`."]
+    >>> briefly(None, "method", "ClassifierMixin.score", sum, None, lines)
+    >>> lines
+    ['Return accuracy.', '']
+    """
+    if not (getattr(thing, "__module__", None) or "").startswith(("ovk", "reproduce")) and "" in lines:
+        del lines[lines.index("") + 1 :]
+        lines[0] = re.sub(r":\w+:`([^`<]+?)\s*(<[^`]*>)?`", r"\1", lines[0])
+
+
 def is_name_of_class(words: str) -> bool:
     """Whether words of a parameter's type name a class: the m of "(m, p)" and "number" do not.
 

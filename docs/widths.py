@@ -1,4 +1,7 @@
-"""Is a built page wider than its window? A headless browser measures: ``python docs/widths.py docs/_build/html``."""
+"""Is a built page, or a box on it, wider than its room? A browser measures: ``python docs/widths.py docs/_build/html``.
+
+A box that scrolls or hides what does not fit cuts it off as a window does. Tables, code and formulas may scroll.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,22 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 #: Frames side by side in one visit of the browser.
 FRAMES = 25
 _SCRIPT = """<script>addEventListener('load', () => {
-const found = [...document.querySelectorAll('iframe')].map(f => f.contentDocument.documentElement.scrollWidth);
-document.body.innerHTML = '<pre id="found">' + JSON.stringify(found) + '</pre>' })</script>"""
+const mayScroll = 'table, pre, math, .formula, .ellipsis, .pst-scrollable-table-container, .table-responsive';
+const named = box => `${box.tagName.toLowerCase()}.${box.className}`;
+const found = [...document.querySelectorAll('iframe')].map(frame => {
+  const page = frame.contentDocument, look = frame.contentWindow;
+  const cut = [...page.querySelectorAll('body *')].filter(box => box.scrollWidth > box.clientWidth + 1
+    && box.clientWidth > 1 && !box.closest(mayScroll) && look.getComputedStyle(box).overflowX != 'visible'
+    && look.getComputedStyle(box).visibility == 'visible');
+  const widest = box => [...box.querySelectorAll('*')].filter(one => !one.parentElement.closest(mayScroll))
+    .reduce((a, b) => a.getBoundingClientRect().right < b.getBoundingClientRect().right ? b : a, box);
+  return [page.documentElement.scrollWidth, cut.map(box => `${named(box)}: ${box.scrollWidth} pixels in `
+    + `${box.clientWidth}, because of ${named(widest(box))} ${widest(box).textContent.slice(0, 40)}`)] });
+document.body.innerHTML = '<pre id="found">' + JSON.stringify(found).replaceAll('<', '&lt;') + '</pre>' })</script>"""
 
 
-def widths(pages: list[Path], window: int) -> list[int]:
-    """How wide each page is in a window of that many pixels."""
+def widths(pages: list[Path], window: int) -> list[tuple[int, list[str]]]:
+    """How wide each page is in a window of that many pixels, and its boxes that cut something off."""
     if BROWSER is None:
         raise FileNotFoundError("no browser: install chromium")
     frames = "".join(
@@ -43,8 +56,7 @@ def widths(pages: list[Path], window: int) -> list[int]:
     found = re.search(r'<pre id="found">(.*?)</pre>', shown, flags=re.DOTALL)
     if found is None:
         raise RuntimeError(f"the browser measured nothing: {shown[:300]!r}")
-    measured: list[int] = json.loads(unescape(found[1]))
-    return measured
+    return [(width, cut) for width, cut in json.loads(unescape(found[1]))]
 
 
 def measured_pages(directory: Path) -> list[Path]:
@@ -55,15 +67,15 @@ def measured_pages(directory: Path) -> list[Path]:
 
 
 def too_wide(directory: Path) -> list[str]:
-    """Pages of a directory that are wider than a window, with both numbers."""
+    """Pages of a directory that are wider than a window, or have a box that cuts something off, with both numbers."""
     pages = measured_pages(directory)
     found = []
     for window in WINDOWS:
         for start in range(0, len(pages), FRAMES):
             part = pages[start : start + FRAMES]
-            for page, width in zip(part, widths(part, window), strict=True):
-                if width > window:
-                    found.append(f"{page.relative_to(directory)}: {width} pixels in a window of {window}")
+            for page, (width, cut) in zip(part, widths(part, window), strict=True):
+                wide = [f"{width} pixels"] if width > window else cut
+                found += [f"{page.relative_to(directory)}: {one} in a window of {window}" for one in wide]
     return found
 
 
@@ -71,4 +83,4 @@ if __name__ == "__main__":
     if BROWSER is None:
         print("no browser: widths of pages are not measured")
     elif wide := too_wide(Path(sys.argv[1]).resolve()):
-        sys.exit("\n".join(["pages that are wider than their window:", *wide]))
+        sys.exit("\n".join(["pages that are wider than their window, or have a box wider than its room:", *wide]))

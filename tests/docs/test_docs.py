@@ -22,37 +22,73 @@ TESTED = {
 EXAMPLES = [path for path in sorted((ROOT / "examples").rglob("plot_*.py")) if path.stem not in TESTED]
 
 
-def blocks(page):
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-
-
 #: Pages whose code takes more than a third of a second.
 SLOW = {
-    *("coming-from", "command-line", "curves", "fields", "operators", "prediction-intervals", "resume", "streams"),
-    "time-series",
+    *("coming-from", "command-line", "curves", "fields", "operators", "prediction-intervals", "quickstart", "resume"),
+    *("streams", "time-series"),
 }
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, id=page.stem, marks=[pytest.mark.long] * (page.stem in SLOW))
-        for page in PAGES
-        if blocks(page)
-    ],
-)
-def test_code_on_pages_runs(page):
+def pages_with(mark, slow):
+    """Pages with blocks of a language; those whose blocks take long run in `make test-long`."""
+    return [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.long] * (page.stem in slow))
+        for page in [*PAGES, ROOT / "README.md"]
+        if mark in page.read_text(encoding="utf-8")
+    ]
+
+
+@pytest.mark.parametrize("page", pages_with("```python\n", SLOW))
+def test_code_on_pages_prints_what_is_shown(tools, page):
+    from outputs import differences
+
     if "from river" in page.read_text(encoding="utf-8"):
         pytest.importorskip("river")
-    space = {"__name__": "docs_" + page.stem.replace("-", "_")}
-    for block in blocks(page):
-        exec(compile(block, str(page), "exec"), space)
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")
+    found = [(match[0], printed) for match, printed in differences(page)]
+    figures = len(plt.get_fignums())
+    plt.close("all")
+    assert figures <= len(re.findall(r"(?m)^!\[", page.read_text(encoding="utf-8"))), "a figure that is not shown"
+    assert not found, f"python docs/outputs.py {page.stem}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if re.search(r"```sh\n[^`]*```\n\n```output\n", page.read_text(encoding="utf-8"))]
+)
+def test_commands_on_pages_print_what_is_shown(tools, page):
+    from outputs import differences
+
+    found = [(match[0], printed) for match, printed in differences(page, shells=True) if match["shell"] is not None]
+    assert not found, f"python docs/outputs.py {page.stem}"
+
+
+def test_what_is_printed_is_compared_with_the_page(tools, tmp_path):
+    from outputs import differences, renew
+
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint('R2', 1 / 3)\n```\n\n<!-- python\nassert 1\n-->\n\nNext\n", encoding="utf-8")
+    assert len(differences(page)) == 1
+    renew(page)
+    assert "```\n\n```output\nR2 0.333" in page.read_text(encoding="utf-8")
+    assert page.read_text(encoding="utf-8").endswith("\n```\n\n<!-- python\nassert 1\n-->\n\nNext\n")
+    assert differences(page) == []
+    page.write_text(page.read_text(encoding="utf-8").replace("R2 0", "R2 5"), encoding="utf-8")
+    assert len(differences(page)) == 1
+
+
+def test_assertions_and_temporary_directories_are_not_shown():
+    for page in [*PAGES, ROOT / "README.md"]:
+        shown = "".join(re.findall(r"(?ms)^```python\n(.*?)^```", page.read_text(encoding="utf-8")))
+        assert not re.findall(r"(?m)^ *assert .*|.*tempfile.*|.*os\.devnull.*", shown), page
 
 
 def test_code_fits_beside_the_sidebars():
     # At 1280 pixels there is room for 75 characters.
     for page in (*PAGES, ROOT / "README.md"):
-        code = re.findall(r"(?ms)^```[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"))
+        found = re.findall(r"(?ms)^```([^\n]*)\n(.*?)^```", page.read_text(encoding="utf-8"))
+        code = [block for language, block in found if language != "output"]  # which wraps
         assert [line for block in code for line in block.splitlines() if len(line) > 75] == [], page
 
 
@@ -128,18 +164,32 @@ def test_the_readme_quotes_the_pages():
         (DOCS / "guide" / f"{name}.md").read_text(encoding="utf-8") for name in ("no-arguments", "streams")
     )
     ours, tuned, trees = (
-        float(re.search(rf"^\| `{start}[^|]*\| (\.\d+) \|", tables, re.MULTILINE)[1])
+        [
+            float(error)
+            for error in re.search(rf"^\| `{start}[^|]*\| (\.\d+) \| (\.\d+) \|", tables, re.MULTILINE).groups()
+        ]
         for start in (r"OVKRidgeCV\(\)`", "KernelRidge`", r"ExtraTreesRegressor\(\)`")
     )
-    assert f"{1 - ours / tuned:.0%} less error than `KernelRidge`" in readme
-    assert f"and {1 - ours / trees:.0%} less than `ExtraTreesRegressor`" in readme
+    assert f"{1 - ours[0] / tuned[0]:.0%} less error than `KernelRidge`" in readme
+    assert f"and {1 - ours[0] / trees[0]:.0%} less than `ExtraTreesRegressor`" in readme
+    new = re.search(r"on (\d+) data sets not used in development", tables)[1]
+    less = f"{1 - ours[1] / tuned[1]:.0%} and {1 - ours[1] / trees[1]:.0%} less"
+    assert f"on the {new} tables that were not used in development, {less}" in readme
     coverage = re.search(r"90% intervals contained (between \d+% and \d+%) of the outcomes", tables)[1]
     assert coverage in readme
     speeds = re.search(r"^\| rows a second, median \|(.*)\|$", streams, re.MULTILINE)[1].split("|")
     assert f"learns {speeds[0].strip()} rows per second" in readme
-    rows = re.findall(r"^\| [\w ()-]+ \| (\*\*)?[\d.]+(?:\*\*)? \|", streams.partition("mean rank")[0], re.MULTILINE)
-    assert all(rows), "ours is the best in every row"
+    rows = re.findall(r"^\| ([\w ()-]+) \| (\*\*)?[\d.]+(?:\*\*)? \|", streams.partition("mean rank")[0], re.MULTILINE)
+    assert all(best for _, best in rows), "ours is the best in every row"
     assert f"all {len(rows)} streams" in readme
+    new = sum("(new)" in name for name, _ in rows)
+    assert f"{new} of which were not used in development" in readme
+    front, benchmarks = (
+        " ".join((DOCS / f"{name}.md").read_text(encoding="utf-8").split()) for name in ("index", "benchmarks")
+    )
+    assert f"on {len(rows)} streams" in front
+    assert f"on {len(rows)} streams" in benchmarks
+    assert f"including the {new} that were not used in development" in front
 
 
 @pytest.fixture

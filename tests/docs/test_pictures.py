@@ -14,6 +14,7 @@ DOCS = ROOT / "docs"
 def pictures(monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.syspath_prepend(str(DOCS))
     return runpy.run_path(str(DOCS / "pictures.py"))
 
 

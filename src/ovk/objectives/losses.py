@@ -26,6 +26,16 @@ class Loss(Parameters, ABC):
     - ``lipschitz(d)``: bound on the norm of the gradient with d outputs, for error bounds and truncation;
     - ``check(Y)``: rejects targets that the loss does not allow;
     - ``of_row(y, f)``: loss and gradient of one complete row, for speed.
+
+    See Also
+    --------
+    Squared, Huber, Schedule
+
+    Examples
+    --------
+    >>> from ovk.objectives import Huber, Loss
+    >>> isinstance(Huber(1.0), Loss)
+    True
     """
 
     #: Lipschitz constant of the gradient in f, None if the gradient is not continuous.

@@ -13,8 +13,19 @@ import numpy as np
 from ovk.base import Array, Parameters, Times, check_int, positive
 
 
-class Schedule(Parameters, ABC, saved=False):
-    """Step size eta_t at step t = 1, 2, ..."""
+class Schedule(Parameters, ABC):
+    """Base class of step sizes eta_t at step t = 1, 2, ...; a subclass implements `rate`.
+
+    See Also
+    --------
+    Constant, InverseSqrt, Loss
+
+    Examples
+    --------
+    >>> from ovk.objectives import Constant, Schedule
+    >>> isinstance(Constant(0.1), Schedule)
+    True
+    """
 
     #: Whether learners divide eta_t by |K(x, x)| of the row if that is above 1.
     scaled: bool = False
