@@ -91,6 +91,7 @@ KERNELS = [
     ),
     ("on-columns", OnColumns(Gaussian([0.8, 1.5]), [2, 0])),
     ("on-curves", OnCurves(Gaussian(0.8), Grid([0.0, 0.3, 1.0]))),
+    ("on-curves-lag", OnCurves(Gaussian(0.8), Grid([0.0, 0.3, 1.0]), window=(0.3, 0.9), lag=0.15)),
     ("on-curves-derivative", OnCurves(Linear(), Grid([0.0, 0.3, 1.0]), derivative=1)),
     ("nested", 0.5 * (Gaussian(ARD) + 2.0 * Linear()) * Matern(1.5, 3.0)),
 ]
@@ -98,7 +99,7 @@ KERNELS = [
 #: Kernels without a derivative in their input.
 ROUGH = {
     *("laplacian", "matern-1/2", "precomputed", "function", "sklearn"),
-    *("on-curves", "on-curves-derivative", "periodic", "periodic-sum"),
+    *("on-curves", "on-curves-lag", "on-curves-derivative", "periodic", "periodic-sum"),
 }
 
 OPERATORS = [
@@ -121,6 +122,8 @@ OPERATORS = [
     ("multiplication-values", Multiplication(np.array([0.5, 0.0, 2.0]), Grid([0.0, 0.4, 1.0]))),
     ("integral", Integral(grid=Grid([0.0, 0.4, 1.0]))),
     ("integral-gaussian", Integral(Gaussian(0.5), Grid([0.0, 0.4, 1.0]))),
+    ("integral-lag", Integral(Gaussian(0.5), Grid([0.0, 0.4, 1.0]), lag=0.3)),
+    ("integral-lag-exponential", Integral(grid=Grid([0.0, 0.4, 1.0]), lag=0.3)),
     ("integral-truncated", Integral(Matern(0.5, 0.7), Grid([0.0, 0.4, 1.0]), n_eigen=2)),
     ("integral-periodic", Integral(Periodic(Gaussian(0.3), 1.0), Grid([0.1, 0.4, 0.9], period=1.0))),
     ("tensor", TensorProduct([Dense([[2.0]]), Dense(B)])),

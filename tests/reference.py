@@ -9,6 +9,7 @@ from itertools import combinations, product
 from math import comb, exp, factorial, prod, sqrt
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.special import gamma, kv
 from sklearn.base import clone
 
@@ -581,6 +582,10 @@ def _(T: operators.Integral):
     k = kernels.Laplacian(1.0) if T.kernel is None else T.kernel
     d = len(t)
     M = np.array([[np.sqrt(w[i] * w[j]) * scalar(k, [t[i]], [t[j]]) for j in range(d)] for i in range(d)])
+    if T.lag is not None:
+        delta = (t[-1] - t[0]) / (d - 1)
+        h = [1 / (1 + exp(-(one - t[0] - T.lag) / delta)) for one in t]
+        M = np.array([[h[i] * M[i, j] * h[j] for j in range(d)] for i in range(d)])
     if T.n_eigen is None:
         return M
     values, vectors = np.linalg.eigh(M)
@@ -606,12 +611,21 @@ def _(kernel: kernels.OnColumns, x, z):
 
 @scalar.register
 def _(kernel: kernels.OnCurves, x, z):
-    roots = np.sqrt(quadrature(kernel.grid))
+    grid, times = kernel.grid, None
+    if kernel.window is not None:
+        start, stop = kernel.window
+        spacing = (grid.points[-1] - grid.points[0]) / (len(grid.points) - 1)
+        grid = curves.Grid(np.linspace(start, stop, round((stop - start) / spacing) + 1))
+        times = np.array([t - kernel.lag for t in grid.points])
+    roots = np.sqrt(quadrature(grid))
     seen = []
     for u in (x, z):
         curve = np.array(u, dtype=float)
+        if times is not None:
+            ends = kernel.grid.points[0], kernel.grid.points[-1]
+            curve = CubicSpline(kernel.grid.points, curve)(np.clip(times, *ends))
         for _ in range(kernel.derivative):
-            curve = np.gradient(curve, kernel.grid.points, edge_order=2)
+            curve = np.gradient(curve, grid.points, edge_order=2)
         seen.append(roots * curve)
     return scalar(kernel.kernel, *seen)
 

@@ -117,3 +117,10 @@ def test_the_weather_table_says_who_is_missing(need, monkeypatch):
     monkeypatch.setattr(weather, "scikit_fda", lambda: {"scikit-fda, a": weather.METHODS["mean curve"]})
     result = reproduce.run("weather", methods=["scikit-fda, a"], curves=4)
     assert result["gait: scikit-fda, the best"] == result["gait: scikit-fda, a"]
+
+
+def test_the_latency_is_found():
+    result = reproduce.run("latency", n=100, repeats=1)
+    assert abs(result["lag: tuned"] - 0.3) < 0.03
+    assert abs(result["onset: tuned"] - 0.2) < 0.05
+    assert result["lag, error: MovKL, l_1"] < 0.5 * result["lag, error: no lag"]

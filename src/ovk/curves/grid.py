@@ -181,6 +181,10 @@ class Grid(Parameters):
 
     def spline(self, points: Any) -> Any:
         """The matrix S, (d, m), with Y S the curves at other points, by cubic splines."""
+        return self.spline_derivative(points, 0)
+
+    def spline_derivative(self, points: Any, order: int) -> Array:
+        """`spline` for derivatives of the curves, of some order."""
         own, new = self.checked(), self.inside(points)
         if self.period is None:
             kind: Any = "not-a-knot"
@@ -188,7 +192,7 @@ class Grid(Parameters):
         else:
             kind, own = "periodic", np.append(own, own[0] + self.period)
             values = np.vstack([np.eye(len(own) - 1), np.eye(len(own) - 1)[:1]])
-        return np.ascontiguousarray(CubicSpline(own, values, bc_type=kind)(new).T)
+        return np.ascontiguousarray(CubicSpline(own, values, bc_type=kind)(new, order).T)
 
     def inside(self, points: Any, *, beyond: bool = False) -> Array:
         """`points`, or those of a grid, as an array; folded into the period, or checked to be in the interval.

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from ovk.base import Array, DeviceMatrix, Indices, check_int, positive
-from ovk.curves import Grid, as_grid
-from ovk.kernels.base import ScalarKernel, Slope, TransformedKernel
+from ovk.curves import Grid, ProductGrid, as_grid
+from ovk.kernels.base import NotDifferentiableError, ScalarKernel, Slope, TransformedKernel
 
 
 @dataclass(eq=False, repr=False)
@@ -115,6 +115,10 @@ class OnCurves(TransformedKernel):
     Rows of X are curves, or functions of several variables, on a grid; several channels follow one another. The kernel
     is applied to coordinates whose Euclidean distance is the L2 distance of the curves, or of their derivatives.
 
+    With a `window`, only the curves x(t - lag) for t in the window are compared: recordings are longer than the time
+    that matters, and what happens at t depends on them some time before. The lag can be learned, by `tune` if it starts
+    above 0, or by `MovKL` from kernels with several lags.
+
     Parameters
     ----------
     kernel : scalar kernel
@@ -125,10 +129,14 @@ class OnCurves(TransformedKernel):
         Order of the derivative; functions of several variables are differentiated along each of them.
     channels : int
         Number of curves in each row.
+    window : (start, stop), optional
+        Times t at which x(t - lag) is compared; all points of the grid by default.
+    lag : float
+        Time by which the window is read earlier, with a window. Curves continue constantly beyond their ends.
 
     See Also
     --------
-    ovk.curves.Grid, OnColumns
+    ovk.curves.Grid, OnColumns, ovk.operators.Integral
 
     Examples
     --------
@@ -144,6 +152,8 @@ class OnCurves(TransformedKernel):
     grid: Any = None
     derivative: int = 0
     channels: int = 1
+    window: Any = None
+    lag: float = 0.0
 
     def _grid(self, p: int) -> Grid:
         channels = check_int(self.channels, "channels")
@@ -155,14 +165,76 @@ class OnCurves(TransformedKernel):
             raise ValueError(f"X has {d} columns per curve but the grid of OnCurves has {len(grid)} points")
         return grid
 
+    def _window(self, grid: Grid) -> Grid | None:
+        """A regular grid on the window, with about the spacing of the curves."""
+        lag = float(np.asarray(self.lag))
+        if not np.isfinite(lag):
+            raise ValueError(f"lag must be finite, got {self.lag!r}")
+        if self.window is None:
+            if lag != 0:
+                raise ValueError(f"lag={lag:g} requires a window, the times (start, stop) that are compared")
+            return None
+        if isinstance(grid, ProductGrid):
+            raise ValueError("window requires curves of one variable, got a ProductGrid")
+        bounds = np.asarray(self.window, dtype=np.float64)
+        if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
+            raise ValueError(f"window must be (start, stop) with start < stop, got {self.window!r}")
+        points = grid.checked()
+        spacing = (points[-1] - points[0]) / (len(points) - 1)
+        return Grid.regular(max(2, round((bounds[1] - bounds[0]) / spacing) + 1), *bounds.tolist())
+
     def coordinates(self, X: Any) -> Array:
         """The coordinates of curves, (n, q)."""
+        return self._read(X, 0)
+
+    def _read(self, X: Any, order: int) -> Array:
+        """The coordinates, or with order 1 their derivatives in time."""
         X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
         n, p = X.shape
         grid = self._grid(p)
         curves = X.reshape(n, check_int(self.channels, "channels"), len(grid))
+        window = self._window(grid)
+        if window is not None:
+            times = window.checked() - float(self.lag)
+            if grid.period is None:
+                first, last = grid.checked()[[0, -1]]
+                inside = (first <= times) & (times <= last)
+                read = grid.spline_derivative(np.clip(times, first, last), order)
+                read = read * np.where(inside, 1.0, float(order == 0))
+            else:
+                read = grid.spline_derivative(times, order)
+            curves, grid = curves @ read, window
         for _ in range(check_int(self.derivative, "derivative", least=0)):
             # A function of several variables has one channel of slopes per variable.
             slopes = grid.slopes(curves)
             curves = slopes.reshape(n, slopes.shape[1] * slopes.shape[2], len(grid))
         return np.ascontiguousarray((curves * grid.roots()).reshape(n, curves.shape[1] * curves.shape[2]))
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        found = super().gradient(X, Z)
+        if self.window is not None:
+            first = self._lag_slope(X, X if Z is None else Z)
+            if first is not None:
+                second = first if Z is None else self._lag_slope(Z, X)
+                found["lag"] = first + np.asarray(second).T
+        return found
+
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        found = super().gradient_product(weights, X)
+        first = None if self.window is None else self._lag_slope(X, X)
+        return found if first is None else found | {"lag": np.asarray(2.0 * np.vdot(weights, first))}
+
+    def _lag_slope(self, X: Any, Z: Any) -> Array | None:
+        """d k(phi(x), phi(z)) / d lag by way of phi(x), whose derivative is -x'(t - lag); None without one."""
+        U, V, change = self.coordinates(X), self.coordinates(Z), -self._read(X, 1)
+        try:
+            slopes = self.kernel.slopes(U, V)
+        except NotDifferentiableError:
+            return None
+        total: Array = np.zeros((len(U), len(V)))
+        for A, B, metric in slopes:
+            moved = change @ metric if np.ndim(metric) == 2 else change * metric
+            total += A * (moved @ V.T)
+            if B is not None:
+                total += B * np.einsum("ij,ij->i", moved, U)[:, None]
+        return total

@@ -15,9 +15,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 from scipy.optimize import brentq
-from scipy.special import ive
+from scipy.special import expit, ive
 
-from ovk.base import Array, cached, check_int
+from ovk.base import Array, cached, check_int, positive
 from ovk.curves import Components, Grid, ProductGrid, as_grid
 from ovk.kernels import Function, Gaussian, Laplacian, Matern, Periodic, ScalarKernel
 from ovk.operators.base import Identity, MatrixOperator, OutputOperator, Spectrum, checked_symmetric, spectrum
@@ -202,10 +202,14 @@ class Integral(CurveOperator, MatrixOperator):
     eigenfunctions : "grid" or "analytic"
         "grid" decomposes the quadrature matrix (Nystrom method); "analytic" uses known eigenfunctions, for
         exp(-|t - s| / l) on an interval and for a Gaussian on a circle, and requires `n_eigen`.
+    lag : float, optional
+        Time from the start a of the grid until the curves respond: with it T is
+        (T y)(t) = h(t) integral of k(t, s) h(s) y(s) ds, h(t) = 1 / (1 + exp(-(t - a - lag) / delta)), where delta is
+        the mean spacing of the grid. `tune` learns it if it is above 0, `MovKL` from kernels with several lags.
 
     See Also
     --------
-    Multiplication, ovk.curves.Grid, ovk.FunctionalRidge
+    Multiplication, ovk.kernels.OnCurves, ovk.curves.Grid, ovk.FunctionalRidge
 
     Examples
     --------
@@ -221,6 +225,31 @@ class Integral(CurveOperator, MatrixOperator):
     grid: Any = None
     n_eigen: int | None = None
     eigenfunctions: str = "grid"
+    lag: float | None = None
+
+    def _gate(self, points: Array) -> Array:
+        """h at any times, 1 without a lag."""
+        return np.ones(len(points)) if self.lag is None else expit((points - self._onset()) / self._rise())
+
+    def _onset(self) -> float:
+        grid = self._grid()
+        if isinstance(grid, ProductGrid) or grid.period is not None:
+            raise ValueError("lag requires curves of one variable on an interval: use lag=None")
+        if self.eigenfunctions != "grid":
+            raise ValueError("lag and eigenfunctions='analytic' cannot be combined: use eigenfunctions='grid'")
+        return float(grid.checked()[0]) + positive(self.lag, "lag", zero=True)
+
+    def _rise(self) -> float:
+        points = self._grid().checked()
+        return float(points[-1] - points[0]) / (len(points) - 1)
+
+    def gradient(self) -> dict[str, Array]:
+        if self.lag is None or self.n_eigen is not None:
+            return {}
+        # T = H M H and dh / dlag = -h (1 - h) / delta
+        changes = -(1.0 - self._gate(self._grid().checked())) / self._rise()
+        T = self._matrix()
+        return {"lag": changes[:, None] * T + T * changes}
 
     @cached
     def _product(self) -> TensorProduct | None:
@@ -228,6 +257,8 @@ class Integral(CurveOperator, MatrixOperator):
         grid = self._grid()
         if not isinstance(grid, ProductGrid):
             return None
+        if self.lag is not None:
+            self._onset()
         if self.eigenfunctions != "grid":
             raise ValueError("eigenfunctions='analytic' does not support a ProductGrid: use eigenfunctions='grid'")
         sides = grid.sides()
@@ -251,9 +282,14 @@ class Integral(CurveOperator, MatrixOperator):
         raise ValueError(f"kernel must be a scalar kernel or a function of two times, got {self.kernel!r}")
 
     @cached
+    def _gated_roots(self) -> Array:
+        grid = self._grid()
+        return grid.roots() if self.lag is None else grid.roots() * self._gate(grid.checked())
+
+    @cached
     def _whole(self) -> tuple[Array, Spectrum]:
         """W^1/2 k(t, s) W^1/2 and its spectrum."""
-        roots = self._grid().roots()
+        roots = self._gated_roots()
         values = checked_symmetric(self._kernel()(self._grid().locations()), "the kernel of Integral")
         matrix = roots[:, None] * values * roots
         return matrix, spectrum(matrix, "the kernel of Integral")
@@ -262,6 +298,8 @@ class Integral(CurveOperator, MatrixOperator):
     def _analytic(self) -> Eigenfunctions | None:
         if self.eigenfunctions == "grid":
             return None
+        if self.lag is not None:
+            self._onset()
         if self.eigenfunctions != "analytic":
             raise ValueError(f"eigenfunctions must be 'grid' or 'analytic', got {self.eigenfunctions!r}")
         if self.n_eigen is None:
@@ -309,7 +347,7 @@ class Integral(CurveOperator, MatrixOperator):
         rate = exponential_length(self._kernel())
         if rate is None or len(Y) == 0:
             return Y @ self._matrix()
-        roots = self._grid().roots()
+        roots = self._gated_roots()
         return exponential_sums(Y * roots, self._grid().checked(), rate) * roots
 
     def evaluation_on(self, grid: Grid, points: Any) -> Any:
@@ -323,11 +361,10 @@ class Integral(CurveOperator, MatrixOperator):
         exact = self._analytic()
         # A kernel is also defined beyond the ends of the grid, analytic eigenfunctions only on the interval.
         points = grid.inside(points, beyond=exact is None)
-        roots = grid.roots()
         if exact is not None:
-            own: Array = roots[:, None] * exact.functions(grid.checked())
+            own: Array = grid.roots()[:, None] * exact.functions(grid.checked())
             return (own * exact.values) @ exact.functions(points).T
-        E: Array = roots[:, None] * self._kernel()(grid.locations(), points[:, None])
+        E: Array = self._gated_roots()[:, None] * self._kernel()(grid.locations(), points[:, None]) * self._gate(points)
         return E if self.n_eigen is None else self._projected(E)
 
     def _projected(self, E: Any) -> Array:
