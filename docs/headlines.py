@@ -44,9 +44,12 @@ HEADLINES = {
             "wine, OLOK as stated": "wine: OLOK, alpha = 3, 0.1/sqrt(t)",
             "Parkinson, batch": "parkinsons: vv-RLS",
             "Parkinson, OLOK as stated": "parkinsons: OLOK, alpha = 3, 0.1/sqrt(t)",
+            "Parkinson with the number of the person, batch": "parkinsons, subject# as an input: vv-RLS",
+            "synthetic without noise, not scaled, batch": "synthetic, no noise, not scaled: vv-RLS",
         },
-        "The scale of the published errors is not stated; ours are of standardised outputs. The settings as stated "
-        "learn next to nothing; tuned ones come near the batch, but not on Parkinson.",
+        "The scale of the published errors is not stated; ours are of standardised outputs. With the other reading of "
+        "two descriptions the batch comes near the published errors, the learner does not. The settings as stated "
+        "learn next to nothing; tuned ones come near the batch on Wine and on synthetic data with noise only.",
         outcome="missed",
     ),
     "online_kernels": Headline(

@@ -3,6 +3,7 @@
 import pytest
 
 import reproduce
+from reproduce.data import load_parkinsons
 
 pytestmark = pytest.mark.long
 
@@ -17,3 +18,12 @@ def test_settings_that_learn_beat_the_stated_ones():
     assert result["synthetic: vv-RLS"] < learned[0]
     assert set(result.figures) == {"synthetic"}
     assert {row.published for row in result.rows} == {1e-5, 5e-5}
+
+
+def test_both_readings_of_the_descriptions_have_their_rows(need):
+    need(load_parkinsons)
+    sets = ("synthetic, no noise, not scaled", "parkinsons", "parkinsons, subject# as an input")
+    result = reproduce.run("olok", sets=sets, repeats=1, batch_rows=200, n=1500)
+    # The number of the person helps; without noise, on the scale of the weights, errors are far below 1.
+    assert result[f"{sets[2]}: vv-RLS"] < 0.9 * result[f"{sets[1]}: vv-RLS"]
+    assert result[f"{sets[0]}: vv-RLS"] < 1e-3
