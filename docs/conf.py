@@ -76,7 +76,14 @@ html_sidebars = {
     page: []
     for page in (
         *("install", "quickstart", "coming-from", "contents", "troubleshooting", "glossary", "benchmarks"),
-        *("architecture", "reliability", "versioning", "api/generated/reproductions", "api/generated/benchmarks"),
+        *(
+            "architecture",
+            "reliability",
+            "versioning",
+            "releasing",
+            "api/generated/reproductions",
+            "api/generated/benchmarks",
+        ),
     )
 }
 

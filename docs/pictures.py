@@ -57,7 +57,7 @@ ELSEWHERE = {
 }
 
 #: Inches of pictures that a display draws too wide for a page.
-SIZES = {"curves": (9.0, 4.4), "stream": (9.0, 3.4)}
+SIZES = {"curves": (9.0, 4.4), "drift-signs": (9.0, 3.2), "recent": (8.0, 3.4), "stream": (9.0, 3.4)}
 
 #: Pixels of a column of text beside both sidebars, in a window of 1280.
 COLUMN = 704

@@ -16,7 +16,7 @@ Job = Callable[[np.random.Generator], Iterator[str | None]]
 
 #: Jobs, and the property that each checks.
 JOBS: dict[str, tuple[Job, str]] = {
-    "damaged model files": (model_files.tries, "`load` refuses them with a named error"),
+    "damaged model files": (model_files.tries, "`load` rejects them with a named error"),
     "tables of CSV and JSON": (tables.tries, "a documented exit code and one sentence, and a model that loads"),
     "HTTP requests": (requests.tries, "no failure of the server, a refusal in one sentence, and nothing learned"),
     "interruptions": (learning.interruptions, "the learner is as it was, and goes on as if nothing had happened"),

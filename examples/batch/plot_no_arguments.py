@@ -1,6 +1,6 @@
 """
-What happens when you give no arguments
-=======================================
+Default behaviour of OVKRidgeCV
+===============================
 
 ``OVKRidgeCV()`` compares kernels of several families and widths by their leave-one-out errors, with a separate alpha
 for every output. Here is the comparison for a small table.

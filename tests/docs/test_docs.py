@@ -78,6 +78,16 @@ def test_what_is_printed_is_compared_with_the_page(tools, tmp_path):
     assert len(differences(page)) == 1
 
 
+@pytest.mark.parametrize("name", ["outputs", "plain_docstrings", "offline"])
+def test_examples_of_the_tools_hold(tools, name):
+    import doctest
+    import importlib
+
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
 def test_assertions_and_temporary_directories_are_not_shown():
     for page in [*PAGES, ROOT / "README.md"]:
         shown = "".join(re.findall(r"(?ms)^```python\n(.*?)^```", page.read_text(encoding="utf-8")))
@@ -190,6 +200,9 @@ def test_the_readme_quotes_the_pages():
     assert f"on {len(rows)} streams" in front
     assert f"on {len(rows)} streams" in benchmarks
     assert f"including the {new} that were not used in development" in front
+    ours, forest, linear = (speeds[place].strip() for place in (0, 1, 5))
+    assert f"{ours} rows per second, between river's forests ({forest}) and its linear models ({linear})" in front
+    assert f"linear models learn {linear} " in readme
 
 
 @pytest.fixture
