@@ -101,9 +101,11 @@ def test_a_directory_is_served_by_one_process(models, tmp_path):
     second.close()
 
 
-def test_an_address_that_others_reach_needs_tokens(models, capsys):
+def test_an_address_that_others_reach_needs_tokens(models, capsys, monkeypatch):
     from ovk.app.cli import main
 
+    # If the address were accepted, the test should fail, not serve.
+    monkeypatch.setattr("ovk.app.serve.serve", lambda *arguments, **options: True)
     with pytest.raises(SystemExit) as end:
         main(["serve", str(models / "point.ovk"), "--host", "0.0.0.0"])
     assert end.value.code == 2

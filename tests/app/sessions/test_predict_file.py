@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import ovk
 from ovk.app.cli.app import app
 from ovk.app.sessions import Settings, fit_table, learn
-from ovk.app.sessions.predictions import PredictionColumns
+from ovk.app.sessions.predictions import PredictionColumns, Predictions
 from ovk.app.tables import Batch, open_records
 
 
@@ -161,3 +161,18 @@ def test_missing_columns_are_listed_and_used_names_are_not_suggested(learned, tm
 def test_names_of_classes_do_not_send_escape_sequences():
     columns = PredictionColumns(["y\x07"], labels=["\x1b]0;title\x07a", "b\x9b31m"], keep={"id\x1b[2J": 0})
     assert columns.header == "id[2J,row,y,probability,y=]0;titlea,y=b31m\n"
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_spreadsheets_run_neither_labels_nor_names_as_formulas(start):
+    """All starts of a formula in the list of OWASP; a number is not one."""
+    word = f"{start}SUM(A1)"
+    columns = PredictionColumns([word], labels=[word, "-1"], keep={word: 0})
+    found = Predictions([1], np.array([[0.75, 0.25]]), None, None, None, [word, "-1"])
+    text = "".join([columns.header, *columns.lines(found, Batch([[word]], [1], []))])
+    names, cells = csv.reader(io.StringIO(text, newline=""))
+    assert cells == [f"'{word}", "1", f"'{word}", "0.75", "0.75", "0.25"]
+    # Control characters are removed from names.
+    assert [name.startswith("'") for name in names] == [True, False, True, False, True, True]
+    other = Predictions([1], np.array([[0.25, 0.75]]), None, None, None, [word, "-1"])
+    assert next(iter(columns.lines(other, Batch([["-1"]], [1], [])))) == "-1,1,-1,0.75,0.25,0.75\n"

@@ -152,6 +152,29 @@ def test_the_bound_that_ml_poly_keeps_is_below_the_closed_one(seed, k, n):
     assert (rule.regret_bound() <= closed * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize("change", [False, True])
+def test_the_bound_of_boa_is_that_of_its_rates(change):
+    """The terms of the theorem, from the learning rates of each row."""
+    rng, rule, k = np.random.default_rng(3), BOA(), 4
+    rule.start(k, 1)
+    corrections, growth, cut, size = np.zeros((k, 1)), 1.0, 0.0, 0.0
+    for t in range(80):
+        rates = np.where(np.isfinite(rule.rates_), rule.rates_, 0.0)
+        losses = rng.uniform(0.0, 1.0, (k, 1)) * (100.0 if change and t > 40 else 1.0)
+        regrets = (rule.weights_ * losses).sum(axis=0) - losses
+        largest = float(np.abs(regrets).max())
+        # A row with a new largest regret is scaled down to the size so far.
+        factor = min(1.0, size / largest)
+        cut += (1.0 - factor) * largest
+        corrections += rates * (factor * regrets) ** 2
+        rule.update(regrets)
+        size = float(rule.size_[0])
+        growth += np.where(rates > 0.0, rates / rule.rates_ - 1.0, 0.0).sum() / (np.e * k)
+    bound = cut + corrections + (np.log(k) + np.log(growth)) / rule.rates_
+    np.testing.assert_allclose(rule.regret_bound(), bound, rtol=1e-12)
+    assert growth > 1.2
+
+
 @pytest.mark.parametrize("rule", [MLPoly(), BOA()], ids=repr)
 def test_the_bound_grows_like_a_square_root(rule):
     bounds = {}

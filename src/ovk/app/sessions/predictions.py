@@ -256,8 +256,9 @@ def _arrow_column(arrow: Any, values: Any) -> Any:
 
 def csv_line(cells: Sequence[Any]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue()
+    # Before Python 3.13 a carriage return is quoted only if it ends lines.
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue()[:-2] + "\n"
 
 
 def escape_formula(cell: str) -> str:
