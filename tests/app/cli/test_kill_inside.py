@@ -14,9 +14,9 @@ class Killed(BaseException):
     """Simulates SIGKILL: no later code runs."""
 
 
-def run(path, directory, killed_at=None, monkeypatch=None):
+def run(path, directory, killed_at=None, monkeypatch=None, every=200):
     """Learn to the end; each run is killed at its n-th disk operation."""
-    settings = Settings(["a", "b"], lags=[1, 2], model="olok", warm_up=100, block=50, every=200)
+    settings = Settings(["a", "b"], lags=[1, 2], model="olok", warm_up=100, block=50, every=every)
     steps = itertools.count()
 
     def counted(function):
@@ -48,20 +48,23 @@ def contents(directory):
     return (directory / "m.ovk").read_bytes(), parts
 
 
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.long)])
-def test_kill_at_every_step_of_every_checkpoint(stride, tmp_path, monkeypatch):
-    path = series(tmp_path / "t.csv", 700)
+# With every=100, the warm-up ends at a multiple of it.
+@pytest.mark.parametrize(
+    ("stride", "every"), [(7, 200), (3, 100), *(pytest.param(1, n, marks=pytest.mark.long) for n in (100, 200))]
+)
+def test_kill_at_every_step_of_every_checkpoint(stride, every, tmp_path, monkeypatch):
+    path = series(tmp_path / "t.csv", 700 if every == 200 else 260)
     whole = tmp_path / "whole"
     whole.mkdir()
-    steps = run(path, whole, None, monkeypatch)
+    steps = run(path, whole, None, monkeypatch, every)
     assert steps > 20
     expected = contents(whole)
     for step in range(0, steps, stride):
         directory = tmp_path / f"step{step}"
         directory.mkdir()
         with pytest.raises(Killed):
-            run(path, directory, step, monkeypatch)
+            run(path, directory, step, monkeypatch, every)
         if (directory / "m.ovk").exists():
             load(directory / "m.ovk")
-        run(path, directory, None, monkeypatch)
+        run(path, directory, None, monkeypatch, every)
         assert contents(directory) == expected

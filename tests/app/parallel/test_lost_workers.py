@@ -222,3 +222,34 @@ def test_the_time_to_wait_is_checked():
     assert WORKER_TIMEOUT == 120
     with pytest.raises(ValueError, match="worker_timeout must be positive and finite, got 0"):
         fit(ESTIMATOR, [], worker_timeout=0)
+
+
+def hungry(number, directory):
+    """Rows of a part; the third one fills the memory of a worker until there is a file."""
+    yield from watched(number, directory)
+    held = []
+    while number == 2 and not (Path(directory) / "harmless").exists():
+        held.append(np.ones(1 << 22))  # 32 MB
+        time.sleep(0.02)
+
+
+@pytest.mark.long
+def test_a_part_beyond_the_memory_limit_of_dask_ends_the_fit(directory, tmp_path):
+    """The nanny kills such a worker; the others finish their parts, and the error names the part."""
+    distributed = pytest.importorskip("distributed")
+    quick = {"distributed.worker.multiprocessing-method": "forkserver", "distributed.scheduler.allowed-failures": 1}
+    parts = [partial(hungry, number, str(directory)) for number in range(PARTS)]
+    with dask.config.set(quick):
+        get_mp_context().set_forkserver_preload(["distributed", "ovk.app.parallel"])
+        options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+        with (
+            distributed.LocalCluster(n_workers=2, memory_limit="900MB", **options) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            with pytest.raises(WorkersLostError, match=r"on part 2 \(partial\), perhaps for lack of memory") as raised:
+                fit(ESTIMATOR, parts, client)
+            assert raised.value.finished < PARTS
+            (directory / "harmless").touch()
+            client.wait_for_workers(1, timeout=PATIENCE)
+            model = raised.value.resume(client)
+    assert_array_equal(model.dual_coef_, expected(tmp_path))

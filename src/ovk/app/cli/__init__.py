@@ -14,6 +14,7 @@ Exit codes
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ovk._extras import missing
@@ -43,6 +44,10 @@ def main(arguments: list[str] | None = None) -> None:
     ovk ...
     0
     """
+    # A process may start without standard streams (``>&-``). In this order, no file takes their place.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     try:
         import rich
         import typer

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
+from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 from typing import Any, Self
 
@@ -250,8 +251,9 @@ def explain(error: BaseException) -> tuple[str, Exit]:
 
 def sentence(error: BaseException) -> str:
     """The message on one line; for system errors the file name comes first."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        text = f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
+    if isinstance(error, OSError) and error.strerror and (error.filename or error.errno in (ENOSPC, EFBIG, EDQUOT)):
+        # What is written without a name is the output.
+        text = f"{error.filename or 'standard output'}: {error.strerror[0].lower()}{error.strerror[1:]}"
         return f"{text}: check the path" if isinstance(error, FileNotFoundError) else text
     # Some functions name their argument first, which is not an option.
     return " ".join(str(error).removeprefix("path: ").split()) or type(error).__name__

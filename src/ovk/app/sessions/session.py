@@ -541,12 +541,12 @@ class StreamRun:
                     self._mark()
                     self._save_new()
                     continue
-                found = self.learn_block(batch)
+                before, found = self.session.offset, self.learn_block(batch)
                 if self._sink is not None:
                     self._sink.add(found)
                 # Checkpoints depend on rows, not on time: an interrupted run writes the same files as any other.
                 offset = self.session.offset
-                if offset // every > self._saved // every:
+                if offset // every > before // every:
                     self._checkpoint(finished=True)
                 on_progress(SessionProgress(self.session, offset - self._start, self._saved))
 
