@@ -163,6 +163,36 @@ def test_partitions_are_followed_until_a_signal(mock, tmp_path):
     assert merge_sessions(map(library.load, parts)).evaluator.model.t_ == 380
 
 
+@pytest.mark.long
+def test_kills_while_rows_begin_to_arrive_in_another_partition(mock, tmp_path):
+    """Both readers are killed, the first one while the second partition gets its first rows."""
+    rows, ends = (table(600, seed=10), table(400, seed=11)), []
+    mock.publish("added", json_messages(rows[0], 20))
+    for name in ("killed", "whole"):
+        directory = tmp_path / name
+        directory.mkdir()
+        address, models = f"kafka://{mock.hosts}/added", [directory / f"{k}.ovk" for k in range(2)]
+        settings = ["--targets", "a,b", "--model", "pkawv", "--warm-up", "100", "--block", "64", "--checkpoint", "128"]
+        runs = [
+            [f"{address}?partition=0", *settings, "--resume", models[0]],
+            [f"{address}?partition=1", "--template", models[0], "--resume", models[1]],
+        ]
+        for k, words in enumerate(runs):
+            if name == "killed":
+                with PausedRun(directory / f"signs{k}", [2], "stream", *words) as paused:
+                    paused.wait(2)
+                    if not k:
+                        mock.publish("added", json_messages(rows[1], 20), partition=1)
+                    paused.kill()
+                assert 0 < library.load(models[k]).offset < len(rows[k])
+            assert run("stream", *words) == 0
+        ends.append(list(map(library.load, models)))
+    for killed, whole in zip(*ends, strict=True):
+        assert (killed.offset, killed.position["message"]) == (whole.offset, whole.position["message"])
+        assert same_model(killed, whole, tmp_path)
+    assert merge_sessions(ends[0]).evaluator.model.t_ == 1000
+
+
 def test_wrong_calls(mock):
     with pytest.raises(BrokerError, match="has no partition '77'"):
         open_broker(f"kafka://{mock.hosts}/rows?partition=77")
