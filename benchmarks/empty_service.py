@@ -1,4 +1,4 @@
-"""A Starlette route that returns an empty JSON object: the minimum cost of a service in Python."""
+"""A Starlette route that returns an empty JSON object, for GET and POST: the minimum cost of a service in Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from starlette.routing import Route
 
 
 async def empty(request: Request) -> JSONResponse:
-    """Return an empty object."""
+    """Return an empty object; the body of a POST request is read and parsed first."""
+    if request.method == "POST":
+        await request.json()
     return JSONResponse({})
 
 

@@ -73,7 +73,7 @@ def cases(settings: Settings) -> Iterator[Case]:
 
 
 def service_costs(directory: Path, model: Path, requests: int, rounds: int) -> dict[str, float]:
-    """Milliseconds of processor time: a learning request, the same in process, a prediction, an empty route.
+    """Milliseconds of processor time: learning requests and predictions, the same in process, and empty routes.
 
     All take turns on one core, and the best round of each counts. The client runs on another core if there is one; its
     time does not count. Keys with ``_wall`` are wall-clock times.
@@ -127,10 +127,12 @@ def service_costs(directory: Path, model: Path, requests: int, rounds: int) -> d
                 "learn_tensors": (server.processor_seconds, partial(learn, as_tensors[part])),
                 "infer": (server.processor_seconds, partial(several, infer)),
                 "empty": (empty.processor_seconds, partial(several, partial(bare.request, "GET", "/"))),
+                "empty_with_body": (empty.processor_seconds, partial(several, partial(bare.request, "POST", "/", one))),
+                "predict": (time.process_time, partial(several, partial(learner.predict, X[:1]))),
                 "in_process": (time.process_time, partial(several, partial(learner.predict_then_learn, X, Y))),
             }
             for name, (clock, work) in turns.items():
-                os.sched_setaffinity(0, core if name == "in_process" else allowed - core or core)
+                os.sched_setaffinity(0, core if name in ("in_process", "predict") else allowed - core or core)
                 before, wall = clock(), time.perf_counter()
                 work()
                 for kind, seconds in (("ms", clock() - before), ("wall_ms", time.perf_counter() - wall)):
@@ -143,6 +145,9 @@ def service_costs(directory: Path, model: Path, requests: int, rounds: int) -> d
         "learn_tensors_ratio": best["in_process_ms"] / best["learn_tensors_ms"],
         "learn_wall_ratio": best["in_process_wall_ms"] / best["learn_wall_ms"],
         "infer_ratio": best["infer_ms"] / best["empty_ms"],
+        "infer_over_body_ratio": best["infer_ms"] / best["empty_with_body_ms"],
+        # Without the prediction itself, which an empty route does not make.
+        "infer_overhead_ratio": (best["infer_ms"] - best["predict_ms"]) / best["empty_with_body_ms"],
     }
 
 

@@ -43,6 +43,9 @@ WRONG = {
     "panels of another size": ("kawv", "triangles_", None),
     "an integer for a learner": ("novelty", "learner_", 2**70),
     "a kernel for a number": ("operator", "decays_", [Gaussian(1.0)]),
+    "a kernel for a penalty": ("ridge", "alpha_", Gaussian(1.0)),
+    "a number for a kernel": ("operator", "kernels_", [3]),
+    "text for a grid": ("operator", "inputs_.grid", "x"),
 }
 
 

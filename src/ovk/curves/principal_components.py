@@ -27,7 +27,7 @@ class PrincipalComponents(Registered):
 
     _stored = {"mean": "d", "vectors": "d k", "scales": "k"}
 
-    grid: Any
+    grid: Grid | None
     mean: Array  # (d,)
     vectors: Array  # (d, J) values of v_j times the roots of the weights: orthonormal columns
     scales: Array  # (J,) standard deviations of the coordinates, descending

@@ -131,7 +131,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         "intercept_ amplitudes_": "k",
         "scales_": "p",
         "groups_": list[tuple[int, int]],
-        "kernels_": list,
+        "kernels_": list[ScalarKernel],
         "alphas_ decays_": list[float],
         "inputs_ outputs_": PrincipalComponents,
     }

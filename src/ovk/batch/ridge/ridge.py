@@ -149,6 +149,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         "sample_weight_": "w | None",
         "observed_": "o d any | None",
         "kernel_": OperatorKernel,
+        "alpha_": float | np.ndarray,
         "errors_ output_errors_ best_error_": "* inf",
         "landmark_loo_": "* nan | None",
         "interval_rows_": "i int | None",
