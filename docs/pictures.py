@@ -36,6 +36,7 @@ PICTURES = {
     "networks": ("examples/structures/plot_networks_of_sites.py", 1),
     "no-arguments": ("examples/batch/plot_no_arguments.py", 1),
     "prediction-intervals": ("examples/batch/plot_prediction_intervals.py", 1),
+    "quick-economy": ("docs/quickstart.md", 1),
     "quick-stream": ("docs/quickstart.md", 2),
     "random-features": ("examples/fields/plot_operator_random_features.py", 1),
     "recent": ("docs/guide/prediction-intervals.md", 1),
@@ -57,7 +58,13 @@ ELSEWHERE = {
 }
 
 #: Inches of pictures that a display draws too wide for a page.
-SIZES = {"curves": (9.0, 4.4), "drift-signs": (9.0, 3.2), "recent": (8.0, 3.4), "stream": (9.0, 3.4)}
+SIZES = {
+    "curves": (9.0, 4.4),
+    "drift-signs": (9.0, 3.2),
+    "quick-economy": (8.0, 9.0),
+    "recent": (8.0, 3.4),
+    "stream": (9.0, 3.4),
+}
 
 #: Pixels of a column of text beside both sidebars, in a window of 1280.
 COLUMN = 704

@@ -357,9 +357,16 @@ def test_a_page_that_is_wider_than_its_window_is_found(tools, tmp_path):
         pytest.skip("needs a browser: install chromium")
     (tmp_path / "fits.html").write_text("<!doctype html><p>A line that wraps.</p>", encoding="utf-8")
     (tmp_path / "wide.html").write_text("<!doctype html><div style='width: 700px'>wide</div>", encoding="utf-8")
-    [found] = widths.too_wide(tmp_path)
-    assert found.startswith("wide.html: 7")
-    assert found.endswith("in a window of 390")
+    inside = "<div class='box' style='overflow-x: auto'><dl style='width: 700px'>cut off</dl></div>"
+    (tmp_path / "cut.html").write_text(f"<!doctype html>{inside}", encoding="utf-8")
+    (tmp_path / "table.html").write_text(
+        f"<!doctype html>{inside.replace('box', 'table-responsive')}", encoding="utf-8"
+    )
+    cut, wide = widths.too_wide(tmp_path)
+    assert wide.startswith("wide.html: 7")
+    assert wide.endswith("in a window of 390")
+    assert cut.startswith("cut.html: div.box: 700 pixels in 3")
+    assert "because of dl. cut off in a window of 390" in cut
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "systems").glob("*.md")), ids=lambda page: page.stem)

@@ -75,6 +75,13 @@ def test_leave_one_out_without_operators(data):
     assert display.errors.shape == (1, 25)
 
 
+def test_a_prediction_is_drawn_over_the_inputs_in_their_own_units():
+    X = np.linspace(1960, 2010, 60)[:, None]
+    display = PredictionDisplay.from_estimator(OVKRidgeCV().fit(X, np.sin(X / 5)), plot=False)
+    assert np.allclose([display.x[0], display.x[-1]], [1957.5, 2012.5])
+    assert np.abs(display.mean[30:-30, 0] - np.sin(display.x[30:-30] / 5)).max() < 0.1
+
+
 def test_prediction_draws_each_output_with_its_band(data):
     X, Y = data
     model = OVKRidge(Gaussian(0.3), alpha=0.1).fit(X, Y)

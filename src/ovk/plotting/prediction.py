@@ -68,6 +68,8 @@ class PredictionDisplay(Display):
                 f"PredictionDisplay requires a model with one input, got {estimator.n_features_in_}: use {other}"
             )
         support = np.asarray(estimator.X_fit_)[:, 0]
+        if (scaling := getattr(estimator, "inputs_", None)) is not None:  # x_fit = (x - centre) factor
+            support = support / (scaling.factor[0] or 1.0) + scaling.centre[0]
         margin = 0.05 * np.ptp(support)
         x = np.linspace(support.min() - margin, support.max() + margin, 400)
         mean, std = (np.reshape(A, (len(x), -1)) for A in unnamed(estimator.predict(x[:, None], return_std=True)))
