@@ -25,6 +25,10 @@ class Penalty(Parameters, ABC):
         """The largest <C, P> over Omega(P) <= 1, for a norm Omega; None for other penalties."""
         return None
 
+    def derivatives(self, C: Array) -> tuple[Array, Array] | None:
+        """Gradient (m, d) and second derivatives within rows (m, d, d) at the non-zero entries, if Omega has them."""
+        return None
+
 
 @dataclass(eq=False, repr=False)
 class WeightedPenalty(Penalty, saved=False):
@@ -69,6 +73,9 @@ class L1(WeightedPenalty):
     def polar(self, C: Array) -> float:
         return _share(float(np.abs(C).max(initial=0.0)), self._weight())
 
+    def derivatives(self, C: Array) -> tuple[Array, Array]:
+        return self._weight() * np.sign(C), np.zeros((*C.shape, C.shape[1]))
+
 
 class L1L2(WeightedPenalty):
     """Group penalty, weight * sum of the Euclidean norms |c_i| of the rows, for few non-zero rows.
@@ -107,6 +114,12 @@ class L1L2(WeightedPenalty):
 
     def polar(self, C: Array) -> float:
         return _share(float(np.linalg.norm(C, axis=1).max(initial=0.0)), self._weight())
+
+    def derivatives(self, C: Array) -> tuple[Array, Array]:
+        lengths = np.maximum(np.linalg.norm(C, axis=1, keepdims=True), 1e-300)
+        U = C / lengths
+        second = np.eye(C.shape[1]) - U[:, :, None] * U[:, None, :]
+        return self._weight() * U, self._weight() / lengths[:, :, None] * second
 
 
 def _share(size: float, weight: float) -> float:

@@ -25,6 +25,8 @@ from ovk.objectives import Penalty
 ROUNDING = 1e-13
 #: Maximum number of halvings of the step in one iteration; beyond that, decreases are rounding errors.
 MAX_HALVINGS = 60
+#: Maximum number of Newton steps without a lower objective.
+MAX_NEWTON_STEPS = 4
 
 
 class ProximalInfo(NamedTuple):
@@ -46,12 +48,14 @@ def proximal_gradient(
     max_iter: int = 1000,
     lower_bound: Callable[[Array, float, Array], float] | None = None,  # see below
     value_only: Callable[[Array], float] | None = None,  # C -> f(C), if cheaper than with the gradient
+    newton: Callable[[Array, Array], Array | None] | None = None,  # C, gradient at C -> the end of a Newton step
     warn: bool = True,
 ) -> tuple[Array, ProximalInfo]:
     """Minimise f + Omega from `start`; warns if `max_iter` steps do not suffice.
 
     `lower_bound` maps C, f(C) and the gradient to a lower bound on the minimum. With it the criterion is that the
-    objective is within a part `tol` of the minimum.
+    objective is within a part `tol` of the minimum. A Newton step is taken if it lowers the objective; after one that
+    does not, the next is tried after twice as many proximal steps.
     """
     tol, max_iter = positive(tol, "tol"), check_int(max_iter, "max_iter")
     step = positive(step, "step")
@@ -61,6 +65,7 @@ def proximal_gradient(
     objective = value + (0.0 if penalty is None else penalty.value(start))
     point, momentum = start, 1.0
     mapping, iteration, done, lowest = float("inf"), 0, False, -float("inf")
+    due, wait = 1, 1
     while iteration < max_iter and not done:
         iteration += 1
         if iteration > 1:
@@ -83,6 +88,14 @@ def proximal_gradient(
         else:
             # The mapping at an extrapolated point counts only if the step from it was accepted.
             done = mapping <= tol * scale and (better or point is best)
+        if newton is not None and iteration >= due and not done:
+            ahead, total = _newton_step(smooth, at, newton, penalty, best, objective)
+            wait = 1 if ahead is not None else 2 * wait
+            due = iteration + wait
+            if ahead is not None:
+                point = previous = best = ahead
+                objective, momentum = total, 1.0
+                continue
         if (uphill or not better) and point is not best:
             point, momentum = best, 1.0
             continue
@@ -97,6 +110,31 @@ def proximal_gradient(
             stacklevel=3,
         )
     return best, ProximalInfo(iteration, objective, mapping, done, step)
+
+
+def _newton_step(
+    smooth: Smooth,
+    at: Callable[[Array], float],
+    newton: Callable[[Array, Array], Array | None],
+    penalty: Penalty | None,
+    start: Array,
+    objective: float,
+) -> tuple[Array | None, float]:
+    """The first of some Newton steps that ends at a lower objective, if there is one, and that objective.
+
+    The penalty's derivatives hold on one side of zero only: entries that would cross it become zero, and the next step
+    is taken in the others.
+    """
+    point = start
+    for _ in range(MAX_NEWTON_STEPS):
+        end = newton(point, smooth(point)[1])
+        if end is None:
+            break
+        point = np.where(end * point < 0, 0.0, end)
+        total = at(point) + (0.0 if penalty is None else penalty.value(point))
+        if total < objective - ROUNDING * abs(objective):
+            return point, total
+    return None, objective
 
 
 def _step(

@@ -235,15 +235,15 @@ class ClosedFormCoefficients:
 
     def __init__(self, coupling: Coupling, regression: SeriesRegression) -> None:
         self.coupling, self.regression = coupling, regression
-        self._separable = isinstance(coupling, Decomposable) and bool(regression.seen.all())
-        self._small = int(regression.seen.sum()) <= MAX_DENSE_VALUES
-        self.possible = self._separable or self._small
+        self.splits = isinstance(coupling, Decomposable) and bool(regression.seen.all())
+        self.small = int(regression.seen.sum()) <= MAX_DENSE_VALUES
+        self.possible = self.splits or self.small
         self._pairs: Eigenpairs | None = None
 
     def solve(self, B: Array, alpha: float, decay: Array, turns: int) -> Array:
         """The coefficients, (m, d); decaying coupled outputs take at most `turns` rounds from the given decay."""
         mixed = self.regression.decaying is not None and not _is_multiple_of_identity(B)
-        if not self._separable or (mixed and self._small and turns > 10):
+        if not self.splits or (mixed and self.small and turns > 10):
             return self._dense(B, alpha)
         if not mixed:
             return self._decoupled(B, alpha, None)
@@ -269,7 +269,7 @@ class ClosedFormCoefficients:
 
     def splitting(self, B: Array, alpha: float, decay: Array) -> Splitting | None:
         """The problem with a penalty, split for ADMM, for given decays; None if it does not decouple."""
-        if not self._separable or alpha == 0:
+        if not self.splits or alpha == 0:
             return None
         Y, E, W, decaying = self.regression.Y, self.regression.E, self.regression.W, self.regression.decaying
         Y = Y if decaying is None else Y + decay * decaying
@@ -291,7 +291,7 @@ class ClosedFormCoefficients:
 
     def degrees_of_freedom(self, B: Array, alpha: float) -> float:
         """Trace of the map from Y to the fitted h, without constants and decay."""
-        if self._separable:
+        if self.splits:
             pairs, t, _ = self._spectra(B, alpha)
             return float((t[:, None] * pairs.g / (t[:, None] * pairs.g + alpha)).sum())
         values = np.maximum(np.linalg.eigvalsh(self._observed(B)), 0.0)
@@ -380,6 +380,8 @@ ROUND_STEPS, STEP_GROWTH = 20, 2.0
 LEVELS, INNER_ACCURACY = (30.0, 5.0, 1.0), 0.3
 #: Power iterations for the norm of a gram, accurate to a few percent.
 POWER_STEPS = 12
+#: Relative size of the diagonal added to the matrix of a Newton step, which may be singular.
+RIDGE = 1e-12
 
 
 @dataclass
@@ -485,10 +487,37 @@ class AlternatingMinimiser:
                 tol=tol,
                 max_iter=max_iter,
                 lower_bound=lower_bound if certified else None,
+                newton=self._newton(gram) if certified else None,
                 value_only=lambda C: self._squares(C, gram.matmat(C))[0],
                 warn=warn,
             )
             fit.converged = fit.info.converged
+
+    def _newton(self, gram: Gram) -> Callable[[Array, Array], Array | None] | None:
+        """The end of a Newton step in the non-zero coefficients S, for small systems that cannot be split.
+
+        The smooth part has the second derivative 2 (K'PK + alpha K), with P the projection on what the unpenalised
+        columns leave of the observed entries; proximal steps decide about S.
+        """
+        regression, penalty = self.regression, self.penalty
+        if penalty is None or regression.decaying is not None or self.closed.splits or not self.closed.small:
+            return None
+        K = np.asarray(gram.dense())
+
+        def end(C: Array, gradient: Array) -> Array | None:
+            found, S = penalty.derivatives(C), np.flatnonzero(C)
+            if found is None or len(S) == 0:
+                return None
+            slope, within = found
+            H = 2.0 * regression.normal_matrix(K[:, S]) + 2.0 * self.alpha * K[np.ix_(S, S)]
+            row, output = np.divmod(S, C.shape[1])
+            H += np.where(row[:, None] == row, within[row[:, None], output[:, None], output], 0.0)
+            H[np.diag_indices_from(H)] += RIDGE * H.diagonal().max()
+            ahead = C.copy()
+            ahead.flat[S] -= cho_solve(cho_factor(H, overwrite_a=True), (gradient + slope).flat[S])
+            return ahead
+
+        return end
 
     def _starting_point(self, fit: OKVARSolution) -> Array:
         """The current coefficients, or those of a splitting if they have a lower objective."""

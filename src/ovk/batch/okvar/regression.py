@@ -96,6 +96,14 @@ class SeriesRegression:
             R -= own * np.maximum((own * R).sum(axis=0), 0.0)
         return R
 
+    def normal_matrix(self, V: Array) -> Array:
+        """V'PV for columns V of values, (n d, s), with R = P (Y - V c) where nothing decays."""
+        d = self.Y.shape[1]
+        V = V * self.seen.reshape(-1, 1)
+        explained = [Q.T @ V[q::d] for q, Q in enumerate(self._bases * (d if len(self._bases) == 1 else 1))]
+        U = np.concatenate(explained)
+        return np.asarray(V.T @ V - U.T @ U)
+
     def coefficients(self, V: Array) -> tuple[Array, Array]:
         """theta, (e, d), and the decay of each output, (d,)."""
         d = self.Y.shape[1]
