@@ -9,7 +9,7 @@ import numpy as np
 
 from audits.base import K, X, Y, excess, largest, statement
 from ovk import KAWV, OLOK, PKAWV, MultiTaskSVC, OVKRidge
-from ovk.features import KORS, Given, Nystrom, NystromMap, TaylorMap
+from ovk.features import ALD, KORS, Given, Nystrom, NystromMap, TaylorMap
 from ovk.kernels import Gaussian, Matern
 from ovk.objectives import Constant, Novelty, NuHinge, NuInsensitive
 from ovk.online import (
@@ -98,6 +98,25 @@ def truncated_error() -> float:
     c = np.linalg.solve(K(X) + 30 * alpha * np.eye(30), y)
     best = 0.5 * np.mean((K(X) @ c - y) ** 2) + 0.5 * alpha * c @ K(X) @ c
     return excess((model.cumulative_risk_ / 30 - best, float(error_bound(model, 1.0).excess or np.nan)))
+
+
+@statement(
+    "OLOK",
+    "Theorem 1, the window: its three conditions hold from t_0 on, and not just before",
+    "ovk.online.PaperWindow",
+    "online/test_invariants.py::test_the_first_step_of_the_paper_window_counts_all_later_steps",
+    bound=True,
+)
+def first_of_window() -> float:
+    """eta alpha < sqrt(t), exp(-eta alpha t^e) <= eta alpha / sqrt(t) and t^(1/2 + e) <= .75 t for 200,000 steps."""
+    t, wrong = np.arange(1.0, 200_001.0), 0
+    for epsilon in (0.15, 0.25, 0.4):
+        for product in (0.3, 0.9, 1.1, 2.5):
+            second = np.exp(-product * t**epsilon) <= product / np.sqrt(t)
+            holds = (product < np.sqrt(t)) & second & (t ** (0.5 + epsilon) <= 0.75 * t)
+            found = PaperWindow(epsilon).first(product, 1.0)
+            wrong += int(not holds[found - 1 :].all() or (found > 1 and bool(holds[min(found, len(t)) - 2])))
+    return float(wrong)
 
 
 @statement(
@@ -229,6 +248,26 @@ def projected() -> float:
         c = np.linalg.lstsq(A.T @ A + 0.3 * K(Z), A.T @ np.append(Y[:t, 0], 0.0), rcond=1e-14)[0]
         found.append(K(X[t : t + 1], Z)[0] @ c)
     return largest(PKAWV(K, 0.3, Nystrom(Given(Z))).predict_then_learn(X, Y[:, 0]), found)
+
+
+@statement(
+    "AWV slides",
+    "a growing dictionary: every row is predicted as if its dictionary had been known from the start",
+    "ovk.features.Nystrom",
+    "online/test_exact_past.py::test_blocks_with_growth_equal_the_definition",
+    least=1e-11,
+)
+def exact_past() -> float:
+    """(K~ + alpha I) c = (y, 0) for all rows so far, K~ projected on the points so far."""
+    model = PKAWV(K, 0.3, Nystrom(ALD(0.05), past="exact"), warm_up=0)
+    Z = model.predict_then_learn(X, Y[:, 0])
+    chosen, found = {tuple(point) for point in model.support_}, []
+    for t in range(30):
+        rows = X[: t + 1]
+        D = np.array([x for x in rows if tuple(x) in chosen])
+        G = K(rows, D) @ np.linalg.lstsq(K(D), K(D, rows), rcond=1e-12)[0]
+        found.append(G[t] @ np.linalg.solve(G + 0.3 * np.eye(t + 1), np.append(Y[:t, 0], 0.0)))
+    return largest(Z, found)
 
 
 @statement(

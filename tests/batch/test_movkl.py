@@ -467,3 +467,13 @@ def test_closed_curves():
     model = MovKLCV([k * T for k in SCALARS for T in operators], [0.01, 0.1], grid=circle).fit(X, Y)
     assert model.solver_info_.route == "Cholesky"
     assert model.predict(NEW, grid=[0.0, 1.0])[:, 0] == pytest.approx(model.predict(NEW, grid=[0.0, 1.0])[:, 1])
+
+
+def test_kernels_of_very_different_size_are_named():
+    """Weights of an unscaled polynomial kernel measure its size."""
+    rng = np.random.default_rng(0)
+    X, Y = 20.0 * rng.standard_normal((20, 2)), rng.standard_normal((20, 2))
+    with pytest.warns(UserWarning, match=r"the kernels differ in size.*Polynomial.*Gaussian.*kernel_grid"):
+        MovKL([Gaussian(10.0) * Identity(), Polynomial(3) * Identity()], 1.0, tol=0.5).fit(X, Y)
+    # Warnings are errors in tests: those of kernel_grid have one size.
+    MovKL(None, 1.0, tol=0.5).fit(X, Y)

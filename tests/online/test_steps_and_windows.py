@@ -6,11 +6,13 @@ import warnings
 import numpy as np
 import pytest
 
-from ovk import OLOK, OVKRidge
+import ovk
+from ovk import KAWV, OLOK, OVKRidge
 from ovk.kernels import Gaussian
-from ovk.objectives import EpsilonInsensitive, InverseSqrt
+from ovk.objectives import EpsilonInsensitive, Huber, InverseSqrt
 from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window, error_bound
 from ovk.online.first_order.truncation import AUTO_WINDOW
+from ovk.persistence import NotSavableError
 
 RNG = np.random.default_rng(0)
 
@@ -149,3 +151,51 @@ def test_a_learner_left_to_the_data_is_bounded_and_that_of_the_paper_is_not():
         assert len(model.fit(X, y).support_) >= len(X)
     windowed = OLOK(truncation=Window(AUTO_WINDOW)).fit(X, y)
     np.testing.assert_array_equal(OLOK().fit(X, y).predict(X[:50]), windowed.predict(X[:50]))
+
+
+def test_plain_functions_are_schedules_losses_and_windows(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((60, 2)), rng.standard_normal((60, 2))
+    Y[::7, 1] = np.nan
+
+    def huber(Y, F):
+        R = F - Y
+        small = np.abs(R) <= 1.0
+        return np.where(small, R**2 / 2, np.abs(R) - 0.5).sum(axis=1), np.clip(R, -1.0, 1.0)
+
+    objects = {"schedule": InverseSqrt(0.5), "loss": Huber(1.0), "truncation": Window(20, hold_steps=False)}
+    functions = {"schedule": lambda t: 0.5 / np.sqrt(t), "loss": huber, "truncation": lambda t: 20}
+    models = [OLOK(Gaussian(1.0), 0.1, warm_up=0, **form) for form in (objects, functions)]
+    expected, found = (model.predict_then_learn(X, Y) for model in models)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert len(models[1].support_) == 20
+    with pytest.raises(NotSavableError, match=r"(schedule|loss|truncation) cannot be saved: it is a function"):
+        ovk.save(models[1], tmp_path / "model.ovk")
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"schedule": lambda t: -1.0}, "schedule must return finite numbers >= 0, got -1.0 at t = 1"),
+        ({"loss": lambda Y, F: F - Y}, "loss must return a pair of losses"),
+        ({"loss": lambda Y, F: (F - Y, F - Y)}, r"losses \(\d+,\) and gradients"),
+        ({"truncation": lambda t: 0}, "number of points that truncation returns must be"),
+        ({"schedule": InverseSqrt}, "a function of the step t, got <class"),
+    ],
+)
+def test_functions_that_return_something_else_are_named(form, message):
+    model = OLOK(Gaussian(1.0), warm_up=0, **form)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.partial_fit(np.zeros((3, 1)), np.ones((3, 1)))
+    assert not hasattr(model, "t_")
+
+
+@pytest.mark.parametrize("model", [OLOK(Gaussian(1.0), warm_up=0, average=True), KAWV(Gaussian(1.0), warm_up=0)])
+def test_dual_coefficients_are_those_of_the_function(model):
+    X, _, y = stationary(40)
+    model.partial_fit(X, np.column_stack([y, -y]))
+    points = model.support_ if isinstance(model, KAWV) else model.support_.X
+    expected = model.expansion_(X[:5])
+    np.testing.assert_allclose(Gaussian(1.0)(X[:5], points) @ model.dual_coef_, expected, atol=1e-12)
+    if isinstance(model, OLOK):
+        assert repr(model.support_) == "SupportPoints(40 points, 2 inputs, 2 outputs)"

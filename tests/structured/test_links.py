@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics import roc_auc_score
 
 import ovk
 from ovk import IOKR, LinkPredictor
@@ -254,3 +255,24 @@ def test_leave_one_out_embeddings_equal_refits(centre):
         others = np.arange(36) != i
         without = IOKR(K, alpha=0.1, fit_intercept=centre).fit(X[others], model.embedding_[others])
         np.testing.assert_allclose(found[i], np.asarray(without.predict(X[i : i + 1])).ravel(), atol=1e-9)
+
+
+def test_beta_is_the_candidate_that_ranks_known_links_best():
+    """As leave-one-out embeddings rank them; alpha is chosen for each."""
+    inner = A[np.ix_(KNOWN, KNOWN)]
+    betas, alphas = [1e-3, 0.5, 50.0], [0.01, 0.1, 1.0]
+    there = inner[np.triu_indices(len(KNOWN), 1)] > 0
+    areas = []
+    for beta in betas:
+        single = LinkPredictor(K, beta=beta, alpha=alphas).fit(X[KNOWN], inner)
+        H = single._leave_one_out(X[KNOWN])
+        areas.append(roc_auc_score(there, (H @ H.T)[np.triu_indices(len(KNOWN), 1)]))
+    for order in (1, -1):
+        model = LinkPredictor(K, beta=betas[::order], alpha=alphas).fit(X[KNOWN], inner)
+        assert model.beta_ == betas[int(np.argmax(areas))]
+    best = LinkPredictor(K, beta=model.beta_, alpha=alphas).fit(X[KNOWN], inner)
+    np.testing.assert_array_equal(model.score_pairs(X), best.score_pairs(X))
+    assert model.alpha_ == best.alpha_
+    assert model.threshold_ == best.threshold_
+    with pytest.raises(ValueError, match="beta must be a number or a sequence of numbers"):
+        model.replace(beta=[]).fit(X[KNOWN], inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -617,9 +618,41 @@ _NAMES: dict[str, type[Loss]] = {
 }
 
 
+class FunctionLoss(Loss, saved=False):
+    """A plain function (Y, F) -> losses (n,) and their gradients (n, d); models with it cannot be saved.
+
+    The function sees a missing output as equal to its prediction, with a gradient of zero.
+    """
+
+    def __init__(self, function: Callable[[Array, Array], tuple[Array, Array]]) -> None:
+        self.function = function
+
+    def _evaluate(self, Y: Array, F: Array) -> tuple[Array, Array]:
+        found = self.function(np.where(np.isnan(Y), F, Y), F)
+        shapes = [np.shape(part) for part in found] if isinstance(found, tuple) else type(found).__name__
+        if shapes != [(len(F),), F.shape]:
+            raise ValueError(
+                f"loss must return a pair of losses ({len(F)},) and gradients {F.shape} for outputs {F.shape}, "
+                f"got {shapes}"
+            )
+        return np.asarray(found[0], dtype=np.float64), np.where(np.isnan(Y), 0.0, found[1])
+
+    def value(self, Y: Array, F: Array) -> Array:
+        return self._evaluate(Y, F)[0]
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        return self._evaluate(Y, F)[1]
+
+
 def as_loss(loss: Any) -> Loss:
+    """A loss from an object, a name, or a function (Y, F) -> losses (n,) and gradients (n, d)."""
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str) and loss in _NAMES:
         return _NAMES[loss]()
-    raise ValueError(f"loss must be one of {sorted(_NAMES)} or a loss object (ovk.objectives), got {loss!r}")
+    if callable(loss) and not isinstance(loss, type):
+        return FunctionLoss(loss)
+    raise ValueError(
+        f"loss must be one of {sorted(_NAMES)}, a loss object (ovk.objectives) or a function (Y, F) -> losses, "
+        f"gradients, got {loss!r}"
+    )

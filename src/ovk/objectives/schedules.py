@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from numbers import Real
@@ -172,8 +173,25 @@ _NAMES: dict[str, type[Schedule]] = {
 }
 
 
+class FunctionSchedule(Schedule, saved=False):
+    """Step size function(t) for a plain function of one step t = 1, 2, ...; models with it cannot be saved."""
+
+    def __init__(self, function: Callable[[int], float]) -> None:
+        self.function = function
+
+    def rate(self, t: Times) -> Array:
+        steps = np.asarray(t)
+        rates = np.array([float(self.function(int(step))) for step in steps.ravel()])
+        if not (np.isfinite(rates) & (rates >= 0)).all():
+            worst = int(np.argmin(np.isfinite(rates) & (rates >= 0)))
+            raise ValueError(
+                f"schedule must return finite numbers >= 0, got {rates[worst]} at t = {steps.ravel()[worst]}"
+            )
+        return rates.reshape(steps.shape)
+
+
 def as_schedule(schedule: Any) -> Schedule:
-    """A schedule from an object, a name, a number eta (eta / sqrt(t)), or None (1 / sqrt(t), scaled)."""
+    """A schedule from an object, name, function of t, number eta (eta / sqrt(t)), or None (1 / sqrt(t), scaled)."""
     if isinstance(schedule, Schedule):
         return schedule
     if schedule is None:
@@ -182,6 +200,9 @@ def as_schedule(schedule: Any) -> Schedule:
         return _NAMES[schedule]()
     if not isinstance(schedule, bool) and isinstance(schedule, Real):
         return InverseSqrt(float(schedule))
+    if callable(schedule) and not isinstance(schedule, type):
+        return FunctionSchedule(schedule)
     raise ValueError(
-        f"schedule must be a number, one of {sorted(_NAMES)} or a schedule object (ovk.objectives), got {schedule!r}"
+        f"schedule must be a number, one of {sorted(_NAMES)}, a schedule object (ovk.objectives) or a function of the "
+        f"step t, got {schedule!r}"
     )

@@ -82,8 +82,10 @@ class LinkPredictor(Parameters):
     graph_kernel : "diffusion", "regularized_laplacian", "adjacency", or an (l, l) kernel matrix of the known nodes
         "adjacency" is the positive part of the adjacency matrix, the nearest kernel: for dense graphs, in which the
         number of links of a node matters more than distances.
-    beta : float >= 0
-        Parameter of the graph kernel: how far similarity spreads.
+    beta : float >= 0, or sequence of floats
+        Parameter of the graph kernel: how far similarity spreads. Of several candidates the one with the largest area
+        under the ROC curve of the known links is chosen, by leave-one-out embeddings (errors in features of different
+        graph kernels are not comparable).
     alpha : float > 0, or sequence of floats
         Weight of the penalty, or candidates to choose from by leave-one-out.
     normalised : bool
@@ -108,6 +110,7 @@ class LinkPredictor(Parameters):
         It maximises F1 on the pairs of known nodes with leave-one-out embeddings, since new nodes are embedded less
         accurately than training nodes.
     alpha_, loo_errors_ : as in `IOKR`
+    beta_ : the beta used
     names_ : names of the known nodes, None if they are indices
 
     See Also
@@ -135,7 +138,7 @@ class LinkPredictor(Parameters):
 
     kernel: Any = None
     graph_kernel: Any = "diffusion"
-    beta: float = 1.0
+    beta: Any = 1.0
     alpha: Any = 1.0
     _: KW_ONLY
     normalised: bool = False
@@ -171,14 +174,30 @@ class LinkPredictor(Parameters):
                 names = None if names is None else [names[i] for i in rows]
             if A.shape[0] != len(rows):
                 raise ValueError(f"graph has {A.shape[0]} nodes but X has {n} rows, {len(rows)} of them known")
-            features = node_features(A, self.graph_kernel, self.beta, normalised=self.normalised, centre=self.centre)
+            betas = np.atleast_1d(np.asarray(self.beta, dtype=np.float64))
+            if betas.ndim != 1 or len(betas) == 0:
+                raise ValueError(f"beta must be a number or a sequence of numbers, got {self.beta!r}")
             others = np.setdiff1d(np.arange(n), rows)
             penalty: dict[str, Any] = {"alpha_graph": self.alpha_graph, "n_neighbors": self.n_neighbors}
-            model = IOKR(self._kernel(), alpha=self.alpha, fit_intercept=self.centre, **penalty)
             unlabelled = X[others] if len(others) else None
-            model.fit(X[rows], features, unlabelled=unlabelled, graph=_known_first(input_graph, rows, others))
-            self.model_, self.embedding_, self.names_, self.adjacency_ = model, features, names, A
-            self.X_known_, self.alpha_, self.loo_errors_ = X[rows], model.alpha_, model.loo_errors_
+            self.names_, self.adjacency_, self.X_known_ = names, A, X[rows]
+            input_graph = _known_first(input_graph, rows, others)
+
+            def learn(beta: float) -> None:
+                features = node_features(A, self.graph_kernel, beta, normalised=self.normalised, centre=self.centre)
+                model = IOKR(self._kernel(), alpha=self.alpha, fit_intercept=self.centre, **penalty)
+                model.fit(X[rows], features, unlabelled=unlabelled, graph=input_graph)
+                self.model_, self.embedding_, self.beta_ = model, features, beta
+                self.alpha_, self.loo_errors_ = model.alpha_, model.loo_errors_
+
+            areas = []
+            for beta in betas if len(betas) > 1 else []:
+                learn(float(beta))
+                there, scores = self._left_out_pairs()
+                areas.append(roc_auc_score(there, scores) if 0 < there.sum() < len(there) else 0.5)
+            best = int(np.argmax(areas)) if areas else 0
+            if best < len(betas) - 1 or not areas:
+                learn(float(betas[best]))
             self.__dict__.pop("_memo", None)
         return self
 
@@ -198,11 +217,15 @@ class LinkPredictor(Parameters):
         return self._cached(("threshold", self.cosine), self._threshold)
 
     def _threshold(self) -> float:
+        return best_threshold(*self._left_out_pairs())
+
+    def _left_out_pairs(self) -> tuple[Mask, Array]:
+        """Whether pairs of known nodes are linked, and their scores with leave-one-out embeddings."""
         rows = np.unique(np.linspace(0, self.adjacency_.shape[0] - 1, MAX_THRESHOLD_NODES).astype(np.intp))
         embedded = self._scaled(self._leave_one_out(self.X_known_)[rows])
         pairs = np.triu_indices(len(rows), 1)
         there = self.adjacency_[rows][:, rows].toarray()[pairs] != 0
-        return best_threshold(there, (embedded @ embedded.T)[pairs])
+        return there, (embedded @ embedded.T)[pairs]
 
     def _leave_one_out(self, X: Any) -> Array:
         """h of each known node, learned without it (and without the graph penalty, which changes little)."""

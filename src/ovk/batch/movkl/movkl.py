@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -37,6 +38,8 @@ from ovk.ovkernels import OperatorKernel, Separable, WeightedSum, as_operator_ke
 
 #: Largest input whose square is finite, with room for sums.
 MAX_INPUT = 1e150
+#: Ratio of the mean values k(x, x) of two kernels above which `MovKL` warns.
+MAX_SIZE_RATIO = 1e3
 
 
 def kernel_grid(
@@ -145,7 +148,25 @@ def _system(model: MovKL | MovKLCV, X: Any, targets: Targets, n_eigen: int | Non
     if n_eigen is not None:
         kernels = [_with_n_eigen(kernel, n_eigen) for kernel in kernels]
     resolved = [model._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+    _warn_of_sizes(resolved, X)
     return System(resolved, X, targets, model.solver, intercept=bool(model.fit_intercept))
+
+
+def _warn_of_sizes(kernels: Sequence[OperatorKernel], X: Any) -> None:
+    """Warn if mean values k(x, x) differ so much that the weights measure sizes, as of unscaled polynomial kernels."""
+    scalars = [part.scalar for part in (kernel.as_separable() for kernel in kernels) if part is not None]
+    sizes = np.array([float(np.mean(scalar.diag(X))) for scalar in scalars])
+    positive_sizes = np.flatnonzero(sizes > 0)
+    if len(positive_sizes) < 2:
+        return
+    large, small = (positive_sizes[find(sizes[positive_sizes])] for find in (np.argmax, np.argmin))
+    if sizes[large] > MAX_SIZE_RATIO * sizes[small]:
+        warnings.warn(
+            f"the kernels differ in size: k(x, x) is {sizes[large]:.3g} on average for {scalars[large]!r} and "
+            f"{sizes[small]:.3g} for {scalars[small]!r}, and the weights favour large kernels: divide each by its "
+            "mean, as ovk.batch.kernel_grid does",
+            stacklevel=4,
+        )
 
 
 def _with_n_eigen(kernel: OperatorKernel, count: int) -> OperatorKernel:

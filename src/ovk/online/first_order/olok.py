@@ -111,17 +111,18 @@ class OLOK(StreamRegressor):
         A scalar kernel treats outputs independently. The warm-up learns a length scale of "median".
     alpha : float >= 0
         Weight of the penalty alpha/2 |f|^2.
-    schedule : number, name or schedule of `ovk.objectives`, optional
+    schedule : number, name, schedule of `ovk.objectives` or function of t, optional
         Step sizes eta_t, with eta_t alpha < 1. A number eta means eta / sqrt(t) for any kernel, and raises
         `DivergenceError` if that is too large. By default 1 / sqrt(t), divided by |K(x_t, x_t)| if that is above 1;
         "auto" adapts to inputs and outputs.
-    loss : name or loss of `ovk.objectives`
-        The loss l.
-    truncation : "auto", None, int, or truncation of `ovk.online`
+    loss : name, loss of `ovk.objectives`, or function
+        The loss l. A function maps outputs and predictions, (n, d), to losses (n,) and gradients (n, d).
+    truncation : "auto", None, int, truncation of `ovk.online`, or function of t
         Which old support points are dropped: none with None; all but the last n with an int n, which also holds the
         step size once the window is full (`Window`); those with a negligible effect with `Tolerance`. "auto" keeps the
         last 4096 if the warm-up learns the width of the kernel and there is no `init`, so that ``OLOK()`` has bounded
-        memory; else all, as in the paper.
+        memory; else all, as in the paper. A function gives the number of points after step t. Models with functions
+        cannot be saved.
     average : bool
         Predict with the mean of all iterates instead of the last one.
     discount : float in (0, 1]
@@ -149,7 +150,8 @@ class OLOK(StreamRegressor):
     block_size_ : rows of a block; `Tolerance` drops points at multiples of it
     input_units_, output_units_ : centre and scale chosen by the warm-up, None without one; other attributes are in
         these units
-    support_ : the support points with their coefficients
+    support_ : the support points: ``support_.X`` (points, p), and the time and coefficients of each
+    dual_coef_ : (points, d) their coefficients in f
     cumulative_loss_ : sum of the losses of all predictions, each made before its label was learned
     cumulative_risk_ : the same with the penalty alpha/2 |f|^2 at each step
     kappa2_ : bound on the largest eigenvalue of K(x, x)
@@ -293,6 +295,11 @@ class OLOK(StreamRegressor):
         A = self.support_.A
         C = A[:, 1] / self.t_ if self.average and self.t_ > 0 else A[:, 0]
         return Expansion(self.kernel_, self.support_.X, C, self.intercept_)
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Coefficients a_i of `expansion_`, (points, d)."""
+        return self.expansion_.C
 
     @property
     def intercept_(self) -> Array | None:

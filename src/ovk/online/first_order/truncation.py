@@ -202,13 +202,32 @@ class Tolerance(Truncation):
         return max(budget - error, budget * (1.0 - contraction))
 
 
+class FunctionWindow(ByAge, saved=False):
+    """Truncation to the last function(t) points after step t, for a plain function; models with it cannot be saved."""
+
+    def __init__(self, function: Callable[[int], int]) -> None:
+        self.function = function
+
+    def size(self, t: Times, eta: float, alpha: float) -> Times:
+        steps = np.asarray(t)
+        sizes = [
+            check_int(self.function(int(step)), "the number of points that truncation returns")
+            for step in steps.ravel()
+        ]
+        return np.array(sizes, dtype=np.int64).reshape(steps.shape)
+
+
 def as_truncation(truncation: Any) -> Truncation | None:
+    """A truncation from an object, a number of points, a function of the step t, or None."""
     if truncation is None or isinstance(truncation, Truncation):
         return truncation
     if isinstance(truncation, (int, np.integer)) and not isinstance(truncation, bool):
         return Window(check_int(truncation, "truncation"))
+    if callable(truncation) and not isinstance(truncation, type):
+        return FunctionWindow(truncation)
     raise ValueError(
-        f"truncation must be 'auto', None, a number of points or a truncation of ovk.online, got {truncation!r}"
+        f"truncation must be 'auto', None, a number of points, a truncation of ovk.online or a function of the step t, "
+        f"got {truncation!r}"
     )
 
 

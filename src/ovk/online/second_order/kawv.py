@@ -53,6 +53,7 @@ class KAWV(StreamRegressor):
     ----------
     t_ : rows learned
     support_ : (t, p) their inputs, in the units of the learner
+    dual_coef_ : (t, d) their coefficients in the ridge solution
     cumulative_loss_ : sum of the squared errors of all predictions, each made before its label was learned, in the same
         units
     input_units_, output_units_ : centre and scale chosen by the warm-up, None without one
@@ -132,6 +133,11 @@ class KAWV(StreamRegressor):
         assert triangle is not None
         full[self.entries_] = triangle.coefficients()[:, 0] / self.alpha
         return Expansion(self.kernel_, self.support_, self._scale_by_roots(full.reshape(-1, d)))
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Coefficients c_i of `expansion_`, (t, d)."""
+        return self.expansion_.C
 
     @reads_snapshot
     def memory_needed(self, n_rows: int) -> int:

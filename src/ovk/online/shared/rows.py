@@ -311,6 +311,10 @@ class SupportPoints(RowBuffer):
     def empty(cls, p: int, d: int, sets: int) -> Self:
         return cls((np.empty((0, p)), np.empty((0, sets, d)), np.empty(0, dtype=np.int64)))
 
+    def __repr__(self) -> str:
+        points, _, d = self.A.shape
+        return f"SupportPoints({points} points, {self.X.shape[1]} inputs, {d} outputs)"
+
     @property
     def A(self) -> Array:
         return self.arrays[1]
