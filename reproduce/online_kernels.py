@@ -123,8 +123,8 @@ def errors(stream: Stream) -> tuple[dict[str, float], float]:
 def online_kernels(data_home: str | Path | None = None, n: int = 3000) -> Result:
     """Mean squared errors of the forecaster, of its learners and of the best combination of them."""
     streams = {kind: made(kind, n, np.random.default_rng(0)) for kind in ("product", "sum")}
-    whole = streams["sum"]
-    streams["sum, each learner sees one input"] = whole._replace(kernels=whole.kernels[:4], even=False)
+    X, Y, kernels, bound, _, right = streams["sum"]
+    streams["sum, each learner sees one input"] = Stream(X, Y, kernels[:4], bound, even=False, right=right)
     if available(data_home)["parkinsons"]:
         streams["Parkinson"] = people(data_home, n)
     rows = []
