@@ -110,6 +110,8 @@ def test_names_of_gradients():
         "cluster": {"within", "between"},
         "tree": set(),
         **{name: set() for name, _ in instances.OPERATORS if name.startswith(("multiplication", "integral"))},
+        "integral-lag": {"lag"},
+        "integral-lag-exponential": {"lag"},
         "tensor": set(),
         "tree-parents": set(),
     }
