@@ -46,6 +46,7 @@ WRONG = {
     "a kernel for a penalty": ("ridge", "alpha_", Gaussian(1.0)),
     "a number for a kernel": ("operator", "kernels_", [3]),
     "text for a grid": ("operator", "inputs_.grid", "x"),
+    "None for the largest value": ("movkl", "largest_", None),
 }
 
 
@@ -57,6 +58,7 @@ def learner(name):
         "auto": lambda: ovk.AutoStream().partial_fit(X, Y),
         "classifier": lambda: ovk.OVKClassifier(Gaussian(0.5)).fit(X, labels),
         "kawv": lambda: ovk.KAWV(K).partial_fit(X, Y),
+        "movkl": lambda: ovk.OnlineMovKL([K]).partial_fit(X, Y),
         "novelty": lambda: ovk.NoveltyDetector(Gaussian(0.5)).fit(X),
         "operator": lambda: ovk.OperatorRidge([Gaussian(1.5)], [0.1]).fit(X, Y),
     }[name]()
