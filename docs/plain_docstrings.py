@@ -67,6 +67,8 @@ def described(lines: list[str]) -> list[str]:
 
     >>> described(["Attributes", "----------", "X_fit_ : (n, p) the points", "alpha : float", "    Weight."])
     ['Attributes', '----------', 'X_fit_', '    (n, p) the points', 'alpha : float', '    Weight.']
+    >>> described(["Attributes", "----------", "and those of `OVKRidge`"])[2:]
+    ['others', '    those of `OVKRidge`']
     """
     result: list[str] = []
     inside = ""
@@ -74,6 +76,8 @@ def described(lines: list[str]) -> list[str]:
         after = lines[number + 1] if number + 1 < len(lines) else ""
         if set(after.strip()) == {"-"}:
             inside = line.strip() if line.strip() in ("Parameters", "Attributes") else ""
+        if inside == "Attributes" and line.startswith("and those of "):
+            line = line.replace("and those of ", "others : those of ")
         name, colon, text = line.partition(" : ")
         entry = inside and colon and _indent(line) == 0 and bool(text.strip())
         if entry and inside == "Attributes" and ", " in name:
