@@ -5,9 +5,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-
-from ovk._version import __version__
 
 #: The packages of each extra. Messages name the packages, which can be installed from any index.
 PACKAGES = {
@@ -58,7 +57,7 @@ def show_versions() -> None:
     ovk ...
     python ...
     """
-    print(f"ovk {__version__}")
+    print(f"ovk {import_module('ovk').__version__}")
     print(f"python {platform.python_version()} ({platform.platform()})")
     always = "numpy scipy scikit-learn joblib threadpoolctl"
     for name in dict.fromkeys(" ".join([always, *PACKAGES.values(), "pandas polars torch"]).split()):

@@ -9,7 +9,7 @@ from ovk.evaluation.evaluator import Evaluator, progressive
 from ovk.evaluation.regret import Regret, regret
 from ovk.evaluation.result import IntervalResult, ProgressiveResult, row_slice
 from ovk.evaluation.scaling_and_drift import DriftResult, PageHinkley, RunningMoments, Standardised, ratio
-from ovk.evaluation.sources import Chunk, Chunks, Table, chunks
+from ovk.evaluation.sources import Chunk, Chunks, Table, chunks, is_frame
 from ovk.evaluation.task import (
     CLASSIFICATION,
     EQUAL_TOLERANCE,

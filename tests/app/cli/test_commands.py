@@ -104,14 +104,15 @@ def test_fit_then_predict(ovk, tmp_path):
     assert len(rows) == 200
     truth = list(csv.DictReader(path.read_text().splitlines()))
     inside = [
-        float(row["b low"]) <= float(real["b"]) <= float(row["b high"]) for row, real in zip(rows, truth, strict=True)
+        float(row["b lower"]) <= float(real["b"]) <= float(row["b upper"])
+        for row, real in zip(rows, truth, strict=True)
     ]
     assert np.mean(inside) > 0.6
     code, out, _ = ovk("predict", model, path, "--json", "--out", tmp_path / "p.jsonl")
     assert code == 0
     first = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])
     assert first["row"] == 1
-    assert first["a"]["low"] < first["a"]["prediction"] < first["a"]["high"]
+    assert first["a"]["lower"] < first["a"]["prediction"] < first["a"]["upper"]
 
 
 def test_output_of_fit(ovk, tmp_path, monkeypatch):
@@ -146,7 +147,7 @@ def test_kept_columns(ovk, tmp_path, ending):
     assert ovk(*asked)[0] == 0
     if ending == "csv":
         rows = list(csv.DictReader(found.read_text(encoding="utf-8").splitlines()))
-        assert list(rows[0]) == ["id", "row", "y", "y low", "y high", "y outcome"]
+        assert list(rows[0]) == ["id", "row", "y", "y lower", "y upper", "y outcome"]
         # A spreadsheet must not run the first one.
         assert [row["id"] for row in rows] == ["'=cmd", *names[1:]]
     elif ending == "jsonl":
@@ -203,15 +204,35 @@ def test_inspect(ovk, tmp_path):
 
 
 @pytest.mark.long
-def test_demo(ovk, tmp_path):
+def test_demo(ovk, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ovk.app.cli.demo.WEEKS", 7)
     code, out, _ = ovk("demo", "--rows", 400, "--out", tmp_path)
     assert code == 0
-    assert "load it with ovk.load" in out
+    assert "no settings (AutoStream)" in out
     assert "Coupling the outputs lowers the error" in out
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "ovk demo" in page
     assert "://" not in page
-    assert load(tmp_path / "demo.ovk").predict(np.zeros((1, 2))).shape == (1, 6)
+    # The model is one that every command takes, and the plots show ordered rows.
+    assert load(tmp_path / "demo.ovk").preparation.targets == ["north", "south", "east", "west"]
+    assert page.index("Predictions and outcomes") < page.index("north") < page.index("Errors along the stream")
+    _, *commands = (line.strip() for line in out.splitlines() if line.startswith(("table:", "  ovk ")))
+    assert [line.split()[1] for line in commands] == ["plot", "forecast", "predict", "stream"]
+    for line in commands[:3]:
+        assert ovk(*line.split()[1:])[0] == 0, line
+    for name in ("demo.png", "forecast.png", "predictions.csv"):
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_the_demo_leaves_nothing_untracked_in_a_checkout():
+    root = Path(__file__).parents[3]
+    written = {"report.html", "demo.ovk", "demo.csv", "demo.png"}
+    for line in DEMO_COMMANDS:
+        names = line.format(model="demo.ovk", table="demo.csv", directory="").split()
+        written |= {name for name in names if name.endswith((".ovk", ".csv", ".html", ".png"))}
+    ignored = {line.removeprefix("/") for line in (root / ".gitignore").read_text().splitlines()}
+    assert written <= ignored
 
 
 @pytest.mark.long
@@ -220,20 +241,26 @@ def test_commands_of_the_demo_and_the_readme_run(ovk, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     [block] = [block for block in re.findall(r"```sh\n(.*?)```", readme, flags=re.DOTALL) if "ovk demo" in block]
-    said = [*(one.format("demo.csv") for one in DEMO_COMMANDS), *block.replace("\\\n", "").splitlines()[1:]]
+    names = {"model": "model.ovk", "table": "demo.csv", "directory": ""}
+    said = [
+        DEMO_COMMANDS[-1].format(**names),
+        *(one.format(**names) for one in DEMO_COMMANDS[:-1]),
+        *block.replace("\\\n", "").splitlines()[1:],
+    ]
     # The first command is the same in both places.
     for line in dict.fromkeys(" ".join(one.split()) for one in said):
         program, *arguments = line.split()
         assert program == "ovk"
         code, out, _ = ovk(*arguments)
         assert code == 0, line
-        assert "below that of 'last value'" in out or arguments[0] == "forecast"
+        assert "below that of 'last value'" in out or arguments[0] != "stream"
     for name in ("model.html", "forecast.png", "model.ovk"):
         assert (tmp_path / name).stat().st_size > 1000
 
 
 def test_demo_as_json(ovk, tmp_path, monkeypatch):
     monkeypatch.setattr("ovk.app.cli.demo._report", lambda *arguments: False)
+    monkeypatch.setattr("ovk.app.cli.demo._learn_table", lambda *arguments: None)
     found = json.loads(ovk("demo", "--rows", 400, "--out", tmp_path, "--json")[1])
     assert found["report"] is None
 

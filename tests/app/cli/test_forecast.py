@@ -31,22 +31,22 @@ def test_forecast_in_every_format(ovk, daily, tmp_path):
     assert code == 0
     assert "only 10 of 12 steps have intervals: learn with --horizon 12" in err
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert list(rows[0]) == ["step", "time", "'=a", "'=a low", "'=a high", "b", "b low", "b high"]
+    assert list(rows[0]) == ["step", "time", "'=a", "'=a lower", "'=a upper", "b", "b lower", "b upper"]
     assert (rows[0]["step"], rows[0]["time"]) == ("1", "2023-10-28T00:00:00")
-    assert float(rows[0]["b low"]) < float(rows[0]["b"]) < float(rows[0]["b high"])
-    assert rows[11]["b low"] == ""
+    assert float(rows[0]["b lower"]) < float(rows[0]["b"]) < float(rows[0]["b upper"])
+    assert rows[11]["b lower"] == ""
     code, out, _ = ovk("forecast", model, "--steps", 3, "--level", 0.5, "--json")
     lines = [json.loads(line) for line in out.splitlines()]
     assert [line["step"] for line in lines] == [1, 2, 3]
     assert lines[0]["time"] == "2023-10-28T00:00:00"
     assert lines[0]["b"]["prediction"] == pytest.approx(float(rows[0]["b"]))
-    assert lines[0]["b"]["high"] < float(rows[0]["b high"])
+    assert lines[0]["b"]["upper"] < float(rows[0]["b upper"])
     table, picture = tmp_path / "f.parquet", tmp_path / "f.svg"
     assert ovk("forecast", model, "--steps", 12, "--out", table, "--plot", picture)[0] == 0
     parquet = pytest.importorskip("pyarrow.parquet")
     found = parquet.read_table(table)
     assert found.column_names[:3] == ["step", "time", "=a"]
-    assert found["b low"].null_count == 2
+    assert found["b lower"].null_count == 2
     assert "<svg" in picture.read_text(encoding="utf-8")
     assert "<!-- 90% interval -->" in picture.read_text(encoding="utf-8")
 

@@ -34,11 +34,11 @@ def test_one_level_for_predictions_summary_report_and_forecasts(ovk, tmp_path, l
     session = load(model)
     assert session.settings.level == session.recent.level == level
     rows = [row for row in csv.DictReader(parts(tmp_path / "parts").splitlines()) if row["a outcome"]][20:]
-    held = np.mean([float(row["a low"]) <= float(row["a outcome"]) <= float(row["a high"]) for row in rows])
+    held = np.mean([float(row["a lower"]) <= float(row["a outcome"]) <= float(row["a upper"]) for row in rows])
     assert abs(held - level) < 0.06
     shown = session.recent.shown
     assert abs(shown.coverage[0] - held) < 0.03
-    widths = [float(row["a high"]) - float(row["a low"]) for row in rows]
+    widths = [float(row["a upper"]) - float(row["a lower"]) for row in rows]
     assert abs(shown.width[0] / np.median(widths) - 1) < 0.1
     text = page.read_text(encoding="utf-8")
     assert f"in {level:.0%} interval</th>" in text

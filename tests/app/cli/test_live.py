@@ -123,7 +123,7 @@ def test_each_row_is_predicted_as_it_arrives(ovk, tmp_path):
         "stream", "-", "--targets", "a,b", "--features", "x", "--warm-up", 50, "--predictions", "-"
     ) as live:
         live.say("\n".join(lines[:52]) + "\n")
-        assert live.hear().startswith("row,a,a low")
+        assert live.hear().startswith("row,a,a lower")
         assert live.hear().startswith("51,")
         for k in (52, 53):
             live.say(lines[k] + "\n")

@@ -40,7 +40,7 @@ def test_a_stream_is_learned_and_summarised(ovk, tmp_path):
     assert sorted(p.name for p in parts.iterdir() if not p.name.startswith("part-")) == ["manifest.json"]
     rows = [row for p in sorted(parts.glob("part-*")) for row in csv.DictReader(p.read_text().splitlines())]
     assert [int(row["row"]) for row in rows] == list(range(201, 1501))
-    assert all(float(row["a low"]) <= float(row["a"]) <= float(row["a high"]) for row in rows[-100:])
+    assert all(float(row["a lower"]) <= float(row["a"]) <= float(row["a upper"]) for row in rows[-100:])
 
 
 @pytest.mark.parametrize(("cell", "code"), [("?", 3), ("1.5", 0)])

@@ -137,3 +137,9 @@ def test_wrong_calls(directory, tmp_path, capsys):
             main([*asked, *more])
         assert ended.value.code == 2
         assert text in capsys.readouterr().err
+
+
+def test_the_number_of_landmarks_is_reported(directory):
+    fitted = fit_files(split_files(str(directory / "[0-9].csv")), Settings(["a", "b"]), landmarks=30)
+    # Fewer than 30 if some add nothing.
+    assert f", {fitted.estimator.landmarks_.m} landmarks" in str(fitted.summary())

@@ -99,7 +99,7 @@ def test_a_metric_is_learned_where_few_inputs_matter(tmp_path):
     np.savetxt(path, np.column_stack([new, outcome]), "%.6g", ",", header=",".join([*names, "y"]), comments="")
     found = model.predict_file(path)
     assert 0.6 < np.mean((found["y"] - outcome) ** 2) / model.scores[0].mse[0] < 1.6
-    assert 0.84 < np.mean((found["y low"] <= outcome) & (outcome <= found["y high"])) < 0.96
+    assert 0.84 < np.mean((found["y lower"] <= outcome) & (outcome <= found["y upper"])) < 0.96
 
 
 def test_no_metric_of_many_inputs(tmp_path, monkeypatch):

@@ -240,7 +240,7 @@ def test_future_inputs(tmp_path, start):
     with open_records(rest) as records:
         found = model.forecast(20, future=records)
     assert np.mean((found.F[:, 0] - y[400:]) ** 2) < 0.2 * y.var()
-    assert np.mean((found.low[:, 0] <= y[400:]) & (y[400:] <= found.high[:, 0])) > 0.6
+    assert np.mean((found.lower[:, 0] <= y[400:]) & (y[400:] <= found.upper[:, 0])) > 0.6
     assert str(found.dates[0]).startswith(str(np.datetime64("2024-01-01") + 400))
     with open_records(rest) as records, pytest.raises(ValueError, match="has 20 readable rows"):
         model.forecast(21, future=records)

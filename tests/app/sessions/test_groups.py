@@ -39,7 +39,7 @@ def grouped(known):
 
 def held(model, path):
     found = model.predict_file(path)
-    inside = (found["score low"] <= found["score outcome"]) & (found["score outcome"] <= found["score high"])
+    inside = (found["score lower"] <= found["score outcome"]) & (found["score outcome"] <= found["score upper"])
     return inside.mean(), np.mean((found["score"] - found["score outcome"]) ** 2)
 
 

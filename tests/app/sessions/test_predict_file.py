@@ -44,10 +44,10 @@ def test_predicts_what_the_command_writes(learned, new, tmp_path):
     written = CliRunner().invoke(app, ["predict", str(tmp_path / "plant.ovk"), str(new)])
     assert written.exit_code == 0, written.output
     rows = list(csv.DictReader(io.StringIO(written.stdout)))
-    assert list(found) == ["row", "time", "y", "y low", "y high"] == list(rows[0])
+    assert list(found) == ["row", "time", "y", "y lower", "y upper"] == list(rows[0])
     assert found["row"].tolist() == [int(row["row"]) for row in rows]
     assert str(found["time"][0]) == rows[0]["time"]
-    for name in ("y", "y low", "y high"):
+    for name in ("y", "y lower", "y upper"):
         np.testing.assert_allclose(found[name], [float(row[name]) for row in rows], rtol=1e-5)
     np.testing.assert_allclose(found["y"], np.arange(9) % 7 + 1, atol=0.3)
 
@@ -56,7 +56,7 @@ def test_sessions_and_classes_predict_files_too(tmp_path):
     path = _write(tmp_path / "t.csv", [f"{i % 7},{i % 7}" for i in range(300)], "x,y")
     session = learn(path, Settings(["y"], warm_up=100))
     found = session.predict_file(path, 0.5)
-    assert list(found) == ["row", "y", "y low", "y high", "y outcome"]
+    assert list(found) == ["row", "y", "y lower", "y upper", "y outcome"]
     np.testing.assert_array_equal(found["y outcome"], np.arange(300) % 7)
 
     path = _write(tmp_path / "c.csv", [f"{i % 7},{'big' if i % 7 > 3 else 'small'}" for i in range(200)], "x,y")

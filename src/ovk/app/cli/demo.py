@@ -12,10 +12,10 @@ import numpy as np
 import typer
 from scipy.signal import lfilter
 
-from ovk import OLOK, PKAWV, progressive, save
+from ovk import OLOK, PKAWV, AutoStream, progressive
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import Display, Exit, err, exit_code_on_error, print_json, show
-from ovk.app.sessions import result_summary
+from ovk.app.sessions import Session, Settings, learn, result_summary
 from ovk.base import Array, one_blas_thread
 from ovk.datasets import make_stream
 from ovk.evaluation import ProgressiveResult, RefittedRidge, ScoreTable
@@ -29,10 +29,16 @@ STATIONS = ("north", "south", "east", "west")
 #: Share of missing readings in the sample file, and its number of weeks.
 MISSING, WEEKS = 0.3, 16
 
-#: Commands to try, with {} for the name of the sample file.
+#: Lags of the sample file, in hours.
+LAGS = (1, 24)
+
+#: Commands to try, with the names of the sample file, of the model and of their directory.
 COMMANDS = (
-    f"ovk stream {{}} --time time --targets {','.join(STATIONS)} --lags 1,24 --save model.ovk --report model.html",
-    "ovk forecast model.ovk --steps 24 --plot forecast.png",
+    "ovk plot {model}",
+    "ovk forecast {model} --steps 24 --plot {directory}forecast.png",
+    "ovk predict {model} {table} --out {directory}predictions.csv",
+    f"ovk stream {{table}} --time time --targets {','.join(STATIONS)} --lags {','.join(map(str, LAGS))} "
+    "--save {directory}model.ovk --report {directory}model.html",
 )
 
 
@@ -63,16 +69,18 @@ def _slow_noise(rng: np.random.Generator, n: int) -> Array:
 ROWS, OUTPUTS, CHUNK = 3000, 6, 200
 
 #: Names of the learners that the conclusion compares.
+AUTOMATIC = "no settings (AutoStream)"
 FORGETTING, NOT_FORGETTING = "coupled, forgetting (PKAWV)", "coupled, not forgetting (PKAWV)"
 COUPLED, SEPARATE = "coupled (OLOK)", "separate outputs (OLOK)"
 
 
 def learners() -> dict[str, Any]:
-    """The learners of the demonstration, all with the same scalar kernel."""
+    """`AutoStream`, and learners with the same scalar kernel."""
     k = Gaussian(0.8)
     # Few points suffice in the plane. The weight of a row is 1/3 after 70 rows. Chosen on streams with other seeds.
     few: dict[str, Any] = {"features": Nystrom(Uniform(size=40)), "forecaster": "ridge", "random_state": 0}
     return {
+        AUTOMATIC: AutoStream(),
         FORGETTING: PKAWV(k * MixedEffect(0.9), 0.1, discount=0.985, **few),
         NOT_FORGETTING: PKAWV(k * MixedEffect(0.9), 0.1, **few),
         COUPLED: OLOK(k * MixedEffect(0.5), alpha=1e-4, schedule="auto", truncation=1500),
@@ -89,7 +97,7 @@ def command(
 ) -> None:
     """Compare learners on a generated stream with related outputs, missing labels and drift.
 
-    Writes a report (report.html), the best model (demo.ovk), and a sample file (demo.csv) to experiment with.
+    Writes a report (report.html), a sample file (demo.csv), and a model of it (demo.ovk) to experiment with.
     """
     with exit_code_on_error(Exit.USAGE):
         directory.mkdir(parents=True, exist_ok=True)
@@ -104,14 +112,14 @@ def command(
         show("Each row is predicted before it is learned.")
         show("")
     with one_blas_thread(tiles=1):
-        results, models = _evaluate(stream)
+        results = _evaluate(stream)
     seconds = time.perf_counter() - start
     model_file, page, file = directory / "demo.ovk", directory / "report.html", directory / "demo.csv"
     write_demo_table(file)
-    save(models[FORGETTING], model_file)
+    session = _learn_table(file, model_file)
     found = _combined(results, stream.target_names)
     errors = _errors(found, rows)
-    drawn = _report(found, page, seconds, rows, missing, _conclusion(errors))
+    drawn = _report(found, session, page, seconds, rows, missing, _conclusion(errors))
     if as_json:
         print_json(
             {
@@ -130,13 +138,31 @@ def command(
         show(line)
     if drawn:
         show(f"report: {page} (open it in a browser)")
-    show(f"model:  {model_file} (load it with ovk.load)")
-    show(f"table:  {file} (hourly readings of {len(STATIONS)} stations, {MISSING:.0%} missing). Try:")
+    show(f"table:  {file} (hourly readings of {len(STATIONS)} stations, {MISSING:.0%} missing)")
+    show(f"model:  {model_file} (AutoStream on this table)")
+    for line in session.summary().conclusion.splitlines():
+        show(f"  {line}")
+    show("Try:")
+    prefix = "" if directory == Path(".") else f"{directory}/"
     for line in COMMANDS:
-        show(f"  {line.format(file)}")
+        show(f"  {line.format(table=file, model=model_file, directory=prefix)}")
 
 
-def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]]:
+def _learn_table(file: Path, model_file: Path) -> Session:
+    """Learn the sample file as `ovk stream` does."""
+    start, hours = time.monotonic(), 24 * 7 * WEEKS
+    done = 0
+
+    def count(reached: Any) -> None:
+        nonlocal done
+        done = reached.session.offset
+
+    settings = Settings(list(STATIONS), time=["time"], lags=list(LAGS), block=512)
+    with Display(lambda: (f"learning {file.name}", done / hours, start)):
+        return learn(file, settings, save_to=model_file, on_progress=count)
+
+
+def _evaluate(stream: Any) -> dict[str, ProgressiveResult]:
     models = learners()
     results: dict[str, ProgressiveResult] = {}
     start, total, done = time.monotonic(), len(models) * len(stream.data), 0
@@ -154,7 +180,7 @@ def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]
             results[name] = progressive(
                 model, chunks(), untested=CHUNK, baselines=baselines, chunk_size=CHUNK, keep="all", progress=False
             )
-    return results, models
+    return results
 
 
 def _combined(results: dict[str, ProgressiveResult], outputs: list[str]) -> ProgressiveResult:
@@ -170,16 +196,21 @@ def _combined(results: dict[str, ProgressiveResult], outputs: list[str]) -> Prog
     )
 
 
-def _report(found: ProgressiveResult, page: Path, seconds: float, rows: int, missing: float, conclusion: str) -> bool:
+def _report(
+    found: ProgressiveResult, session: Session, page: Path, seconds: float, rows: int, missing: float, conclusion: str
+) -> bool:
     """Write the report; False if matplotlib is missing."""
     from ovk.app.report import report
 
-    summary = replace(result_summary(found), conclusion=conclusion, settings={"command": "ovk demo"})
+    # The rows of the stream have no order that a plot could show; hours have.
+    table: dict[str, Any] = {"recent": session.recent, "targets": list(STATIONS)}
+    summary = replace(result_summary(found), conclusion=conclusion, settings={"command": "ovk demo"}, **table)
     summary.sentences += [
         f"{rows:,} rows with {OUTPUTS} related outputs; {missing:.0%} of the labels are missing",
         "in the middle third of the stream, the shared function changes",
         "coupled outputs share their labels; separate outputs use only their own",
         f"learning took {seconds:,.1f} seconds",
+        "the predictions and outcomes of the last rows below are those of the sample file, learned by AutoStream",
     ]
     try:
         report(summary, page, title="ovk demo")

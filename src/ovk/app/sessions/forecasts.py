@@ -290,12 +290,12 @@ class Forecast(NamedTuple):
     level: float | None = None
 
     @property
-    def low(self) -> Array:
+    def lower(self) -> Array:
         """(steps, d) lower ends of the intervals."""
         return self.F - self.widths
 
     @property
-    def high(self) -> Array:
+    def upper(self) -> Array:
         """(steps, d) upper ends of the intervals."""
         return self.F + self.widths
 

@@ -149,7 +149,7 @@ class PredictionColumns:
         self._count = 0 if labels is None else len(labels)
         last = [" outcome"] if outcomes else []
         if labels is None:
-            ends, forms = ["", " low", " high", *last], ["%.7g"] * 3 + ["%.9g"] * outcomes
+            ends, forms = ["", " lower", " upper", *last], ["%.7g"] * 3 + ["%.9g"] * outcomes
         else:
             ends = ["", *(f"={label}" for label in labels), *last]
             forms = ["%s"] + ["%.6g"] * (1 + len(labels)) + ["%s"] * outcomes
@@ -196,7 +196,7 @@ class PredictionColumns:
         """A dict for each row, with a nested dict for each output; unknown values are None."""
         columns = [_json_cells(column) for column in self.values(found, batch)]
         lead = len(self._keep) + 1 + self._timed
-        names = ["prediction", "low", "high", *(["outcome"] if self._outcomes else [])]
+        names = ["prediction", "lower", "upper", *(["outcome"] if self._outcomes else [])]
         for i, cells in enumerate(zip(*columns, strict=True)):
             if found.labels is None:
                 each = iter(cells[lead:])

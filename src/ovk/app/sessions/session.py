@@ -38,8 +38,18 @@ from ovk.app.sessions.summary import (
     relevance,
     result_summary,
 )
-from ovk.app.tables import STDIN, Batch, BrokerError, Preparation, Prepared, Records, concatenate, open_records
-from ovk.base import Array, Label, Registered, State, one_blas_thread, quoted
+from ovk.app.tables import (
+    STDIN,
+    Batch,
+    BrokerError,
+    FrameRecords,
+    Preparation,
+    Prepared,
+    Records,
+    concatenate,
+    open_records,
+)
+from ovk.base import Array, Label, OutputFrame, Registered, State, library_of, one_blas_thread, quoted
 from ovk.evaluation import (
     EQUAL_TOLERANCE,
     Chunk,
@@ -49,6 +59,7 @@ from ovk.evaluation import (
     RecentErrors,
     RunningMoments,
     Standardised,
+    is_frame,
 )
 from ovk.online import AutoStreamClassifier
 from ovk.persistence import load, save
@@ -64,6 +75,11 @@ def check_row_count(batch: Batch, label: str) -> None:
     if len(batch.rows) < MIN_ROWS:
         bad = f", and {len(batch.bad)} unreadable rows ({batch.bad[0][1]})" if batch.bad else ""
         raise ValueError(f"{label} has {len(batch.rows)} rows to learn from{bad}; at least {MIN_ROWS} are required")
+
+
+def opened(source: Any, form: str | None = None) -> Records:
+    """The rows of a file or a data frame."""
+    return FrameRecords(source) if is_frame(source) else open_records(source, form)
 
 
 class LearnedTable(ABC):
@@ -139,7 +155,7 @@ class LearnedTable(ABC):
 
     def predict_file(
         self,
-        path: str | Path,
+        path: Any,
         level: float | None = None,
         *,
         keep: str | Sequence[str] = (),
@@ -150,8 +166,9 @@ class LearnedTable(ABC):
 
         Parameters
         ----------
-        path : str or Path
-            CSV, JSON lines or Parquet file with the input columns in any order; the outputs may be missing.
+        path : str, Path or data frame
+            CSV, JSON lines or Parquet file, or data frame of pandas or polars, with the input columns in any order; the
+            outputs may be missing.
         level : float or None, default None
             Probability with which an interval should contain the outcome; None uses the level of the settings.
         keep : str or list of str, default ()
@@ -165,22 +182,50 @@ class LearnedTable(ABC):
         -------
         dict of (n,) arrays
             Columns by the names that `ovk predict` writes: "row", "time" if rows have one, and for each output its
-            prediction, interval and outcome, such as "y", "y low", "y high" and "y outcome"; for classes the label and
-            the probabilities. ``pandas.DataFrame(found)`` converts them to a data frame.
+            prediction, interval and outcome, such as "y", "y lower", "y upper" and "y outcome"; for classes the label
+            and the probabilities. ``pandas.DataFrame(found)`` converts them to a data frame.
 
         Warns
         -----
         UserWarning
             If cells could not be read, or a word was never learned.
         """
-        with open_records(path, form) as records:
+        with opened(path, form) as records:
             rows = FilePredictions(self, records, level, max_bad, [keep] if isinstance(keep, str) else keep)
             found = [dict(zip(rows.columns.names, rows.columns.values(*block), strict=True)) for block in rows]
         if not any(len(block["row"]) for block in found):
-            raise ValueError(f"{records.label} has no rows: check the path and the format")
+            raise ValueError(f"{records.label} has no rows")
         for warning in rows.warnings():
             warnings.warn(f"{records.label}: {warning}", UserWarning, stacklevel=2)
         return {name: np.concatenate([block[name] for block in found]) for name in found[0]}
+
+    def predict(self, X: Any, *, max_bad: float = Settings.max_bad) -> Any:
+        """Predict the rows of a data frame, without changing the model.
+
+        Parameters
+        ----------
+        X : data frame
+            Data frame of pandas or polars with the input columns in any order; the outputs may be missing.
+        max_bad : float, default 0.2
+            Share of rows with unreadable cells above which an error is raised.
+
+        Returns
+        -------
+        data frame
+            The predicted outputs, or labels, with the index of `X`; cells that cannot be read count as missing.
+            `predict_file` also returns intervals, and probabilities of classes.
+        """
+        library = library_of(X)
+        if library is None:
+            raise TypeError(
+                f"X must be a data frame of pandas or polars, got {type(X).__name__}: predict_file takes a path"
+            )
+        found = self.predict_file(X, max_bad=max_bad)
+        columns = [found[name] for name in self.settings.targets]
+        missing, dtype = (None, object) if self.settings.classify else (np.nan, np.float64)
+        values = np.full((len(X), len(columns)), missing, dtype=dtype)
+        values[found["row"] - 1] = np.column_stack(columns)
+        return OutputFrame(library, list(self.settings.targets)).named(values, X)
 
 
 @dataclass(repr=False)

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from ovk.app.parallel import CHUNK_ROWS, Partition, PartitionedFit, PartitionErr
 from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, TestedForecasts, horizon_errors, rows_seen, season_of
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor, relative_to_lag
-from ovk.app.sessions.session import MIN_ROWS, LearnedTable, check_row_count
+from ovk.app.sessions.session import MIN_ROWS, LearnedTable, check_row_count, opened
 from ovk.app.sessions.settings import KERNELS, Settings, check_bad_rows, declared
 from ovk.app.sessions.summary import (
     MAX_ROWS_KEPT,
@@ -36,7 +35,6 @@ from ovk.app.tables import (
     Records,
     concatenate,
     fill_forward,
-    open_records,
 )
 from ovk.base import COUNT, Array, Indices, Mask, Registered, State, check_int, one_blas_thread
 from ovk.batch import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
@@ -147,7 +145,9 @@ class TableModel(LearnedTable, State, Registered):
         if self.settings.classify:
             return describe_kernel(self.estimator.model_.kernel_, self.preparation.classes())
         alphas = ", ".join(f"{alpha:.3g}" for alpha in np.atleast_1d(self.estimator.alpha))
-        return f"{describe_kernel(self.estimator.kernel_, self.settings.targets)}, alpha {alphas}"
+        sums = self.estimator.landmarks_
+        landmarks = "" if sums is None else f", {sums.m:,} landmarks"
+        return f"{describe_kernel(self.estimator.kernel_, self.settings.targets)}, alpha {alphas}{landmarks}"
 
     def summary(self) -> Summary:
         settings, title = self.settings, f"on held-out rows: {self.tested}"
@@ -608,14 +608,14 @@ def _leave_one_out(model: OVKRidge, X: Array, Y: Array) -> Array:
 
 
 def fit_file(
-    path: str | Path,
+    path: Any,
     targets: str | Sequence[str],
     *,
     classify: bool = False,
     form: str | None = None,
     **settings: Any,
 ) -> TableModel:
-    """Learn a table from a file, as `ovk fit` does.
+    """Learn a table from a file or a data frame, as `ovk fit` does.
 
     Column types (numbers, words, dates, percentages) are detected; kernel, penalties and coupling are selected
     automatically. The model stores the column types: its method `predict_file` predicts other files with the same
@@ -623,8 +623,9 @@ def fit_file(
 
     Parameters
     ----------
-    path : str or Path
-        CSV, JSON lines or Parquet file.
+    path : str, Path or data frame
+        CSV, JSON lines or Parquet file, or data frame of pandas or polars. The model then has
+        ``model.predict(frame)``.
     targets : str or list of str
         Output columns; empty cells are missing outputs.
     classify : bool, default False
@@ -660,7 +661,7 @@ def fit_file(
     ...     model = ovk.fit_file(path, "zinc")
     ...     found = model.predict_file(path)
     >>> list(found)
-    ['row', 'zinc', 'zinc low', 'zinc high', 'zinc outcome']
+    ['row', 'zinc', 'zinc lower', 'zinc upper', 'zinc outcome']
     >>> bool(abs(found["zinc"] - found["zinc outcome"]).max() < 0.1)
     True
     """
@@ -672,7 +673,7 @@ def fit_file(
         if isinstance(settings.get(name), str):
             settings[name] = [settings[name]]
     chosen = Settings([targets] if isinstance(targets, str) else list(targets), classify=classify, **settings)
-    with open_records(path, form) as records:
+    with opened(path, form) as records:
         fitted = fit_table(records, chosen)
     bad = [bad_rows_note(fitted.n_bad, fitted.bad_rows)] if fitted.n_bad else []
     for warning in (*bad, *fitted.summary().warnings):
