@@ -39,7 +39,8 @@ def imported(module: str) -> set[str]:
     >>> [name in imported("reproduce.glad") for name in ("ovk.batch.fields.vector_field", "ovk.batch.okvar.model")]
     [True, False]
     """
-    found, waiting = set(), [module]
+    found: set[str] = set()
+    waiting = [module]
     while waiting:
         name = waiting.pop()
         if name not in found | RECORDING:
@@ -98,9 +99,10 @@ def _tree(module: str) -> ast.Module:
     assert path is not None
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if documented and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                if ast.get_docstring(node, clean=False) is not None:
+                    node.body = node.body[1:] or [ast.Pass()]
     return tree
 
 

@@ -129,7 +129,9 @@ class SketchedNewton:
             shrunk = np.sqrt(np.maximum(s**2 - s[self.size - 1] ** 2, 0.0))
             self.S[: len(s)] = shrunk[:, None] * V
             self.S[self.size :], self.used = 0.0, self.size
-            self.inverse = np.linalg.inv(self.alpha * np.eye(len(self.S)) + self.S @ self.S.T)
+            self.inverse = np.asarray(
+                np.linalg.inv(self.alpha * np.eye(len(self.S)) + self.S @ self.S.T), dtype=np.float64
+            )
         k = self.used
         c = self.S[:k] @ phi
         u = self.inverse[:k, :k] @ c

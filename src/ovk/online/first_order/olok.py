@@ -299,7 +299,7 @@ class OLOK(StreamRegressor):
     @property
     def dual_coef_(self) -> Array:
         """Coefficients a_i of `expansion_`, (points, d)."""
-        return self.expansion_.C
+        return np.asarray(self.expansion_.C)
 
     @property
     def intercept_(self) -> Array | None:

@@ -137,7 +137,7 @@ class KAWV(StreamRegressor):
     @property
     def dual_coef_(self) -> Array:
         """Coefficients c_i of `expansion_`, (t, d)."""
-        return self.expansion_.C
+        return np.asarray(self.expansion_.C)
 
     @reads_snapshot
     def memory_needed(self, n_rows: int) -> int:
