@@ -12,6 +12,7 @@ MODULES = (
     "ridge",
     "leave_one_out",
     "defaults",
+    "sizes",
     "many_outputs",
     "output_structure",
     "streams",

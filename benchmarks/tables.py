@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_diabetes, load_linnerud, make_friedman1, make_friedman2, make_friedman3
 
-from reproduce.data import load_canadian_weather, load_jura, load_mtr, load_parkinsons, load_wine
+from reproduce.data import (
+    load_canadian_weather,
+    load_household,
+    load_jura,
+    load_mtr,
+    load_parkinsons,
+    load_wine,
+)
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -51,20 +59,23 @@ class Part(NamedTuple):
         return float(np.mean(np.sqrt(error[known] / spread[known])))
 
 
-def splits(table: Table, count: int) -> list[Part]:
-    """Two thirds of the rows for training, the rest for testing, at most `MOST_TRAINING` and `MOST_TEST`."""
-    return [_split(table, np.random.default_rng(seed)) for seed in range(count)]
+def splits(table: Table, count: int, rows: int = MOST_TRAINING) -> list[Part]:
+    """Two thirds of the rows for training, the rest for testing, at most `rows` and `MOST_TEST`.
+
+    For more rows than `MOST_TRAINING`, four fifths may be used for training.
+    """
+    return [_split(table, np.random.default_rng(seed), rows) for seed in range(count)]
 
 
-def _split(table: Table, rng: np.random.Generator) -> Part:
+def _split(table: Table, rng: np.random.Generator, rows: int) -> Part:
     n = len(table.X)
     if table.groups is None:
         order = rng.permutation(n)
-        size = min(MOST_TRAINING, round(2 * n / 3))
+        size = min(rows, round((2 / 3 if rows <= MOST_TRAINING else 0.8) * n))
         train, test = order[:size], order[size : size + MOST_TEST]
     else:
         out = np.isin(table.groups, rng.permutation(np.unique(table.groups))[:HELD_OUT])
-        train = rng.permutation(np.flatnonzero(~out))[:MOST_TRAINING]
+        train = rng.permutation(np.flatnonzero(~out))[:rows]
         test = rng.permutation(np.flatnonzero(out))[:MOST_TEST]
     groups = None if table.groups is None else table.groups[train]
     return Part(table.X[train], table.Y[train], table.X[test], table.Y[test], groups)
@@ -129,6 +140,64 @@ def unseen_tables() -> Iterator[Table]:
         # Noise of a tenth to a third of the signal.
         X, y = make(n_samples=450, noise=(1.0, 100.0, 0.1)[number - 1], random_state=0)
         yield Table(f"Friedman {number}", X, y[:, None])
+
+
+# Further sets, fixed before their first run.
+
+#: Outputs and dropped columns of sets in statsmodels.
+_STATSMODELS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "randhie": (("mdvis",), ()),
+    "fair": (("affairs",), ()),
+    "anes96": (("income",), ()),
+    "star98": (("NABOVE", "NBELOW"), ()),
+    "engel": (("foodexp",), ()),
+    "grunfeld": (("invest",), ()),
+    "modechoice": (("invt", "gc"), ("individual",)),
+    "macrodata": (("realinv", "unemp"), ()),
+}
+#: Minutes of the household's first rows.
+_MINUTES = 60_000
+
+
+def _statsmodels(name: str) -> Table:
+    from statsmodels import datasets
+
+    frame = getattr(datasets, name).load_pandas().data
+    outputs, dropped = _STATSMODELS[name]
+    columns = []
+    for column in frame.columns.difference([*outputs, *dropped], sort=False):
+        cells = frame[column].to_numpy()
+        # Words become indicators, so that every regressor gets the same inputs.
+        words = cells.dtype.kind not in "biuf"
+        columns.append((cells[:, None] == np.unique(cells.astype(str))) if words else cells[:, None])
+    X = np.hstack([np.asarray(column, dtype=np.float64) for column in columns])
+    return Table(name, X, frame[list(outputs)].to_numpy(dtype=np.float64))
+
+
+def _river(name: str) -> Table:
+    from river import datasets
+
+    rows = list(getattr(datasets, name)())
+    X = np.array([[float(value) for value in x.values()] for x, _ in rows])
+    return Table(name, X, np.array([[float(y)] for _, y in rows]))
+
+
+def _household() -> Table:
+    """Active power of a minute from its time, reactive power, voltage and sub-metered energies."""
+    house = load_household(n_rows=_MINUTES)
+    known = np.isfinite(house.target).all(axis=1)
+    measured = house.target[known]
+    X = np.hstack([house.data[known, 1:3], np.delete(measured, [0, 3], axis=1)])
+    return Table("household", X, measured[:, :1])
+
+
+#: Loaders of sets in packages, and of one with many rows.
+FURTHER_TABLES: dict[str, Callable[[], Table]] = {
+    **{name: partial(_statsmodels, name) for name in _STATSMODELS},
+    "ChickWeights": partial(_river, "ChickWeights"),
+    "TrumpApproval": partial(_river, "TrumpApproval"),
+    "household": _household,
+}
 
 
 def made_up() -> Iterator[Table]:
