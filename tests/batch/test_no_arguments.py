@@ -13,6 +13,8 @@ from sklearn.model_selection import cross_val_score
 
 import ovk
 from ovk import OVKRidge, OVKRidgeCV
+from ovk.base import calendar_features
+from ovk.batch.ridge.table_inputs import InputScaling
 from ovk.batch.tuning.automatic import ALPHAS
 from ovk.kernels import Gaussian
 from ovk.operators import Dense
@@ -46,7 +48,7 @@ def test_it_equals_ridge_regression_with_the_learned_operator(table, fitted):
     assert_allclose(Z.mean(axis=0), 0.0, atol=1e-10)
     assert_allclose(Z.std(axis=0), 1.0)
     ridge = OVKRidge(fitted.kernel_, fitted.alpha_).fit(Z, Y)
-    assert_allclose(fitted.predict(X[:9] + 0.1), ridge.predict(fitted.inputs_(X[:9] + 0.1)), rtol=1e-10)
+    assert_allclose(fitted.predict(X[:9] + 0.001), ridge.predict(fitted.inputs_(X[:9] + 0.001)), rtol=1e-10)
     # In standard units the operator is the identity, and the alphas are those of the choice.
     deviation = Y.std(axis=0)
     assert_allclose(fitted.kernel_.operator.dense(), np.diag(deviation**2))
@@ -230,10 +232,79 @@ def test_an_unseen_category_is_encoded_as_zeros():
     new = pd.DataFrame({"rock": ["granite"], "depth": [10.0]})
     kinds = [model.predict(pd.DataFrame({"rock": [rock], "depth": [10.0]}))[0] for rock in ("clay", "lime", "sand")]
     assert min(kinds) < model.predict(new)[0] < max(kinds)
-    with pytest.raises(ValueError, match="column 'day' of X has dtype datetime64"):
-        OVKRidgeCV().fit(frame.assign(day=pd.Timestamp("2020-01-01")), y)
+    with pytest.raises(ValueError, match="column 'wait' of X has dtype timedelta64"):
+        OVKRidgeCV().fit(frame.assign(wait=pd.Timedelta("1h")), y)
     with pytest.raises(ValueError, match="column 'depth' of X must have numbers"):
         model.predict(pd.DataFrame({"rock": ["clay"], "depth": ["deep"]}))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_dates_in_frames_are_encoded_as_on_the_command_line(library, tmp_path):
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip(library)
+    when = pd.Series(pd.date_range("2024-01-01", periods=60, freq="7h"))
+    y = np.sin(2 * np.pi * when.dt.hour.to_numpy() / 24)
+    frame = pd.DataFrame({"when": when, "noise": np.random.default_rng(0).standard_normal(60)})
+    as_given = pl.from_pandas if library == "polars" else lambda same: same
+    model = OVKRidgeCV().fit(as_given(frame[:40]), y[:40])
+    expected = InputScaling.learn(calendar_features(when[:40].astype("datetime64[s]").astype(np.int64).to_numpy()))
+    scaled = expected(calendar_features(when.astype("datetime64[s]").astype(np.int64).to_numpy()))
+    assert_allclose(model.X_fit_[:, 1:], scaled[:40], atol=1e-10)
+    assert model.score(as_given(frame[40:]), y[40:]) > 0.99
+    # The local time counts.
+    zoned = frame.assign(when=when.dt.tz_localize("Europe/Berlin"))
+    assert_allclose(model.predict(as_given(zoned)), model.predict(as_given(frame)))
+    gap = frame.assign(when=when.where(when.index > 0))
+    assert np.isfinite(model.predict(as_given(gap))).all()
+    with pytest.raises(ValueError, match="column 'when' of X must have dates if and only if"):
+        model.predict(as_given(frame.assign(when=1.0)))
+    ovk.save(model, tmp_path / "dates.ovk")
+    assert_allclose(ovk.load(tmp_path / "dates.ovk").predict(as_given(frame)), model.predict(as_given(frame)))
+
+
+def log_normal(n):
+    L = np.random.default_rng(0).standard_normal((n, 3))
+    return (
+        L,
+        np.exp(1.5 * L),
+        np.sin(L[:, 0]) + 0.5 * L[:, 1] * L[:, 2] + 0.2 * np.random.default_rng(1).standard_normal(n),
+    )
+
+
+def test_skewed_inputs_are_replaced_by_normal_scores(monkeypatch):
+    L, X, y = log_normal(360)
+    model = OVKRidgeCV(metric=False).fit(X[:160], y[:160])
+    assert model.inputs_.skewed.tolist() == [0, 1, 2]
+    assert_allclose(model.inputs_(X[:160]).std(axis=0), 1.0, atol=0.02)
+    plain = OVKRidgeCV(metric=False).fit(L[:160], y[:160])
+    assert plain.inputs_.skewed.size == 0
+    with monkeypatch.context() as changed:
+        changed.setattr("ovk.batch.tuning.ridge_cv.MIN_FORM_ROWS", 1000)
+        without = OVKRidgeCV(metric=False).fit(X[:160], y[:160])
+    assert 1.0 - model.score(X[160:], y[160:]) < 0.5 * (1.0 - without.score(X[160:], y[160:]))
+    inside = np.exp(np.random.default_rng(2).uniform(-1, 1, (5, 3)))
+    for j, step in enumerate(1e-5 * np.eye(3)):
+        slope = (model.predict(inside + step) - model.predict(inside - step)) / 2e-5
+        assert_allclose(model.jacobian(inside)[:, 0, j], slope, atol=1e-3)
+    # Where normal scores do not lower the error, inputs stay as they are.
+    assert OVKRidgeCV(metric=False).fit(X[:160], X[:160, 0]).inputs_.skewed.size == 0
+
+
+def test_rows_far_outside_the_training_range_are_reported():
+    L, _, y = log_normal(60)
+    model = OVKRidgeCV(metric=False).fit(L, y)
+    new = L[:5].copy()
+    new[3, 1] = 500.0
+    with pytest.warns(
+        UserWarning, match="1 row is far outside .* first row 3, column 1 with 500 .training range -"
+    ) as told:
+        model.predict(new)
+    assert len(told) == 1
+    pd = pytest.importorskip("pandas")
+    names = ["a", "b", "c"]
+    model.fit(pd.DataFrame(L, columns=names), y)
+    with pytest.warns(UserWarning, match="first row 3, column 'b' with 500"):
+        model.predict(pd.DataFrame(new, columns=names))
 
 
 def test_missing_inputs_are_means_with_an_indicator():

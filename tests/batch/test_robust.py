@@ -73,6 +73,21 @@ def test_the_choice_without_arguments_uses_robust_weights():
     assert np.mean((robust.predict(X) - truth) ** 2) < 0.1 * np.mean((plain.predict(X) - truth) ** 2)
 
 
+def test_the_loss_is_chosen_by_the_residuals():
+    """Huber's loss for frequent symmetric outliers; for skewed noise it would estimate another function."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (150, 1))
+    truth = np.sin(2 * X)
+    noise = {"huber": 0.3 * rng.standard_t(1.5, truth.shape), "squared": 0.3 * rng.exponential(size=truth.shape)}
+    for loss, e in noise.items():
+        model = OVKRidgeCV(metric=False).fit(X, truth + e)
+        assert model.loss_ == loss
+        same = OVKRidgeCV(metric=False, loss=loss).fit(X, truth + e)
+        assert_allclose(model.predict(X), same.predict(X))
+    with pytest.raises(ValueError, match="loss must be 'auto' or 'squared' or 'huber', got 'absolute'"):
+        OVKRidgeCV(loss="absolute").fit(X, truth)
+
+
 def test_clean_data_are_fitted_as_before():
     X, Y, _ = spoiled(60, 0)
     plain, robust = (OVKRidge(Gaussian(1.0), 0.1, loss=loss).fit(X, Y) for loss in ("squared", "huber"))

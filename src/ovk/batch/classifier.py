@@ -205,6 +205,8 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
                 check_consistent_length(X, numbers)
             weight = self._weights(numbers, labels, sample_weight)
             shared = {name: value for name, value in self.get_params(deep=False).items() if name != "class_weight"}
+            # The residuals of class codes may have heavy tails without being outliers.
+            shared["loss"] = "squared"
             model = self._regressor(**shared).fit(X, labels.codes(numbers), weight, **how)
             self.labels_, self.model_ = labels, model
             self.calibrations_ = None

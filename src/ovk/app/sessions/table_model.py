@@ -458,7 +458,8 @@ def chosen_ridge(
         some = np.flatnonzero(np.isfinite(Y).all(axis=1))[:MAX_EXACT_ROWS]
     if kernel is None and settings.coupling is None:
         metric = metric and X.shape[1] <= MAX_METRIC_INPUTS
-        ridge = OVKRidgeCV(standardize=False, metric=metric, time_order=settings.in_time)
+        how: dict[str, Any] = {"metric": metric, "time_order": settings.in_time, "loss": "squared"}
+        ridge = OVKRidgeCV(standardize=False, **how)
         return ridge.fit(X[some], Y[some], groups=None if groups is None else groups[some])
     return OVKRidgeCV(kernel, omegas=omegas if Y.shape[1] > 1 else None).fit(X[some], Y[some])
 

@@ -157,6 +157,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
     _nan_advice = FILL
+    #: Values of `loss`.
+    _losses: tuple[str, ...] = ("squared", "huber")
     #: Whether inputs may stay on a device.
     _runs_on_devices = False
 
@@ -251,6 +253,11 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         return found
 
     @property
+    def _loss(self) -> str:
+        """The loss of the fit."""
+        return self.loss
+
+    @property
     def _free_intercept(self) -> bool:
         """Whether each output has an unpenalised constant."""
         return self.fit_intercept
@@ -262,21 +269,21 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         if points is not None:
             self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
             return
-        how: dict[str, Any] = {"intercept": self._free_intercept, "loss": self.loss}
+        how: dict[str, Any] = {"intercept": self._free_intercept, "loss": self._loss}
         how["single"] = self._single_precision(solver)
         self._store(kernel, alpha, solve_ridge(kernel, alpha, X, targets, solver=solver, **how))
 
     def _single_precision(self, solver: Any = "auto") -> bool:
         """Whether the kernel matrix is held in single precision; rejects options that are incompatible with it."""
-        if self.loss not in ("squared", "huber"):
-            raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
+        if self.loss not in self._losses:
+            raise ValueError(f"loss must be {' or '.join(map(repr, self._losses))}, got {self.loss!r}")
         try:
             name = str(np.dtype(self.dtype).name)
         except TypeError:
             name = repr(self.dtype)
         if name not in ("float32", "float64"):
             raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}")
-        others = {"loss": self.loss != "squared", "solver": isinstance(solver, str) and solver != "auto"}
+        others = {"loss": self._loss != "squared", "solver": isinstance(solver, str) and solver != "auto"}
         others["alpha_graph"] = self.alpha_graph > 0
         for other in [other for other, given in others.items() if given and name == "float32"]:
             raise ValueError(f"dtype='float32' does not support {other}: omit one of them")
@@ -326,8 +333,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _finish_landmarks(
         self, kernel: OperatorKernel, alpha: float | Array, sums: LandmarkRidge, observed: Mask, shape: Targets
     ) -> None:
-        if self.loss != "squared":
-            raise ValueError(f"loss={self.loss!r} does not support landmarks: set landmarks=None")
+        if self._loss != "squared":
+            raise ValueError(f"loss={self._loss!r} does not support landmarks: set landmarks=None")
         if shape.task is None or self.fit_intercept:
             check_observed_outputs(observed, "in all rows")
         C, b, info = sums.solve(alpha, intercept=self.fit_intercept)
@@ -350,9 +357,10 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def jacobian(self, X: Any) -> Array:
         """Exact derivative of the prediction with respect to the inputs at each row of X, (n, d, p)."""
-        expansion = self.expansion_
-        J = expansion.jacobian(self._new_inputs(X))
-        return self._named(J if self.inputs_ is None else self.inputs_.slopes(J), X)
+        J = self.expansion_.jacobian(self._new_inputs(X))
+        if self.inputs_ is not None:
+            J = self.inputs_.slopes(J, self._check_inputs(X, reset=False))
+        return self._named(J, X)
 
     def _new_inputs(self, asked: Any, *, on_device: bool = False) -> Any:
         """Checked new inputs in the units of `X_fit_`, on the host, or with `on_device` where they are."""
@@ -364,8 +372,14 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         on_device = on_device and there
         if isinstance(X, DeviceMatrix):
             return X if on_device else X.host()
-        X = X if self.inputs_ is None else self.inputs_(X)
+        if self.inputs_ is not None:
+            self.inputs_.warn_of_far_rows(X, self._number_names())
+            X = self.inputs_(X)
         return DeviceMatrix(to_device_of(asked, X)) if on_device else X
+
+    def _number_names(self) -> list[str]:
+        """Names of the inputs that are numbers, which come first."""
+        return [str(j) for j in range(self.n_features_in_)]
 
     def _predicts_on_devices(self) -> bool:
         """Whether the fitted function can be evaluated there; otherwise predictions are computed on the host."""

@@ -1,15 +1,16 @@
-"""Inputs from tables: standardisation, missing values, and columns of words."""
+"""Inputs from tables: standardisation, normal scores, missing values, and columns of words and dates."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.stats import norm
 
 from ovk.base import (
     Array,
@@ -19,6 +20,7 @@ from ovk.base import (
     Number,
     State,
     as_word,
+    calendar_features,
     guess_column,
     is_missing,
     is_missing_cell,
@@ -28,17 +30,41 @@ from ovk.base import (
 CONSTANT_DEVIATION = 1e-12
 
 
+#: Columns with this skewness or excess kurtosis, and this many different values, may be replaced by normal scores.
+MIN_SKEWNESS, MIN_KURTOSIS, MIN_VALUES = 1.0, 4.0, 20
+#: Maximum number of quantiles between which normal scores are interpolated.
+MAX_KNOTS = 200
+#: Distance from the training range, in widths of that range, above which a value is reported.
+FAR = 3.0
+
+
 @dataclass
 class InputScaling(State):
-    """z = (x - centre) factor for each column; 0 where x is missing, with an indicator column."""
+    """z = (g(x) - centre) factor for each column; 0 where x is missing, with an indicator column.
 
-    _stored = {"centre": "p", "factor": "p", "gaps": "k"}
+    g(x) is x, or for the columns `skewed` the normal score: Phi^-1 of the share of smaller training values, linear
+    between quantiles and constant outside.
+    """
+
+    _stored = {
+        "centre": "p",
+        "factor": "p",
+        "gaps": "k",
+        "lower upper": "p inf",
+        "skewed": "s int",
+        "knots levels": "s q",
+    }
 
     centre: Array  # (p,) weighted means of the observed values
     #: (p,) inverse weighted deviations; 0 for a constant column, which is ignored at new points too.
     factor: Array
     #: Columns with missing values; each has an indicator column at the end, 1 where a value is missing.
-    gaps: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    gaps: Indices
+    lower: Array  # (p,) range of the observed values; infinite without any
+    upper: Array
+    skewed: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    knots: Array = field(default_factory=lambda: np.empty((0, 0)))  # (s, q) quantiles, the last one repeated
+    levels: Array = field(default_factory=lambda: np.empty((0, 0)))  # (s, q) their normal scores
 
     @classmethod
     def learn(cls, X: Array, weight: Array | None = None, *, scale: bool = True, indicators: int = 0) -> InputScaling:
@@ -52,17 +78,72 @@ class InputScaling(State):
         factor = np.divide(1.0, deviation, out=np.zeros(len(mean)), where=varies)
         kept = slice(None) if not scale else slice(len(mean) - indicators, None)
         factor[kept] = 1.0
-        return cls(mean if scale else np.zeros(len(mean)), factor, np.flatnonzero(np.isnan(X).any(axis=0)))
+        missing = np.isnan(X)
+        ends = np.where(missing, np.inf, X).min(axis=0), np.where(missing, -np.inf, X).max(axis=0)
+        return cls(mean if scale else np.zeros(len(mean)), factor, np.flatnonzero(missing.any(axis=0)), *ends)
+
+    def with_normal_scores(self, X: Array, indicators: int = 0) -> InputScaling | None:
+        """The same with normal scores of skewed columns and of those with heavy tails; None without such columns."""
+        found = []
+        for j in np.flatnonzero(self.factor[: X.shape[1] - indicators] > 0).tolist():
+            seen = X[~np.isnan(X[:, j]), j]
+            z = (seen - self.centre[j]) * self.factor[j]
+            heavy = abs(float(np.mean(z**3))) > MIN_SKEWNESS or float(np.mean(z**4)) > 3.0 + MIN_KURTOSIS
+            if heavy and len(np.unique(seen)) >= MIN_VALUES:
+                found.append((j, *_normal_scores(seen)))
+        if not found:
+            return None
+        skewed, size = np.array([j for j, _, _ in found]), max(len(one) for _, one, _ in found)
+        knots = np.array([np.pad(one, (0, size - len(one)), "edge") for _, one, _ in found])
+        levels = np.array([np.pad(one, (0, size - len(one)), "edge") for _, _, one in found])
+        centre, factor = self.centre.copy(), self.factor.copy()
+        centre[skewed], factor[skewed] = 0.0, 1.0
+        return replace(self, centre=centre, factor=factor, skewed=skewed, knots=knots, levels=levels)
 
     def __call__(self, X: Any) -> Array:
         X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-        missing = np.isnan(X)
-        scaled: Array = np.where(missing, 0.0, (X - self.centre) * self.factor)
+        missing, values = np.isnan(X), X
+        if len(self.skewed):
+            values = X.copy()
+            for j, knots, levels in zip(self.skewed, self.knots, self.levels, strict=True):
+                values[:, j] = np.interp(X[:, j], knots, levels)
+        scaled: Array = np.where(missing, 0.0, (values - self.centre) * self.factor)
         return np.hstack([scaled, missing[:, self.gaps].astype(np.float64)]) if len(self.gaps) else scaled
 
-    def slopes(self, J: Array) -> Array:
-        """Derivatives (n, d, p) with respect to the inputs, from those with respect to the scaled inputs."""
-        return J[:, :, : len(self.factor)] * self.factor
+    def slopes(self, J: Array, X: Array) -> Array:
+        """Derivatives (n, d, p) with respect to the inputs X, from those with respect to the scaled inputs."""
+        factor = np.tile(self.factor, (len(X), 1))
+        for j, knots, levels in zip(self.skewed, self.knots, self.levels, strict=True):
+            width = np.diff(knots)
+            slopes = np.divide(np.diff(levels), width, out=np.zeros(len(width)), where=width > 0)
+            factor[:, j] = np.pad(slopes, 1)[np.searchsorted(knots, X[:, j], side="right")]
+        return np.asarray(J[:, :, : len(self.factor)] * factor[:, None, :])
+
+    def warn_of_far_rows(self, X: Array, names: Sequence[str]) -> None:
+        """Warn about the first value far outside the training range, in the first columns, which have names."""
+        p = len(names)
+        low, high = self.lower[:p], self.upper[:p]
+        with np.errstate(invalid="ignore"):
+            slack = np.where(self.factor[:p] > 0, FAR * (high - low), np.inf)
+            far = np.argwhere((X[:, :p] < low - slack) | (X[:, :p] > high + slack))
+        if len(far):
+            rows = len(np.unique(far[:, 0]))
+            i, j = far[0]
+            what = f"row{'s are' if rows > 1 else ' is'} far outside the training range of X"
+            value = f"{X[i, j]:.6g} (training range {low[j]:.6g} to {high[j]:.6g})"
+            warnings.warn(
+                f"{rows} {what}, where predictions may be wrong: first row {i}, column {names[j]} with {value}",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def _normal_scores(values: Array) -> tuple[Array, Array]:
+    """Increasing quantiles of the values, and their normal scores; ties get the score of their mean rank."""
+    different, counts = np.unique(values, return_counts=True)
+    ranks = np.cumsum(counts) - 0.5 * counts
+    some = np.unique(np.searchsorted(ranks, np.linspace(ranks[0], ranks[-1], MAX_KNOTS)).clip(0, len(ranks) - 1))
+    return different[some], np.asarray(norm.ppf(ranks[some] / len(values)))
 
 
 def mean_and_deviation(A: Array, weight: Array | None = None) -> tuple[Array, Array]:
@@ -90,9 +171,8 @@ def check_categories(words: Sequence[str], name: object) -> None:
         readable = [text for text, bad in zip(some, column.encode([some]).bad, strict=True) if not bad]
     if isinstance(column, Instant):
         raise ValueError(
-            f"column {name!r} of X has dates as text, such as {readable[0]!r}: convert them to numbers, for example "
-            "days since the first date, or drop the column; ovk.app.tables.read_table encodes dates as time of day, "
-            f"day of week and time of year; {category}"
+            f"column {name!r} of X has dates as text, such as {readable[0]!r}: convert them with pandas.to_datetime, "
+            f"then they are encoded as time of day, day of week and time of year, or drop the column; {category}"
         )
     # Whole numbers may be codes.
     if isinstance(column, Number) and (broken := [text for text in readable if not text.lstrip("+-").isdecimal()]):
@@ -116,22 +196,28 @@ MAX_CATEGORIES = 50
 #: Prefixes of dtype names in pandas and polars: categories, all words, and unsupported types.
 CATEGORY_TYPES = ("category", "categorical", "enum")
 WORD_TYPES = (*CATEGORY_TYPES, "object", "str", "utf8")
-UNSUPPORTED_TYPES = ("date", "time", "duration", "period", "interval", "list", "struct", "binary")
+DATE_TYPES = ("date", "datetime")
+UNSUPPORTED_TYPES = ("time", "duration", "period", "interval", "list", "struct", "binary")
 
 
 @dataclass
 class FrameColumns(State):
-    """Encodes a data frame: columns of numbers first, then one indicator column for each category of each word column.
+    """Encodes a data frame: numbers first, then dates, then an indicator for each category of each word column.
 
-    A category that is not in the training data, or is rare among many, is zero in all of them.
+    Dates become sines and cosines of the time of day, week and year, as on the command line. A category that is not in
+    the training data, or is rare among many, is zero in all indicators.
     """
 
-    categories: list[Any]  # for each column of the frame None, or its categories; "" means missing
+    #: For each column of the frame None for numbers, "date", or its categories; "" means missing.
+    categories: list[Any]
 
     @classmethod
     def learn(cls, frame: Any) -> FrameColumns:
         found: list[Any] = []
         for name in frame.columns:
+            if _kind(frame[name]).startswith(DATE_TYPES):
+                found.append("date")
+                continue
             values = column_values(frame[name], name)
             if values.dtype == np.float64:
                 found.append(None)
@@ -146,11 +232,20 @@ class FrameColumns(State):
     @property
     def indicators(self) -> int:
         """Number of indicator columns."""
-        return sum(len(each) for each in self.categories if each is not None)
+        return sum(len(each) for each in self.categories if isinstance(each, list))
+
+    def numbers(self, names: Sequence[Any]) -> list[str]:
+        """Of the names of the frame's columns, those of numbers."""
+        return [repr(name) for name, each in zip(names, self.categories, strict=True) if each is None]
 
     def __call__(self, frame: Any) -> Array:
-        numbers, words = [], []
+        numbers, dates, words = [], [], []
         for name, categories in zip(frame.columns, self.categories, strict=True):
+            if (categories == "date") != _kind(frame[name]).startswith(DATE_TYPES):
+                raise ValueError(f"column {name!r} of X must have dates if and only if it had dates in training")
+            if categories == "date":
+                dates.append(calendar_features(_instants(frame[name])))
+                continue
             values = column_values(frame[name], name)
             if categories is None:
                 if values.dtype != np.float64:
@@ -158,7 +253,7 @@ class FrameColumns(State):
                 numbers.append(values)
             else:
                 words.append(Category(name, categories).encode([values.astype(str).tolist()]).values)
-        return np.column_stack([*numbers, *words])
+        return np.column_stack([*numbers, *dates, *words])
 
 
 def is_frame(X: Any) -> bool:
@@ -171,13 +266,22 @@ def _kind(column: Any) -> str:
     return str(column.dtype).lower()
 
 
+def _instants(column: Any) -> Array:
+    """(n,) seconds of the local time since 1970, nan where missing."""
+    if hasattr(column.dt, "tz_localize"):
+        column = column.dt.tz_localize(None)
+    elif getattr(column.dtype, "time_zone", None) is not None:
+        column = column.dt.replace_time_zone(None)
+    cells = column.to_numpy().astype("datetime64[us]")
+    return np.where(np.isnat(cells), np.nan, 1e-6 * cells.astype(np.int64))
+
+
 def column_values(column: Any, name: Any) -> Array:
     """A column as float64, nan if missing, or as strings, "" if missing."""
     kind = _kind(column)
     if kind.startswith(UNSUPPORTED_TYPES):
         raise ValueError(
-            f"column {name!r} of X has dtype {column.dtype}: convert it to a number, for example dates to days since "
-            "the first date"
+            f"column {name!r} of X has dtype {column.dtype}: convert it to a number, for example durations to seconds"
         )
     if kind.startswith(WORD_TYPES):
         cells = column.to_numpy().tolist()

@@ -179,6 +179,8 @@ MAX_WIDTH_ROWS, MAX_ALPHA_ROWS = 400, 1000
 REFINED_ROWS, WIDTH_FACTORS = (MAX_ALPHA_ROWS, 2500, 5000), (0.7, 1.4)
 #: Largest error, relative to the best kernel so far, at which a metric is tried with further widths.
 PROMISING_ERROR = 1.05
+#: Kernels that compare forms of the inputs, the linear one first, and largest error of a form relative to the first.
+COMPARED_FORMS, MAX_FORM_ERROR = ("linear", "Matern 3/2 1", "Laplacian 1"), 0.97
 #: Maximum number of candidates in a sum.
 MAX_SUMMED = 6
 #: Above `MAX_WIDTH_ROWS` rows, largest error of a sum relative to the best single kernel.
@@ -281,6 +283,25 @@ def automatic_choice(
         operator, alphas = data.coupled(kernel, alphas, threshold, order)
     names = [candidate.name for candidate in candidates]
     return AutomaticChoice(kernel, alphas, operator, threshold, names, np.array([c.errors for c in candidates]))
+
+
+def best_form(forms: Sequence[Array], Y: Array, rng: np.random.Generator, **how: Any) -> int:
+    """Number of the form of the inputs, (n, p) each, with the smallest error of three kernels on at most 400 rows.
+
+    Another form than the first must be better by more than chance. Outputs are standardised; `how` has further fields
+    of `ComparisonData`.
+    """
+    order = rng.permutation(len(Y))
+    rows = np.sort(order[: _affordable(Y[order], MAX_WIDTH_ROWS)])
+    errors, threshold = [], None
+    for X in forms:
+        some = ComparisonData(X, Y, variance=np.ones(Y.shape[1]), **how).some(rows)
+        kernels = kernel_candidates(some.X)
+        found = some.scored({name: (kernels[name],) for name in COMPARED_FORMS}, threshold)
+        errors.append(found[0].error)
+        threshold = found[0].threshold
+    best = int(np.argmin(errors))
+    return best if errors[best] < MAX_FORM_ERROR * errors[0] else 0
 
 
 def kernel_candidates(X: Any) -> dict[str, ScalarKernel]:

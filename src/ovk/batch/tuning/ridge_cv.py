@@ -31,15 +31,26 @@ from ovk.base import (
 from ovk.batch.ridge.landmarks import LandmarkLeaveOneOut, LandmarkRidge, choose_landmarks, landmark_ridge
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import (
+    TrainingData,
     check_on_device,
     merge_same_inputs,
     new_generator,
     robust_targets,
     rows_held_out_together,
+    same_inputs,
     solve_ridge,
 )
 from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, reject_missing
-from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice, edge_of_grid
+from ovk.batch.tuning.automatic import (
+    ALPHAS,
+    MAX_WIDTH_ROWS,
+    AutomaticChoice,
+    Comparison,
+    automatic_choice,
+    best_form,
+    edge_of_grid,
+    mean_loss,
+)
 from ovk.batch.tuning.error_surface import (
     CandidateErrors,
     candidate_kernels,
@@ -66,6 +77,14 @@ INTERVAL_LANDMARKS = 1500
 MIN_GRID, MIN_EDGE_ROWS = 5, 40
 #: Tried for a given kernel if the error still falls at the smallest default alpha.
 SMALL_ALPHAS = np.logspace(-10, -7, 4)
+#: Residuals of this many robust deviations are outliers. Huber's loss is tried from this share of them, if at least
+#: this share of the outliers is on each side.
+OUTLIER_SCALES, MIN_OUTLIERS, MIN_SIDE = 4.0, 0.01, 0.25
+#: Threshold of the robust mean of residuals, in robust deviations, and its largest value with Huber's loss, relative to
+#: that with the squared loss.
+HUBER_THRESHOLD, MAX_HUBER_ERROR = 1.345, 0.98
+#: Minimum number of rows that compare normal scores of skewed inputs with the inputs themselves.
+MIN_FORM_ROWS = 40
 #: With landmarks: maximum number of rows whose leave-one-out residuals are kept for intervals, and minimum number of
 #: rows without the landmarks.
 MAX_INTERVAL_ROWS, MIN_INTERVAL_ROWS = 2000, 50
@@ -106,11 +125,15 @@ class OVKRidgeCV(OVKRegressor):
         are those without coupling, and a common factor is selected.
     fit_intercept : bool
         Learn an unpenalised constant for each output.
-    loss : "squared" or "huber"
-        As in `OVKRidge`, for the final fit; without a kernel the selection uses the robust weights too.
+    loss : "auto", "squared" or "huber"
+        As in `OVKRidge`, for the final fit; without a kernel the selection uses the robust weights too. "auto" uses
+        Huber's loss if leave-one-out residuals have symmetric heavy tails and it lowers their robust mean. It requires
+        that the kernel is selected, complete outputs and at most 5,000 rows; otherwise it is "squared".
     standardize : bool
-        Without a kernel: scale the inputs to mean 0 and deviation 1, unless they are sparse. Words in columns of a data
-        frame always become indicator columns.
+        Without a kernel: scale the inputs to mean 0 and deviation 1, unless they are sparse; or replace columns that
+        are skewed or have heavy tails by their normal scores, if that lowers the leave-one-out error by 3%. Words in
+        columns of a data frame always become indicator columns, and dates sines and cosines of the time of day, week
+        and year. `predict` warns about values more than three widths of the training range outside of it.
     missing_inputs : "impute" or "error"
         Without a kernel: replace nan in X by the column mean and add an indicator column, or reject it.
     metric : "auto" or bool
@@ -153,6 +176,7 @@ class OVKRidgeCV(OVKRegressor):
         robust errors relative to the variances of the outputs
     output_errors_ : (kernels, operators, alphas, d) the same for each output
     best_error_ : smallest of `errors_`
+    loss_ : "squared" or "huber", the loss of the fit
     inputs_ : the standardisation of the inputs, or None; `X_fit_` and `kernel_` refer to standardised inputs
     landmarks_ : sums over all rows if landmarks were used, else None
     landmark_loo_ : (2, rows, d) leave-one-out residuals and variances of at most 2,000 rows, with landmarks or above
@@ -180,6 +204,7 @@ class OVKRidgeCV(OVKRegressor):
     """
 
     _state_classes = {"columns_": FrameColumns}
+    _losses = ("auto", "squared", "huber")
     _runs_on_devices = True
 
     kernel: Any = None
@@ -191,7 +216,7 @@ class OVKRidgeCV(OVKRegressor):
     scored_outputs: Any = None
     alpha_per_target: bool = False
     fit_intercept: bool = True
-    loss: str = "squared"
+    loss: str = "auto"
     standardize: bool = True
     missing_inputs: str = "impute"
     metric: bool | str = "auto"
@@ -242,7 +267,7 @@ class OVKRidgeCV(OVKRegressor):
         separable, automatic = kernel.as_separable(), isinstance(self.landmarks, str) and self.landmarks == "auto"
         if not automatic or not MAX_EXACT_ROWS < X.shape[0] <= MAX_SINGLE_ROWS or separable is None:
             return False
-        if not targets.complete or self.loss != "squared" or isinstance(X, DeviceMatrix) or sparse.issparse(X):
+        if not targets.complete or self._loss != "squared" or isinstance(X, DeviceMatrix) or sparse.issparse(X):
             return False
         return bool(np.all(np.asarray(alpha) >= MIN_SINGLE_ALPHA * np.diagonal(separable.operator.dense())))
 
@@ -294,7 +319,7 @@ class OVKRidgeCV(OVKRegressor):
             groups = check_groups(groups, X.shape[0])[targets.informative_rows()]
             groups = check_groups(groups, len(groups))
         X, targets = self._informative(X, targets)
-        inputs = self._scaling(X, targets.weight) if self.kernel is None else None
+        inputs = self._scaling(X, targets, groups) if self.kernel is None else None
         return X if inputs is None else inputs(X), inputs, targets, groups
 
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
@@ -318,12 +343,27 @@ class OVKRidgeCV(OVKRegressor):
         # The choice compares few rows, on the host.
         return X.host() if isinstance(X, DeviceMatrix) else X
 
-    def _scaling(self, X: Any, weight: Array | None) -> InputScaling | None:
-        """Standardisation and imputation of the inputs, None if neither is needed."""
+    def _scaling(self, X: Any, targets: Targets, groups: Indices | None) -> InputScaling | None:
+        """Standardisation, or normal scores of skewed columns, and imputation of the inputs; None if not needed."""
         if sparse.issparse(X) or not (self.standardize or np.isnan(X).any()):
             return None
         indicators = 0 if self.columns_ is None else self.columns_.indicators
-        return InputScaling.learn(X, weight, scale=bool(self.standardize), indicators=indicators)
+        inputs = InputScaling.learn(X, targets.weight, scale=bool(self.standardize), indicators=indicators)
+        other = inputs.with_normal_scores(X, indicators) if self.standardize else None
+        if other is None or X.shape[0] < MIN_FORM_ROWS:
+            return inputs
+        if groups is None and not self.time_order:
+            groups = same_inputs(X)
+        _, standard = self._standard_units(targets)
+        with one_blas_thread():
+            rng, how = new_generator(self.random_state), self._how(standard) | {"groups": groups}
+            best = best_form([inputs(X), other(X)], standard.Y, rng, **how)
+        return other if best else inputs
+
+    def _number_names(self) -> list[str]:
+        if self.columns_ is None:
+            return super()._number_names()
+        return self.columns_.numbers(getattr(self, "feature_names_in_", range(self.n_features_in_)))
 
     def _output_dim(self) -> int | None:
         if self.kernel is None and self.operators is None:
@@ -335,6 +375,7 @@ class OVKRidgeCV(OVKRegressor):
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
         scored = self._scored(targets.d)
         self.choice_: AutomaticChoice | None = None
+        self.loss_ = "squared" if self.loss == "auto" else self.loss
         self.omega_: float | None = None
         if self.kernel is not None:
             kernels = candidate_kernels(self.kernel, self._default_kernel)
@@ -357,12 +398,48 @@ class OVKRidgeCV(OVKRegressor):
         if self.metric is True and sparse.issparse(X):
             raise ValueError("metric=True does not support sparse inputs: set metric='auto' or False")
         choice, kernel, alpha = self._in_standard_units(X, targets, same, groups)
-        if self.loss == "squared":
+        self._single_precision()
+        if self.loss == "auto" and self._has_heavy_tails(kernel, alpha, X, targets, same if groups is None else groups):
+            self.loss_ = "huber"
+        if self._loss == "squared":
             return choice, kernel, alpha
         # Outlying rows distort the choice: repeat it with the robust weights.
-        self._single_precision()
         weighted = robust_targets(kernel, alpha, X, targets, intercept=self.fit_intercept)
         return self._in_standard_units(X, weighted, same, groups)
+
+    @property
+    def _loss(self) -> str:
+        return self.loss_
+
+    def _has_heavy_tails(
+        self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, together: Indices
+    ) -> bool:
+        """Whether Huber's loss is better, by leave-one-out residuals of at most 400 rows.
+
+        Their outliers must be frequent and symmetric: with skewed noise the two losses estimate different functions.
+        """
+        n, plain = X.shape[0], str(np.dtype(self.dtype)) == "float64" and isinstance(self.landmarks, str | None)
+        if not MIN_FORM_ROWS <= n <= MAX_EXACT_ROWS or not targets.complete or not plain or self.time_order:
+            return False
+        some = np.sort(new_generator(self.random_state).permutation(n)[:MAX_WIDTH_ROWS])
+        X, targets = X[some], targets.wide().rows(some)
+
+        def residuals(targets: Targets) -> Array:
+            rows = TrainingData(kernel, X, alpha, self.fit_intercept, targets).left_out(together[some])
+            return rows.left_out.residuals
+
+        R = residuals(targets)
+        scale = 1.4826 * np.median(np.abs(R), axis=0)
+        if not (scale > 0).all():
+            return False
+        high, low = ((sign * R > OUTLIER_SCALES * scale).sum() for sign in (1.0, -1.0))
+        if high + low < MIN_OUTLIERS * R.size or min(high, low) < MIN_SIDE * (high + low):
+            return False
+        weighted = robust_targets(kernel, alpha, X, targets, intercept=self.fit_intercept)
+        before, after = (
+            mean_loss(A / scale, np.full(targets.d, HUBER_THRESHOLD)).mean() for A in (R, residuals(weighted))
+        )
+        return bool(after < MAX_HUBER_ERROR * before)
 
     def _in_standard_units(
         self, X: Any, targets: Targets, same: Indices, groups: Indices | None
@@ -372,25 +449,33 @@ class OVKRidgeCV(OVKRegressor):
         With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is the
         original problem with operator S T S and alphas s^2 a. So posterior variances have the units of the outputs.
         """
-        targets = targets.wide()
-        mean, deviation = mean_and_deviation(targets.Y, targets.weight)
-        if not self.fit_intercept:
-            mean, deviation = np.zeros(targets.d), np.sqrt(mean**2 + deviation**2)
-        deviation = np.where(deviation > 0, deviation, 1.0)
-        standard = Targets((targets.Y - mean) / deviation, targets.d, False, None, targets.weight)
+        deviation, standard = self._standard_units(targets)
         if groups is None and not self.time_order:
-            if targets.complete:
+            if standard.complete:
                 X, standard, _ = merge_same_inputs(X, standard, same)
             elif len(np.unique(same)) < len(same):
                 # Rows with gaps cannot be averaged, but they can be left out together.
                 groups = same
         # At most 1,000 rows take part in the choice: several BLAS threads would not help.
         with one_blas_thread():
-            how: dict[str, Any] = {"weight": standard.weight, "groups": groups, "time_order": self.time_order}
-            how |= {"intercept": self.fit_intercept, "metric": self.metric, "n_jobs": self.n_jobs}
+            how = self._how(standard) | {"groups": groups, "metric": self.metric}
             choice = automatic_choice(X, standard.Y, new_generator(self.random_state), **how)
         kernel = Separable(choice.kernel, Dense(choice.operator * np.outer(deviation, deviation)))
         return choice, kernel, check_alpha(choice.alphas * deviation**2, targets.d)
+
+    def _standard_units(self, targets: Targets) -> tuple[Array, Targets]:
+        """(d,) deviations of the outputs, and the outputs of mean 0 and deviation 1, in wide form."""
+        targets = targets.wide()
+        mean, deviation = mean_and_deviation(targets.Y, targets.weight)
+        if not self.fit_intercept:
+            mean, deviation = np.zeros(targets.d), np.sqrt(mean**2 + deviation**2)
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        return deviation, Targets((targets.Y - mean) / deviation, targets.d, False, None, targets.weight)
+
+    def _how(self, standard: Targets) -> dict[str, Any]:
+        """Fields of `ComparisonData`."""
+        how = {"weight": standard.weight, "time_order": self.time_order, "intercept": self.fit_intercept}
+        return how | {"n_jobs": self.n_jobs}
 
     def _compare(
         self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
