@@ -77,7 +77,7 @@ def test_replayed_rows_leave_the_same_sums(stream, weighted):
     weights = np.random.default_rng(2).uniform(0.1, 3.0, len(Y)) if weighted else None
     one, other = (DecayingRidge(7, 2, 0.1, discount=0.99, block=60) for _ in range(2))
     one.predict_and_update(Phi, Y, weights)
-    other.replay(Phi, Y, weights)
+    list(other.replay(Phi, Y, weights))
     np.testing.assert_allclose(one.S, other.S, rtol=1e-10)
     np.testing.assert_allclose(one.B, other.B, rtol=1e-10)
 
@@ -87,7 +87,7 @@ def test_replayed_rows_age_what_was_learned_before(stream):
     one, other = (DecayingRidge(7, 2, 0.1, discount=0.9, block=60) for _ in range(2))
     one.predict_and_update(Phi, Y)
     other.predict_and_update(Phi[:285], Y[:285])
-    other.replay(Phi[285:], Y[285:])
+    list(other.replay(Phi[285:], Y[285:]))
     np.testing.assert_allclose(one.S, other.S, rtol=1e-10)
     np.testing.assert_allclose(one.B, other.B, rtol=1e-10)
 
@@ -132,7 +132,7 @@ def test_replayed_rows_with_gaps_leave_what_learning_them_does(stream):
     gaps[::2, 0] = np.nan
     one, other = (DecayingRidge(7, 2, 0.1, block=60) for _ in range(2))
     one.predict_and_update(Phi, gaps)
-    other.replay(Phi, gaps)
+    list(other.replay(Phi, gaps))
     np.testing.assert_allclose(one.predict(Phi), other.predict(Phi), rtol=1e-10, atol=1e-10)
     assert np.mean((other.predict(Phi) - Y)[:, 0] ** 2) < 0.12
 
@@ -172,7 +172,7 @@ def test_a_common_factor_of_weights_and_ridge_changes_nothing(stream, g, replaye
 def test_replayed_rows_set_the_limits(stream):
     Phi, Y = stream
     learner = DecayingRidge(7, 2, 0.1, robust=2.0)
-    learner.replay(Phi[:200], Y[:200])
+    list(learner.replay(Phi[:200], Y[:200]))
     assert ((learner.reach > 0.9) & (learner.reach < 2.5)).all()
 
 

@@ -52,7 +52,7 @@ def test_replay_is_the_penalised_maximum_likelihood():
     X, Y, _ = labelled(400)
     v = weighted(400)
     model = OnlineLogistic(np.zeros((3, 2)), 0.5)
-    model.replay(X, Y, v)
+    list(model.replay(X, Y, v))
     gradient = X.T @ (v[:, None] * (Y - sigmoid(X @ model.weights))) - 0.5 * model.weights
     np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
 

@@ -54,8 +54,9 @@ class AutoStream(StreamRegressor):
 
     Experts (means, the last value, linear and kernel ridge regressions that forget at several rates) predict each row
     before they learn from it, and are mixed for each output by their recent regrets. Kernel widths, ridge parameters, a
-    metric of the inputs and a dictionary are selected after 20, 60, 200, 600, ..., 60,000 rows. Values that are nan or
-    infinite are missing, in X and in y. The influence of outlying labels is capped.
+    metric of the inputs and a dictionary are selected after 20, 60, 200, 600, ..., 60,000 rows; from 600 rows on, the
+    work is split over the following rows. Values that are nan or infinite are missing, in X and in y. The influence of
+    outlying labels is capped.
 
     When errors grow, as after an abrupt change, a second learner starts from the rows since the change. Its weight
     follows from its errors, and it replaces the first learner once it is clearly better.

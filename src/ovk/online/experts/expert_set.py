@@ -9,27 +9,31 @@ Outputs observed in different rows have separate expert sets, so that a row upda
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from scipy.linalg.blas import dtrmm, dtrmv, dtrsm
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.blas import dtrmm, dtrmv, dtrsm, ssyrk, strsm
+from scipy.linalg.lapack import dpotrf, dtrtri, spotrf
 from scipy.spatial.distance import pdist
 
-from ovk.base import Array, State
+from ovk.base import Array, State, one_blas_thread
 from ovk.online.experts.logistic import OnlineLogistic
-from ovk.online.second_order.decaying_ridge import CompactState, DecayingRidge, append_row
+from ovk.online.second_order.decaying_ridge import REPLAY_ROWS, DecayingRidge, append_row
 from ovk.online.shared.rows import MAX_DEVIATIONS, MAX_OUTLIER_SHARE, Scale
 
 # A refit selects the width, the ridge parameters, whether to use the last label, and a metric of the inputs.
 #
 # Candidates are compared by their progressive errors on the last rows, in closed form: with K + alpha I = C C', row i
-# predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i.
+# predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i. If alpha is at least `MIN_SINGLE_ALPHA`,
+# the error of single precision is far below the differences between candidates.
+#
+# A refit is a generator, so that a mixture can split it over the following rows. Each step yields its cost in
+# multiplications, which depends on nothing but the rows.
 
-#: Numbers of rows after which a refit happens.
+#: Numbers of rows after which a refit starts.
 REFIT_ROWS = (20, 60, 200, 600, 2_000, 6_000, 20_000, 60_000)
 #: Rows stored for the next refit, and the last of them, on which candidates are compared.
 MAX_ROWS_KEPT, ROWS_COMPARED = 10_000, 600
@@ -43,8 +47,26 @@ METRIC_ROWS, METRIC_STEPS = (300, 600, 1200), 5
 MIN_METRIC_GAIN = 0.02
 #: Kernel values of a triangle are computed in bands of this many rows.
 BAND_ROWS = 100
+#: Lower bounds of alpha for scores in single precision, and for the fits that metrics are learned from.
+MIN_SINGLE_ALPHA, MIN_FIT_ALPHA = 1e-2, 1e-3
+#: Cost of a kernel value and of calling a function in multiplications, and rows of the blocks of a fit.
+KERNEL_COST, CALL_COST, FIT_BLOCK = 60.0, 2e6, 400
 #: Kernel values are at least exp(-MAX_EXPONENT), which is negligible: exponentials that underflow are slow.
 MAX_EXPONENT = 100.0
+
+
+T = TypeVar("T")
+Steps = Generator[float, None, T]
+
+
+def completed(steps: Steps[T]) -> T:
+    """The result of all steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            found: T = stop.value
+            return found
 
 
 @dataclass
@@ -101,7 +123,7 @@ def choose(
     rows: int = ROWS_COMPARED,
     widths: tuple[float, ...] = WIDTHS,
     shares: Array | None = None,
-) -> Choice:
+) -> Steps[Choice]:
     """The best candidate on the last `rows` rows.
 
     X, `last` and Y are (n, p), (n, d) and (n, d) standardised inputs, last labels and labels, nan where missing;
@@ -109,18 +131,19 @@ def choose(
     the median distance of the inputs. `shares` (d,) are the weights of the outputs, by default 1.
     """
     compared = _CandidateScores(X, last, Y, weights, rows, shares, classes=classes)
-    linear_alpha = min(ALPHAS[::2], key=compared.linear_score)
+    yield 2.0 * KERNEL_COST * min(len(X), rows) ** 2
+    linear_alpha = yield from compared.best_linear(ALPHAS[::2])
     starts = []
     for lag in (False, True):
         U = compared.inputs(lag)
         median, metric = _median_distance(U), np.ones(U.shape[1])
         starts += [Choice(lag, width * median, metric, 0.1, linear_alpha) for width in widths]
     starts += [replace(choice, linear_alpha=linear_alpha) for choice in previous]
-    _, best = compared.best(starts)
-    _, best = compared.best(replace(best, alpha=alpha) for alpha in ALPHAS)
-    least, best = compared.best(replace(best, width=width * best.width) for width in (0.5, 0.7, 1.0, 1.4, 2.0))
+    _, best = yield from compared.best(starts)
+    _, best = yield from compared.best(replace(best, alpha=alpha) for alpha in ALPHAS)
+    least, best = yield from compared.best(replace(best, width=width * best.width) for width in (0.5, 0.7, 1, 1.4, 2.0))
     if len(X) >= 200:
-        found, other = compared.best_with_metric(best)
+        found, other = yield from compared.best_with_metric(best)
         if found < (1.0 - MIN_METRIC_GAIN) * least:
             best = other
     return best
@@ -152,32 +175,52 @@ class _CandidateScores:
     def inputs(self, lag: bool) -> Array:
         return np.vstack([part.inputs[lag] for part in self._groups])
 
-    def linear_score(self, alpha: float) -> float:
-        return float(self._shares @ [part.linear_score(alpha) for part in self._groups])
+    def best_linear(self, alphas: Iterable[float]) -> Steps[float]:
+        found = []
+        for alpha in alphas:
+            found.append(((yield from self._scores((part.linear_score(alpha) for part in self._groups), alpha)), alpha))
+        return min(found)[1]
 
-    def score(self, choice: Choice) -> float:
-        return float(self._shares @ [part.score(choice) for part in self._groups])
+    def score(self, choice: Choice) -> Steps[float]:
+        return (yield from self._scores((part.score(choice) for part in self._groups), choice.alpha))
 
-    def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
-        return min(((self.score(candidate), candidate) for candidate in candidates), key=lambda pair: pair[0])
+    def _scores(self, parts: Iterator[float], alpha: float) -> Steps[float]:
+        found = []
+        for part, one in zip(self._groups, parts, strict=True):
+            found.append(one)
+            yield part.cost if alpha < MIN_SINGLE_ALPHA else 0.5 * part.cost
+        return float(self._shares @ found)
 
-    def best_with_metric(self, choice: Choice) -> tuple[float, Choice]:
+    def best(self, candidates: Iterable[Choice]) -> Steps[tuple[float, Choice]]:
+        found = []
+        for candidate in candidates:
+            score = yield from self.score(candidate)
+            found.append((score, candidate))
+        return min(found, key=lambda pair: pair[0])
+
+    def best_with_metric(self, choice: Choice) -> Steps[tuple[float, Choice]]:
         """The best metric and width, and their score.
 
         Metrics come from gradients of fits to rows that are not scored: few rows, in case the stream has changed, and
-        more.
+        more, if there are more.
         """
-        found = []
+        found, sizes = [], list[tuple[int, ...]]()
         for number in METRIC_ROWS:
             fits = [part.fit(choice, round(number * self._fewer)) for part in self._groups]
+            if tuple(len(fit.U) for fit in fits) in sizes:
+                continue
+            sizes.append(tuple(len(fit.U) for fit in fits))
             tried, size = choice, _median_distance(np.vstack([fit.U for fit in fits]) * choice.metric)
             for _ in range(METRIC_STEPS):
+                squares = []
+                for fit in fits:
+                    squares.append((yield from fit.gradients(tried)))
                 # Root mean squared gradient of the fit along each input, divided by the largest.
-                slopes, before = np.sqrt(self._shares @ [fit.gradients(tried) for fit in fits]), size
+                slopes, before = np.sqrt(self._shares @ squares), size
                 metric = np.maximum(slopes / slopes.max(), 1e-3) if slopes.max() > 0.0 else tried.metric
                 size = _median_distance(np.vstack([fit.U for fit in fits]) * metric)
                 widths = (width * size / before * tried.width for width in (0.7, 1.0, 1.4))
-                found.append(self.best(replace(tried, metric=metric, width=width) for width in widths))
+                found.append((yield from self.best(replace(tried, metric=metric, width=width) for width in widths)))
                 tried = found[-1][1]
         return min(found, key=lambda pair: pair[0])
 
@@ -195,22 +238,34 @@ class _GroupScores:
         self._stop = len(X) - min(len(X), rows) // 2
         x, lags = X[recent], last[recent]
         self.inputs = {False: x, True: np.hstack([x, lags])}
-        self._linear = {lag: _linear(U, self._columns) for lag, U in self.inputs.items()}
+        #: Linear grams, by the use of the last label and precision.
+        self._linears = dict[tuple[bool, Any], Array]()
         self._y, self._classes = Y[recent], classes
+        #: Cost of a score.
+        self.cost = _cost(len(x))
         self._weights = None if weights is None else weights[recent]
         self.count = self._y[len(x) // 2 :].size
-        self._metric: Array | None = None
+        self._metric: tuple[Array | None, Any] = None, float
         self._width = np.nan
 
     def linear_score(self, alpha: float) -> float:
-        return score(self._linear[True], self._y, alpha, self._weights, classes=self._classes)
+        return score(self._linear(True, _precision(alpha)), self._y, alpha, self._weights, classes=self._classes)
+
+    def _linear(self, lag: bool, kind: Any) -> Array:
+        if (lag, kind) not in self._linears:
+            self._linears[lag, kind] = _linear(self.inputs[lag].astype(kind), self._columns)
+        return self._linears[lag, kind]
 
     def score(self, choice: Choice) -> float:
-        if choice.metric is not self._metric:
-            U = self.inputs[choice.lag] * choice.metric
+        kind = _precision(choice.alpha)
+        if choice.metric is not self._metric[0] or kind is not self._metric[1]:
+            U = (self.inputs[choice.lag] * choice.metric).astype(kind)
             lengths = np.einsum("ij,ij->i", U, U)
-            self._distances = lengths[:, None] + lengths - 2.0 * U @ U.T
-            self._metric, self._width = choice.metric, np.nan
+            D = U @ U.T
+            D *= -2.0
+            D += lengths[:, None]
+            D += lengths
+            self._distances, self._metric, self._width = D, (choice.metric, kind), np.nan
         if choice.width != self._width:
             self._K, rows = np.empty_like(self._distances), len(self._distances)
             # `score` reads the upper triangle only.
@@ -219,7 +274,7 @@ class _GroupScores:
                 K = self._K[band]
                 K[:] = self._distances[band]
                 _exponentials(K, -0.5 / choice.width**2)
-                K += self._linear[choice.lag][band]
+                K += self._linear(choice.lag, kind)[band]
             self._width = choice.width
         return score(self._K, self._y, choice.alpha, self._weights, classes=self._classes)
 
@@ -227,50 +282,76 @@ class _GroupScores:
         """The last rows before the scored ones."""
         some = slice(max(0, self._stop - number), self._stop)
         X, last, Y, weights = self._rows
-        U = choice.select(X[some], last[some])
-        return _Fit(U, Y[some], None if weights is None else weights[some], _linear(U, self._columns))
+        U: Any = choice.select(X[some], last[some]).astype(np.float32)
+        return _Fit(U, Y[some], None if weights is None else weights[some], self._columns)
+
+
+def _precision(alpha: float) -> Any:
+    return np.float32 if alpha >= MIN_SINGLE_ALPHA else np.float64
+
+
+def _cost(n: int) -> float:
+    """Cost of a gram of n rows and its factor."""
+    return CALL_COST + n * n * (n / 6.0 + 0.5 * KERNEL_COST)
 
 
 def score(K: Array, Y: Array, alpha: float, weights: Array | None = None, *, classes: bool) -> float:
-    """Weighted mean of the squared progressive residuals of the second half of the rows.
+    """Weighted mean of the squared progressive residuals of the second half of the rows, in the precision of K.
 
     A row of weight v has alpha / v on the diagonal; its own residual does not depend on v.
     """
+    potrf, trsm = (spotrf, strsm) if K.dtype == np.float32 else (dpotrf, dtrsm)
     A = K.T.copy(order="F")
     A.flat[:: len(A) + 1] += alpha if weights is None else alpha / weights
-    C, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
+    C, info = potrf(A, lower=1, overwrite_a=1, clean=0)
     if info:
         return float("inf")
-    e = np.diag(C)[:, None] * dtrsm(1.0, C, Y, lower=1)
+    e = np.diag(C)[:, None] * trsm(1.0, C, Y, lower=1)
     if classes:
         e = Y - np.clip(Y - e, 0.0, 1.0)
     half = slice(len(e) // 2, None)
-    losses = np.mean(np.minimum(e[half] ** 2, MAX_RESIDUAL**2), axis=1)
+    losses = np.mean(np.minimum(e[half] ** 2, MAX_RESIDUAL**2), axis=1, dtype=float)
     return float(np.average(losses, weights=None if weights is None else weights[half]))
 
 
 class _Fit(NamedTuple):
+    """A fit in single precision, from (n, p) inputs, (n, d) labels and weights (n,); p' `columns` with last labels."""
+
     U: Array
     Y: Array
     weights: Array | None
-    linear: Array
+    columns: int
 
-    def gradients(self, choice: Choice) -> Array:
+    def gradients(self, choice: Choice) -> Steps[Array]:
         """(p,) sums over the outputs of the mean squared gradient along each input; 0 if the fit fails."""
-        U, weights = self.U, self.weights
-        K, total = choice.kernel(U, U), np.zeros(U.shape[1])
-        A = (K + self.linear).T
-        alpha = max(choice.alpha, 1e-3)
+        weights, total = self.weights, np.zeros(self.U.shape[1])
+        U: Any
+        lengths: Any
+        U, lengths = (part.astype(np.float32) for part in choice.scaled(self.U))
+        K, A = (np.empty((len(U), len(U)), np.float32, order) for order in ("C", "F"))
+        for start in range(0, len(U), FIT_BLOCK):
+            some = slice(start, start + FIT_BLOCK)
+            K[some] = gaussian(U[some], lengths[some], U, lengths)
+            A[:, some] = (K[some] + _linear(self.U[some], self.columns, self.U)).T
+            yield 0.5 * KERNEL_COST * K[some].size
+        alpha = max(choice.alpha, MIN_FIT_ALPHA)
         A.flat[:: len(A) + 1] += alpha if weights is None else alpha / weights
-        C, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
-        if info:
-            return total
-        coefficients = dtrsm(1.0, C, dtrsm(1.0, C, self.Y, lower=1), lower=1, trans_a=1)
-        factor = (choice.metric / choice.width) ** 2
+        for start in range(0, len(A), FIT_BLOCK):
+            here, rest = slice(start, start + FIT_BLOCK), slice(start + FIT_BLOCK, None)
+            A[here, here], info = spotrf(A[here, here], lower=1, clean=1)
+            if info:
+                return total
+            if start + FIT_BLOCK < len(A):
+                A[rest, here] = strsm(1.0, A[here, here], A[rest, here], side=1, lower=1, trans_a=1)
+                A[rest, rest] = ssyrk(-1.0, A[rest, here], 1.0, A[rest, rest], lower=1)
+            yield 0.5 * (_cost(len(A[here])) + A[rest, here].size * (FIT_BLOCK + 0.5 * len(A[rest])))
+        coefficients = strsm(1.0, A, strsm(1.0, A, self.Y, lower=1), lower=1, trans_a=1)
+        factor, U = (choice.metric / choice.width) ** 2, self.U
         for c in coefficients.T:
             # d/du_j sum_i c_i k(u, u_i) = sum_i c_i k(u, u_i) (u_ij - u_j) factor_j, and the linear part.
             gradient = (K @ (c[:, None] * U) - (K @ c)[:, None] * U) * factor + (c @ U) * linear_weight(U.shape[1])
             total += np.average(gradient**2, axis=0, weights=weights)
+            yield K.size * U.shape[1]
         return total
 
 
@@ -278,8 +359,10 @@ def linear_weight(inputs: int) -> float:
     return 1.0 / inputs
 
 
-def _linear(U: Array, inputs: int) -> Array:
-    return 1.0 + linear_weight(inputs) * U @ U.T
+def _linear(U: Array, inputs: int, V: Array | None = None) -> Array:
+    found: Array = linear_weight(inputs) * U @ (U if V is None else V).T
+    found += 1.0
+    return found
 
 
 def _median_distance(U: Array) -> float:
@@ -292,6 +375,8 @@ def _median_distance(U: Array) -> float:
 MAX_POINTS, PREVIOUS_POINTS = 600, 300
 #: Windows of the kernel experts and the points that each uses; None never forgets.
 KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, MAX_POINTS), (4096, 400), (1024, 250), (256, 100))
+#: Rows of a block of experts that never forget, where it has no effect. Those of the others end at other rows, mostly.
+BLOCK = 100
 LINEAR_WINDOWS: tuple[int | None, ...] = (None, 1024, 256)
 MEAN_WINDOWS: tuple[int | None, ...] = (None, 256)
 #: Index of the mean over the shorter window among the experts.
@@ -338,7 +423,20 @@ def group_outputs(Y: Array) -> list[list[int]]:
     return groups
 
 
-class ExpertSet(CompactState):
+def _whitening(choice: Choice, points: Array) -> Steps[Array]:
+    """(k, k) L^-1, lower triangular, where L L' is the gram of k points."""
+    gram = np.asfortranarray(choice.kernel(points, points))
+    gram.flat[:: len(gram) + 1] += JITTER
+    root, info = dpotrf(gram, lower=1)
+    if info:
+        raise ValueError("the points of the dictionary have no positive definite gram")
+    yield _cost(len(gram))
+    inverse, _ = dtrtri(root, lower=1)
+    yield _cost(len(gram))
+    return np.asfortranarray(np.tril(inverse))
+
+
+class ExpertSet(State):
     """Experts fitted to the stored rows, which continue to learn.
 
     X, `last` and Y are (n, p), (n, d) and (n, d) inputs, last labels and labels, nan where missing; units and points
@@ -346,10 +444,9 @@ class ExpertSet(CompactState):
     """
 
     _saved_state = (
-        *("inputs", "labels", "classes", "choice", "points", "whitening", "spans", "ridges", "logistic"),
+        *("inputs", "labels", "classes", "choice", "points", "spans", "ridges", "logistic"),
         *("outputs", "count"),
     )
-    _triangles = ("whitening",)
     _rows_compared, _widths = ROWS_COMPARED, WIDTHS
     _state_classes = {
         "inputs": Scale,
@@ -363,7 +460,6 @@ class ExpertSet(CompactState):
         "classes": bool,
         "choice": Choice,
         "points": "k c",
-        "whitening": "s",
         "spans": list[list[int]],
         "ridges": list[DecayingRidge],
         "logistic": list[OnlineLogistic],
@@ -371,8 +467,20 @@ class ExpertSet(CompactState):
         "count": int,
     }
 
-    def __init__(
-        self,
+    inputs: Scale
+    labels: Scale
+    classes: bool
+    choice: Choice
+    points: Array
+    spans: list[list[int]]
+    ridges: list[DecayingRidge]
+    logistic: list[OnlineLogistic]
+    outputs: list[int] | None
+    count: int
+
+    @classmethod
+    def fit(
+        cls,
         X: Array,
         last: Array,
         Y: Array,
@@ -380,8 +488,8 @@ class ExpertSet(CompactState):
         classes: bool,
         previous: Sequence[Choice] = (),
         outputs: list[int] | None = None,
-    ) -> None:
-        p, d = X.shape[1], Y.shape[1]
+    ) -> Steps[ExpertSet]:
+        self, (p, d) = cls(), (X.shape[1], Y.shape[1])
         self.inputs, self.labels, self.classes = Scale.from_rows(X), Scale.from_rows(Y, MAX_OUTLIER_SHARE), classes
         self.outputs = outputs
         x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
@@ -393,7 +501,7 @@ class ExpertSet(CompactState):
             shares = np.full(d, HALF_SHARE_LABELS / (HALF_SHARE_LABELS + self.count))
             shares[shares < MIN_SHARE] = 0.0
             shares[outputs] = 1.0
-        self.choice = choose(
+        self.choice = yield from choose(
             *(x, lags, Y if classes else self.labels.outputs(Y), weights),
             classes=classes,
             previous=[choice for choice in previous if len(choice.metric) == p + choice.lag * d],
@@ -405,12 +513,8 @@ class ExpertSet(CompactState):
             x, lags, y, weights = x[known], lags[known], y[known], None if weights is None else weights[known]
         sample = np.random.default_rng(len(x)).permutation(len(x))[:MAX_POINTS]
         self.points = self.choice.select(x[sample], lags[sample])
-        gram = np.asfortranarray(self.choice.kernel(self.points, self.points))
-        gram.flat[:: len(gram) + 1] += JITTER
-        self.whitening = np.asfortranarray(np.tril(dtrtri(dpotrf(gram, lower=1)[0], lower=1)[0]))
-        self.spans: list[list[int]] = []
-        self.ridges: list[DecayingRidge] = []
-        self.logistic: list[OnlineLogistic] = []
+        self.whitening = yield from _whitening(self.choice, self.points)
+        self.spans, self.ridges, self.logistic = [], [], []
         one, end = d, d + 1 + p
         first = 0 if self.choice.lag else one
         alpha, linear = self.choice.alpha, self.choice.linear_alpha
@@ -427,12 +531,29 @@ class ExpertSet(CompactState):
                 self.spans.append([first, end])
                 start = np.zeros((end - first, d))
                 self.logistic.append(OnlineLogistic(start, LOGISTIC_ALPHA, discount=discount_for(window)))
-        R = self._columns(x, lags)
+        R = np.empty((len(x), self._width()))
+        for begin in range(0, len(x), REPLAY_ROWS):
+            some = slice(begin, begin + REPLAY_ROWS)
+            R[some] = self._columns(x[some], lags[some])
+            yield len(R[some]) * len(sample) * (0.5 * len(sample) + KERNEL_COST)
         for (start, stop), expert in zip(self.spans, self._experts(), strict=True):
-            expert.replay(R[:, start:stop], y, weights)
+            yield from expert.replay(R[:, start:stop], y, weights)
+        return self
 
-    #: The points in the units of the kernel and their squared norms, computed on first use.
+    #: L^-1, which files do not store, and the points in the units of the kernel with their squared norms, computed on
+    #: first use.
+    whitening: Array
     _scaled_points: tuple[Array, Array] | None = None
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any]) -> Self:
+        built = super()._build(state)
+        with one_blas_thread():
+            built.whitening = completed(_whitening(built.choice, built.points))
+        return built
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_state, (self.state(),)
 
     @property
     def columns(self) -> Any:
@@ -447,7 +568,7 @@ class ExpertSet(CompactState):
         start, stop = self.spans[KERNEL_EXPERT]
         cut = max(0, len(self.points) - PREVIOUS_POINTS)
         copy.points = self.points[: len(self.points) - cut]
-        copy.whitening = np.asfortranarray(self.whitening[: len(copy.points), : len(copy.points)])
+        copy.whitening = completed(_whitening(self.choice, copy.points))
         copy.spans, copy.logistic = [[start, stop - cut]], []
         copy.ridges = [self.ridges[KERNEL_EXPERT].leading(stop - cut - start)]
         return copy
@@ -484,7 +605,8 @@ class ExpertSet(CompactState):
 
     def _add(self, start: int, stop: int, alpha: float, window: int | None, outputs: int) -> None:
         limit, robust = (np.inf, np.inf) if self.classes else (MAX_DEVIATIONS, RESIDUAL_FACTOR)
-        ridge = DecayingRidge(stop - start, outputs, alpha, discount=discount_for(window), limit=limit, robust=robust)
+        settings: dict[str, Any] = {"block": BLOCK if window is None else None, "limit": limit, "robust": robust}
+        ridge = DecayingRidge(stop - start, outputs, alpha, discount=discount_for(window), **settings)
         self.spans.append([start, stop])
         self.ridges.append(ridge)
 
@@ -550,7 +672,7 @@ class OtherOutputs(State):
         self.ridges = [DecayingRidge(features, len(outputs), OTHER_OUTPUTS_ALPHA, robust=robust) for outputs in groups]
         f, residuals = self._rows(F), (Y - F) / units.scale
         for outputs, ridge in zip(groups, self.ridges, strict=True):
-            ridge.replay(f, residuals[:, outputs], weights)
+            completed(ridge.replay(f, residuals[:, outputs], weights))
 
     def predict(self, F: Array) -> Array:
         f = self._rows(F)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from math import exp
 
 import numpy as np
@@ -66,8 +67,8 @@ class OnlineLogistic(State):
             self.weights[:, j] = w
         return Z
 
-    def replay(self, X: Array, Y: Array, weights: Array | None = None) -> None:
-        """Fit all rows at once, discounted and weighted, starting from the present weights."""
+    def replay(self, X: Array, Y: Array, weights: Array | None = None) -> Generator[float, None, None]:
+        """Fit all rows, discounted and weighted, starting from the present weights; yields multiplications."""
         ages = self.discount ** np.arange(len(X) - 1.0, -1.0, -1.0)
         if weights is not None:
             ages *= weights
@@ -85,6 +86,7 @@ class OnlineLogistic(State):
                 step = np.linalg.solve(H, x.T @ (age * (t - p)) - self.alpha * (w - start[:, j]))
                 w = w + step * min(1.0, MAX_LOGIT / max(float(np.abs(x @ step).max(initial=0.0)), 1e-12))
             self.weights[:, j], self.inverse[j] = w, np.linalg.inv(H)
+            yield NEWTON_STEPS * x.size * (x.shape[1] + 10.0)
 
 
 def sigmoid(logits: Array) -> Array:

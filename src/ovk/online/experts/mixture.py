@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from math import isfinite, isnan, log, nan
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,12 @@ from ovk.online.experts.expert_set import (
     TRANSITIONS,
     ExpertSet,
     OtherOutputs,
+    completed,
     experts_and_windows,
     group_outputs,
 )
 from ovk.online.experts.logistic import LogisticStacking
+from ovk.online.experts.refit import CATCH_UP_ROWS, Refit
 from ovk.online.second_order.decaying_ridge import next_limit
 from ovk.online.shared.rows import MAX_BURST_ROWS, MAX_DEVIATIONS, LearnedRows, RowBuffer, clip_burst, clip_outliers
 
@@ -205,6 +208,8 @@ def _weight(old: Array, new: Array, labels: Array) -> Array:
 
 #: Rows with labels, and rows with or without labels, that are processed at once.
 MAX_LEARNED_ROWS, MAX_ROWS = 128, 4096
+#: A refit of more rows is split over the following rows.
+MAX_ROWS_AT_ONCE = 200
 #: Discount per row of the experts' losses.
 DISCOUNT = 0.999
 #: Rows after which a second mixture is compared with the first.
@@ -228,8 +233,19 @@ class ExpertMixture(State):
     """
 
     _saved_state = (
-        *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach", "burst_ends"),
-        *("recent", "experts", "previous", "others", "regrets", "stacking", "alarm", "candidate", "contest"),
+        *("classes", "lag", "count", "since", "refit_since", "total", "seen", "last", "low", "high", "reach"),
+        *(
+            "burst_ends",
+            "recent",
+            "experts",
+            "previous",
+            "others",
+            "regrets",
+            "stacking",
+            "alarm",
+            "candidate",
+            "contest",
+        ),
     )
     _state_classes = {
         "recent": LearnedRows,
@@ -242,7 +258,7 @@ class ExpertMixture(State):
     }
     _stored = {
         "classes lag": bool,
-        "count since": int,
+        "count since refit_since": int,
         "total seen last": "d",
         "low high reach": "d inf",
         "recent": LearnedRows,
@@ -258,6 +274,8 @@ class ExpertMixture(State):
         self.classes, self.lag, self.count = classes, lag, 0
         #: Number of rows before the first that counts towards a refit.
         self.since = 0
+        #: Number of rows before the present refit, 0 if there is none.
+        self.refit_since = 0
         self.total, self.seen, self.last = np.zeros(outputs), np.zeros(outputs), np.zeros(outputs)
         self.low, self.high = np.full(outputs, np.inf), np.full(outputs, -np.inf)
         #: Inputs, last labels and labels.
@@ -276,6 +294,14 @@ class ExpertMixture(State):
         self.alarm = ErrorAlarm(inputs, outputs, classes=classes) if watched else None
         self.candidate: ExpertMixture | None = None
         self.contest: ModelComparison | None = None
+
+    #: The present refit, the experts that it has fitted, and how many of the rows since its start they have learned.
+    _work: Refit | None = None
+    _fitted: ExpertSet | None = None
+    _learned = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_work", "_fitted", "_learned")}
 
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None, last: Array | None = None) -> Array:
         """(n, d) predictions of (n, p) rows, each made before its (d,) labels, nan where missing, are learned.
@@ -297,6 +323,8 @@ class ExpertMixture(State):
             until = min(MAX_LEARNED_ROWS, self._until_refit(counted))
             if self.burst_ends > self.count:
                 until = min(until, self.burst_ends - self.count)
+            if self.refit_since:
+                until = min(until, self._until_fitted(len(X) - start))
             stop = min(start + MAX_ROWS, len(X), start + _rows_up_to(learned[start:], until))
             outside = self._outside(Y[start:stop])
             if outside.any():
@@ -313,9 +341,11 @@ class ExpertMixture(State):
                 candidate_Z = None
                 if self.candidate is not None:
                     candidate_Z = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
+                if self.refit_since:
+                    self._continue_refit()
                 after_burst = self.count == self.burst_ends and self._had_burst()
                 if after_burst or self.count - self.since in self._refit_rows:
-                    self._refit()
+                    self._refit(at_once=after_burst)
                 else:
                     for experts, had in groups:
                         if experts.count > had and experts.count in self._refit_rows:
@@ -370,6 +400,7 @@ class ExpertMixture(State):
             if won:
                 assert self.candidate is not None
                 assert candidate_Z is not None
+                self._end_refit()
                 vars(self).update({**vars(self.candidate), "alarm": self.alarm})
                 own_Z = candidate_Z
             if since:
@@ -559,7 +590,8 @@ class ExpertMixture(State):
         else:
             own = None if weights is None else weights[learned]
             self.recent.append_weighted(own, X[learned], last[learned], kept[learned])
-        self.recent.drop(max(0, len(self.recent) - MAX_ROWS_KEPT))
+        if not self.refit_since:
+            self.recent.drop(max(0, len(self.recent) - MAX_ROWS_KEPT))
         return Z, kept, before, F[:, 2 + RECENT_MEAN]
 
     def _mix_with_limits(self, F: Array, Y: Array, weights: Array | None, scale: Array) -> tuple[Array, Array]:
@@ -580,22 +612,17 @@ class ExpertMixture(State):
         rows.end()
         return Z, kept
 
-    def _refit(self) -> None:
+    def _refit(self, *, at_once: bool = True) -> None:
         X, last, Y, weights = self.recent.with_weights()
-        before = self.experts
-        if before:
-            # Outputs without labels before this fit had no units.
-            restarted = before[0].labels.unknown()
-            if not self.classes:
-                Y, burst = clip_burst(Y, before[0].labels)
-                if burst.any():
-                    # What was learned from the burst does not last beyond this fit.
-                    restarted = restarted | burst
-                    self.recent.replace(2, Y)
-                    self.low = np.where(burst, np.fmin.reduce(Y, initial=np.inf), self.low)
-                    self.high = np.where(burst, np.fmax.reduce(Y, initial=-np.inf), self.high)
-            self.regrets.restart(restarted)
-            self.previous = [one.only_kernel() for one in before]
+        self._end_refit()
+        before, burst = self.experts, np.full(Y.shape[1], False)
+        if before and not self.classes:
+            Y, burst = clip_burst(Y, before[0].labels)
+            if burst.any():
+                # What was learned from the burst does not last beyond this fit.
+                self.recent.replace(2, Y)
+                self.low = np.where(burst, np.fmin.reduce(Y, initial=np.inf), self.low)
+                self.high = np.where(burst, np.fmax.reduce(Y, initial=-np.inf), self.high)
         elif not self.classes:
             Y = clip_outliers(Y)
             self.low, self.high = np.fmin.reduce(Y, initial=np.inf), np.fmax.reduce(Y, initial=-np.inf)
@@ -603,16 +630,58 @@ class ExpertMixture(State):
             # The regrets so far are in other units and may include outliers.
             self.regrets.start(*self.regrets.weights_.shape)
         groups, choices = group_outputs(Y), [one.choice for one in before]
-        self.experts = [
-            ExpertSet(X, last, Y, weights, self.classes, choices, None if len(groups) == 1 else outputs)
-            for outputs in groups
-        ]
-        self._after_refit(self.experts)
+        one_group = len(before) == len(groups) == 1
+        if one_group and not at_once and len(Y) > MAX_ROWS_AT_ONCE and not burst.any():
+            self.refit_since = self.count
+            return
+        rows = X, last, Y, weights
+        fits = [ExpertSet.fit(*rows, self.classes, choices, outputs if len(groups) > 1 else None) for outputs in groups]
+        self._use([completed(fit) for fit in fits], burst)
+
+    def _use(self, experts: list[ExpertSet], restarted: Mask) -> None:
+        """Replace all experts; what was learned about the weights of some outputs, (d,), is discarded."""
+        if self.experts:
+            # Outputs without labels before this fit had no units.
+            self.regrets.restart(restarted | self.experts[0].labels.unknown())
+            self.previous = [one.only_kernel() for one in self.experts]
+        self.experts = experts
+        self._after_refit(experts)
+
+    def _until_fitted(self, following: int) -> int:
+        """Do the work that the following rows pay for; how many rows are left until the new experts are used."""
+        since = self.count - self.refit_since
+        if self._work is None:
+            X, last, Y, weights = self.recent.with_weights()
+            n, classes, choices = len(self.recent) - since, self.classes, [one.choice for one in self.experts]
+            rows = X[:n], last[:n], Y[:n], None if weights is None else weights[:n]
+            self._work = Refit(lambda: ExpertSet.fit(*rows, classes, choices))
+        self._work.advance(since + following)
+        return sys.maxsize if self._work.experts is None else self._work.last_row - since
+
+    def _continue_refit(self) -> None:
+        """Let fitted experts learn the rows since the start of the refit, and use them after the last one."""
+        work, since = self._work, self.count - self.refit_since
+        if work is None or work.experts is None:
+            return
+        experts = work.experts._snapshot() if self._fitted is None else self._fitted
+        while size := min(CATCH_UP_ROWS, work.to_learn(self._learned, since)):
+            first = len(self.recent) - since + self._learned
+            some = [array[first : first + size] for array in self.recent.arrays]
+            experts.predict_and_update(*some)
+            self._learned += size
+        self._fitted = experts
+        if since == work.last_row:
+            self._end_refit()
+            self._use([experts], np.full(len(self.last), False))
+
+    def _end_refit(self) -> None:
+        self.refit_since = self._learned = 0
+        self._work = self._fitted = None
 
     def _refit_group(self, experts: ExpertSet) -> None:
         """Refit the experts of one group of outputs."""
         X, last, Y, weights = self.recent.with_weights()
-        new = ExpertSet(X, last, Y, weights, self.classes, [experts.choice], experts.outputs)
+        new = completed(ExpertSet.fit(X, last, Y, weights, self.classes, [experts.choice], experts.outputs))
         new.count = experts.count
         own = set(experts.outputs or ())
         # Later entries replace earlier ones of the same outputs.

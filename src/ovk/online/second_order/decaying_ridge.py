@@ -20,13 +20,13 @@ v phi phi' and v phi y' to the sums: s_i has the factor v_i^(1/2), on which its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isqrt, sqrt
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
+from scipy.linalg.blas import dsyrk, dtrmm, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
 from ovk.base import SIZE, Array, Mask, SingularSystemError, State, Times
@@ -156,6 +156,8 @@ def _after_first(residuals: Array) -> Array:
     return first_limit(residuals[len(residuals) // 2 :], LIMIT_FACTOR)
 
 
+#: Rows that are replayed in a step.
+REPLAY_ROWS = 256
 #: Limit on the decay of the sums in a block, so that the scaled rows have similar sizes.
 MIN_BLOCK_DECAY = 0.5
 #: Rows for which a block first has space.
@@ -179,9 +181,9 @@ class DecayingRidge(CompactState):
 
     _saved_state = (
         *("alpha", "discount", "block", "limit", "robust", "reach"),
-        *("S", "B", "count", "rows", "errors", "factor", "whitened", "roots"),
+        *("S", "B", "count", "errors", "factor", "whitened", "roots"),
     )
-    _triangles = ("S",)
+    _triangles = ("S", "factor")
     _stored = {
         "alpha discount": float,
         "block": SIZE,
@@ -190,9 +192,9 @@ class DecayingRidge(CompactState):
         "S": "s",
         "B": "m d",
         "count": int,
-        "rows whitened": "count m",
+        "whitened": "count m",
         "errors": "count d",
-        "factor": "count count",
+        "factor": "t",
     }
 
     def __init__(
@@ -211,7 +213,7 @@ class DecayingRidge(CompactState):
         self.block = block_length(discount) if block is None else int(block)
         #: Sums of phi phi', lower triangle, and of phi y'.
         self.S, self.B = np.zeros((features, features), order="F"), np.zeros((features, outputs))
-        self.rows = np.empty((0, features))
+        self.whitened = np.empty((0, features))
         self._start_block()
 
     _root: Array | None = None
@@ -223,15 +225,18 @@ class DecayingRidge(CompactState):
 
     def state(self) -> dict[str, Any]:
         n = self.count
-        part = {"factor": np.ascontiguousarray(self.factor[:n, :n]), "rows": self.rows[:n]}
-        return super().state() | part | {"whitened": self.whitened[:n], "errors": self.errors[:n]}
+        part = {"factor": packed(self.factor[:n, :n]), "whitened": self.whitened[:n], "errors": self.errors[:n]}
+        return super().state() | part
 
     @classmethod
     def _build(cls, state: Mapping[str, Any]) -> Self:
         built = super()._build(state)
         if not (0.0 < built.discount <= 1.0 and built.alpha > 0.0):
             raise ValueError(f"DecayingRidge.discount and alpha must be positive, the file has {built.discount:g}")
-        built.factor = np.asfortranarray(built.factor)
+        if len(built.factor) != len(built.errors):
+            raise ValueError(
+                f"DecayingRidge.factor has {len(built.factor)} rows, and errors {len(built.errors)}: they must agree"
+            )
         return built
 
     def predict(self, Phi: Array, before: Times | None = None) -> Array:
@@ -269,42 +274,56 @@ class DecayingRidge(CompactState):
                 self.end_block()
         return Z
 
-    def replay(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
-        """Learn rows without predicting them."""
+    def replay(self, Phi: Array, Y: Array, weights: Array | None = None) -> Generator[float, None, None]:
+        """Learn rows without predicting them, in steps that yield their number of multiplications."""
         self.end_block()
         known = ~np.isnan(Y).all(axis=1)
         if not known.all():
             Phi, Y, weights = Phi[known], Y[known], None if weights is None else weights[known]
-        if not len(Phi):
-            return
+        batches = [slice(start, start + REPLAY_ROWS) for start in range(0, len(Phi), REPLAY_ROWS)]
+        cost = min(REPLAY_ROWS, len(Phi)) * Phi.shape[1] * (0.5 * Phi.shape[1] + Y.shape[1])
         if np.isnan(Y).any():
             # A missing label is replaced by its prediction from the rows before.
-            self.predict_and_update(Phi, Y, weights)
+            for some in batches:
+                self.predict_and_update(Phi[some], Y[some], None if weights is None else weights[some])
+                yield 3.0 * cost
             self.end_block()
             return
         ages = self.discount ** np.arange(len(Phi) - 1.0, -1.0, -1.0)
         weights = (ages if weights is None else ages * weights)[:, None]
-        R = np.sqrt(weights) * Phi
-        self.S = self._with_rows(R)
-        self.B = self.discount ** len(Phi) * self.B + (weights * Phi).T @ Y
+        fading = self.discount ** len(Phi)
+        for some in batches:
+            self.S = self._with_rows(np.sqrt(weights[some]) * Phi[some], fading)
+            self.B = fading * self.B + (weights[some] * Phi[some]).T @ Y[some]
+            fading = 1.0
+            yield cost
         self._start_block()
-        if self.robust < np.inf:
-            self.reach = first_limit(self.loo_residuals(Phi, Y, weights), self.robust)
+        if len(Phi) and self.robust < np.inf:
+            self._solved()
+            yield Phi.shape[1] ** 3 / 6.0
+            residuals = []
+            for some in batches:
+                residuals.append(self.loo_residuals(Phi[some], Y[some], weights[some]))
+                yield cost
+            self.reach = first_limit(np.vstack(residuals), self.robust)
 
     def end_block(self) -> None:
         n, g = self.count, self.discount
         if n:
-            s = g ** (-(np.arange(n) + 1.0) / 2)[:, None]
+            s, w = g ** (-(np.arange(n) + 1.0) / 2)[:, None], self._solved()
+            assert self._root is not None
+            # The rows phi, from L^-1 s phi, times the roots of the weights.
+            Phi = dtrmm(1.0, self._root, self.whitened[:n].T, lower=1).T / s
             # The labels as learned (missing ones replaced, outliers clipped), times the roots of the weights.
-            Y = (self.rows[:n] @ self._solved()) + (self.factor[:n, :n] @ self.errors[:n]) / s
+            Y = (Phi @ w) + (self.factor[:n, :n] @ self.errors[:n]) / s
             if self.robust < np.inf and np.isinf(self.reach).any():
                 # The first rows of a new learner have large residuals.
                 half = slice(n // 2, n)
                 own = s[half] if self.roots is None else s[half] * self.roots[half, None]
                 found = first_limit(np.diag(self.factor)[half, None] * self.errors[half] / own, self.robust)
                 self.reach = np.where(np.isinf(self.reach), found, self.reach)
-            R = g ** ((n - 1.0 - np.arange(n)) / 2)[:, None] * self.rows[:n]
-            self.S = self._with_rows(R)
+            R = g ** ((n - 1.0 - np.arange(n)) / 2)[:, None] * Phi
+            self.S = self._with_rows(R, g**n)
             self.B = g**n * self.B + R.T @ (g ** ((n - 1.0 - np.arange(n)) / 2)[:, None] * Y)
         self._start_block()
 
@@ -315,9 +334,9 @@ class DecayingRidge(CompactState):
         copy._start_block()
         return copy
 
-    def _with_rows(self, R: Array) -> Array:
-        """The lower triangle of g^n S + R'R for (n, m) rows."""
-        S: Array = dsyrk(1.0, R.T, self.discount ** len(R), self.S, lower=1)
+    def _with_rows(self, R: Array, fading: float) -> Array:
+        """The lower triangle of fading S + R'R for (n, m) rows."""
+        S: Array = dsyrk(1.0, R.T, fading, self.S, lower=1)
         return S
 
     def loo_residuals(self, Phi: Array, Y: Array, weights: Array) -> Array:
@@ -329,8 +348,8 @@ class DecayingRidge(CompactState):
 
     def _start_block(self) -> None:
         m, d = self.B.shape
-        self.count, space = 0, len(self.rows)
-        self.rows, self.whitened = np.zeros((space, m)), np.zeros((space, m))
+        self.count, space = 0, len(self.whitened)
+        self.whitened = np.zeros((space, m))
         self.factor, self.errors = np.zeros((space, space), order="F"), np.zeros((space, d))
         #: Roots of the weights of the rows in the block; None where all are 1.
         self.roots: Array | None = None
@@ -338,10 +357,10 @@ class DecayingRidge(CompactState):
 
     def _make_room(self, n: int) -> None:
         """Space for n more rows. It doubles up to a whole block, so that a learner of few rows is small."""
-        need, space = self.count + n, len(self.rows)
+        need, space = self.count + n, len(self.whitened)
         if need > space:
             more = min(self.block, max(need, 2 * space, MIN_SPACE)) - space
-            for name in ("rows", "whitened", "errors"):
+            for name in ("whitened", "errors"):
                 setattr(self, name, np.pad(getattr(self, name), ((0, more), (0, 0))))
             self.factor = np.asfortranarray(np.pad(self.factor, (0, more)))
 
@@ -391,7 +410,7 @@ class DecayingRidge(CompactState):
         C = np.sqrt(G) if n == 1 else dpotrf(G, lower=1, clean=1)[0]
         e = self._solve_forward(C, Y, Z, s)
         Z += C @ e - C.diagonal()[:, None] * e
-        self.rows[rows], self.whitened[rows], self.factor[rows, rows], self.errors[rows] = Phi, U, C, e
+        self.whitened[rows], self.factor[rows, rows], self.errors[rows] = U, C, e
         self.count += n
         Z /= s
         return Z
@@ -416,7 +435,7 @@ class DecayingRidge(CompactState):
             z += cross.dot(self.errors[:done])
         s *= root
         z /= s
-        return _NextRow(phi, u, cross, sqrt(pivot), s, z)
+        return _NextRow(u, cross, sqrt(pivot), s, z)
 
     def _append_next(self, row: _NextRow, residual: Array, reach: Array) -> None:
         """Learn the row, given its (d,) clipped residual; `reach` is the limit of the next row."""
@@ -424,7 +443,7 @@ class DecayingRidge(CompactState):
         self._make_room(1)
         if row.cross is not None:
             self.factor[done, :done] = row.cross
-        self.rows[done], self.whitened[done], self.factor[done, done] = row.phi, row.u, row.pivot
+        self.whitened[done], self.factor[done, done] = row.u, row.pivot
         self.errors[done] = residual * (row.s / row.pivot)
         self.reach, self.count = reach, done + 1
 
@@ -467,9 +486,8 @@ class DecayingRidge(CompactState):
 
 
 class _NextRow(NamedTuple):
-    """A new row: its features, L^-1 r, its row of C without the diagonal, the diagonal, s and the prediction."""
+    """A new row: L^-1 r, its row of C without the diagonal, the diagonal, s and the prediction."""
 
-    phi: Array
     u: Array
     cross: Array | None
     pivot: float
