@@ -286,6 +286,10 @@ def test_skewed_inputs_are_replaced_by_normal_scores(monkeypatch):
     for j, step in enumerate(1e-5 * np.eye(3)):
         slope = (model.predict(inside + step) - model.predict(inside - step)) / 2e-5
         assert_allclose(model.jacobian(inside)[:, 0, j], slope, atol=1e-3)
+    with monkeypatch.context() as changed:
+        # Some of the rows compare.
+        changed.setattr("ovk.batch.tuning.automatic.MAX_WIDTH_ROWS", 100)
+        assert OVKRidgeCV(metric=False).fit(X[:160], y[:160]).inputs_.skewed.size == 3
     # Where normal scores do not lower the error, inputs stay as they are.
     assert OVKRidgeCV(metric=False).fit(X[:160], X[:160, 0]).inputs_.skewed.size == 0
 

@@ -80,7 +80,7 @@ def test_the_loss_is_chosen_by_the_residuals():
     truth = np.sin(2 * X)
     noise = {"huber": 0.3 * rng.standard_t(1.5, truth.shape), "squared": 0.3 * rng.exponential(size=truth.shape)}
     for loss, e in noise.items():
-        model = OVKRidgeCV(metric=False).fit(X, truth + e)
+        model = OVKRidgeCV(metric=False, loss="auto").fit(X, truth + e)
         assert model.loss_ == loss
         same = OVKRidgeCV(metric=False, loss=loss).fit(X, truth + e)
         assert_allclose(model.predict(X), same.predict(X))

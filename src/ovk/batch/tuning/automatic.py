@@ -295,7 +295,8 @@ def best_form(forms: Sequence[Array], Y: Array, rng: np.random.Generator, **how:
     rows = np.sort(order[: _affordable(Y[order], MAX_WIDTH_ROWS)])
     errors, threshold = [], None
     for X in forms:
-        some = ComparisonData(X, Y, variance=np.ones(Y.shape[1]), **how).some(rows)
+        half = np.zeros(len(Y), dtype=np.intp)
+        some = ComparisonData(X, Y, variance=np.ones(Y.shape[1]), half=half, **how).some(rows)
         kernels = kernel_candidates(some.X)
         found = some.scored({name: (kernels[name],) for name in COMPARED_FORMS}, threshold)
         errors.append(found[0].error)
