@@ -284,7 +284,7 @@ def test_numbers_on_pages_are_those_of_the_results(tools):
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert renewed(text) == text, f"{page}: python docs/quotes.py puts the numbers of docs/results on the pages"
-        given = re.search(r"(?sm)^## What the reproductions? gives?\n(.*?)(?=^## |^```|\Z)", text)
+        given = re.search(r"(?sm)^## Results of the reproductions\n(.*?)(?=^## |^```|\Z)", text)
         if given:
             assert not re.findall(r"\d*\.\d+", QUOTATION.sub("", given[1])), f"{page}: a number that is no quotation"
 

@@ -93,7 +93,7 @@ def test_a_report_is_complete_and_self_contained(page):
 @pytest.mark.long
 def test_results_without_predictions(tmp_path):
     text = report(result(300, 1), tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "There is one output." in text
+    assert "There is only one output." in text
     assert "model (OLOK)" in text
     X = np.linspace(0, 1, 50)[:, None]
     plain = progressive(OLOK(), X, X, keep="none", baselines=[])

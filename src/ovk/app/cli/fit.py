@@ -41,8 +41,8 @@ def command(
     """Learn a table that fits in memory: ridge regression with kernel, alpha and coupling selected by leave-one-out.
 
     To estimate errors and intervals, a first fit holds out a fifth of the rows: the last fifth with --time or --lags,
-    otherwise every fifth row; with --groups, each fifth of the groups in turn. The saved model learns all rows. With
-    --landmarks, --scheduler or --workers, files of any size are read in three passes and bounded memory. With
+    otherwise every fifth row; with --groups, each fifth of the groups in turn. The saved model is fitted to all rows.
+    With --landmarks, --scheduler or --workers, files of any size are read in three passes and bounded memory. With
     --classify, the model predicts the probabilities of classes.
 
     Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk

@@ -254,6 +254,6 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and (error.filename or error.errno in (ENOSPC, EFBIG, EDQUOT)):
         # What is written without a name is the output.
         text = f"{error.filename or 'standard output'}: {error.strerror[0].lower()}{error.strerror[1:]}"
-        return f"{text}: check the path" if isinstance(error, FileNotFoundError) else text
+        return f"{text}; check the path" if isinstance(error, FileNotFoundError) else text
     # Some functions name their argument first, which is not an option.
     return " ".join(str(error).removeprefix("path: ").split()) or type(error).__name__

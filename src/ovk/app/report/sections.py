@@ -99,7 +99,7 @@ def relevance_section(relevance: Mapping[str, float]) -> str:
     return section("relevance", "Relevance of the inputs", body, half=True)
 
 
-STREAM_INTERVALS = "Intervals were computed from the errors of earlier rows, as soon as there were enough of them."
+STREAM_INTERVALS = "Intervals were computed from the errors of earlier rows, once there were enough of them."
 
 
 def _intervals(recent: RecentErrors, outputs: Sequence[str], measured: str) -> str:
@@ -143,7 +143,7 @@ def _structure(recent: RecentErrors, outputs: Sequence[str]) -> str:
     outcomes, errors = _correlation(recent.Y), _correlation(recent.Y - recent.F)
     names = list(outputs)
     if len(names) == 1:
-        return "<p>There is one output.</p>"
+        return "<p>There is only one output.</p>"
     if len(names) == 2:
         return (
             f"<p>The correlation of {escape(names[0])} and {escape(names[1])} is {outcomes[0, 1]:.2f}, that of their "
