@@ -75,7 +75,7 @@ def parent_probabilities(
     if np.isnan(regression.Y).any():
         raise ValueError("parent_probabilities needs series without holes: give the model smoothing, which fills them")
     if model.lag != 1:
-        raise ValueError(f"parent_probabilities needs a model with lag=1, got {model.lag}")
+        raise ValueError(f"parent_probabilities requires a model with lag=1, got {model.lag}")
     d = regression.Y.shape[1]
     evidence = ParentEvidence(
         kernel, regression, positive(model.alpha, "alpha"), float(np.log(positive(prior_odds, "odds")))
@@ -94,7 +94,7 @@ def parent_probabilities(
 def _scalar(kernel: Any) -> ScalarKernel:
     separable = as_operator_kernel(Gaussian() if kernel is None else kernel).as_separable()
     if separable is None:
-        raise ValueError(f"parent_probabilities needs a model with a scalar kernel, got {kernel!r}")
+        raise ValueError(f"parent_probabilities requires a model with a scalar kernel, got {kernel!r}")
     return separable.scalar
 
 

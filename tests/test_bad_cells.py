@@ -18,11 +18,11 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((30, 3)), RNG.standard_normal((30, 2))
 TABLE = pd.DataFrame(X, columns=["a", "b", "c"])
 BAD = {
-    "category": (pd.Categorical(["u", "v"] * 15), "'b' holds 'u' in row 0.*OneHotEncoder"),
-    "string": (["1.5"] * 7 + ["x"] * 23, "'b' holds 'x' in row 7"),
-    "missing": ([0.5] * 4 + [pd.NA] * 26, "'b' holds <NA> in row 4.*fill"),
-    "date": (pd.date_range("2020", periods=30), "'b' holds .*2020-01-01.* in row 0: convert dates to numbers"),
-    "huge": (np.array([1.0, 10**400] * 15, dtype=object), "'b' holds 1000.* in row 1.*too large"),
+    "category": (pd.Categorical(["u", "v"] * 15), "'b' contains 'u' in row 0.*OneHotEncoder"),
+    "string": (["1.5"] * 7 + ["x"] * 23, "'b' contains 'x' in row 7"),
+    "missing": ([0.5] * 4 + [pd.NA] * 26, "'b' contains <NA> in row 4.*fill"),
+    "date": (pd.date_range("2020", periods=30), "'b' contains .*2020-01-01.* in row 0: convert dates to numbers"),
+    "huge": (np.array([1.0, 10**400] * 15, dtype=object), "'b' contains 1000.* in row 1.*too large"),
 }
 
 
@@ -32,16 +32,16 @@ def test_a_cell_that_is_no_number_is_named(kind, model):
     cells, message = BAD[kind]
     table = TABLE.assign(b=cells)
     for name, call in (("X", lambda: model.fit(table, Y)), ("y", lambda: model.fit(X, table[["a", "b"]]))):
-        with pytest.raises((TypeError, ValueError), match=f"{name} must hold numbers, but column {message}"):
+        with pytest.raises((TypeError, ValueError), match=f"{name} must contain numbers, but column {message}"):
             call()
 
 
 def test_other_frames_and_arrays():
-    with pytest.raises(ValueError, match="column 'b' holds 'x' in row 1"):
+    with pytest.raises(ValueError, match="column 'b' contains 'x' in row 1"):
         OVKRidge().fit(pl.DataFrame({"a": [1.0, 2.0], "b": ["1", "x"]}), [1.0, 2.0])
-    with pytest.raises(ValueError, match="column 1 holds 'x' in row 0"):
+    with pytest.raises(ValueError, match="column 1 contains 'x' in row 0"):
         OVKRidge().fit(np.array([[1.0, "x"], [2.0, "3"]], dtype=object), [1.0, 2.0])
-    with pytest.raises(ValueError, match="y must hold numbers, but it holds 'x' in row 1"):
+    with pytest.raises(ValueError, match="y must contain numbers, but it contains 'x' in row 1"):
         OVKRidge().fit([[1.0], [2.0]], ["1", "x"])
 
 

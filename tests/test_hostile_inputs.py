@@ -89,7 +89,7 @@ def test_sparse_rows_after_dense_ones(name):
 
 
 def test_complex_outputs_are_refused():
-    with pytest.raises(ValueError, match="y must hold real numbers, got complex ones"):
+    with pytest.raises(ValueError, match="y must contain real numbers, got complex ones"):
         ovk.IOKR().fit(X, Y + 0j)
 
 

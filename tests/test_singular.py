@@ -70,6 +70,6 @@ def test_a_kernel_that_is_not_finite_is_the_one_to_blame(model):
 def test_a_missing_value_of_pandas_in_a_series_is_named(model):
     y = pd.Series([1.0] * 29 + [pd.NA], dtype=object)
     with pytest.raises(
-        TypeError, match=r"y must hold numbers, but it holds <NA> in row 29: .* write missing numbers as nan"
+        TypeError, match=r"y must contain numbers, but it contains <NA> in row 29: .* write missing numbers as nan"
     ):
         clone(model).fit(X, y)

@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
         files = ", ".join(file.path for file in entry.files)
         print(f"\n{entry.name}: {entry.publisher} offers it ({entry.obtain}); save it as {files}")
     if missing:
-        print("\nSay which directory holds them with --data or the environment variable OVK_DATA.")
+        print("\nSet --data or the environment variable OVK_DATA to the directory that contains them.")
     return 0
 
 

@@ -33,7 +33,7 @@ def band_pass(signals: Any, low: float, high: float, rate: float = RATE) -> Arra
     True
     """
     if not 0 < low < high < rate / 2:
-        raise ValueError(f"the band must lie within 0 < low < high < rate / 2 = {rate / 2:g}, got {low:g} to {high:g}")
+        raise ValueError(f"the band must satisfy 0 < low < high < rate / 2 = {rate / 2:g}, got {low:g} to {high:g}")
     sections = butter(3, [low, high], btype="bandpass", fs=rate, output="sos")
     return np.asarray(sosfiltfilt(sections, np.asarray(signals, dtype=np.float64), axis=0))
 

@@ -28,9 +28,9 @@ def missing(what: str, extra: str) -> str:
     """The message for a missing optional dependency.
 
     >>> missing("Parquet files", "files")
-    "Parquet files need the extra 'files' of ovk: pip install pyarrow"
+    "Parquet files require the extra 'files' of ovk: pip install pyarrow"
     """
-    verb = "need" if what.endswith("s") else "needs"
+    verb = "require" if what.endswith("s") else "requires"
     return f"{what} {verb} the extra {extra!r} of ovk: pip install {PACKAGES[extra]}"
 
 

@@ -1,3 +1,3 @@
-"""The one place where the version stands."""
+"""The version, which is defined in this file only."""
 
 __version__ = "0.1.0"

@@ -69,7 +69,7 @@ def test_integers_and_long_form():
     masked = np.ma.array([1, 2, -999], mask=[False, False, True])
     expected = ovk.OVKRidge(Gaussian(1.0), alpha=0.1).fit(X[:2], [1.0, 2.0]).predict(X)
     np.testing.assert_allclose(ovk.OVKRidge(Gaussian(1.0), alpha=0.1).fit(X[:3], masked).predict(X), expected)
-    with pytest.raises(ValueError, match="in long form y must not hold nan"):
+    with pytest.raises(ValueError, match="in long form y must not contain nan"):
         ovk.OVKRidge(K).fit(X[:3], masked, task=[0, 1, 0])
 
 

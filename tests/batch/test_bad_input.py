@@ -156,17 +156,17 @@ def test_an_operator_that_is_not_psd_raises_with_gaps_and_landmarks(form, data):
 
 
 BAD_TASKS = {
-    "too large": (lambda y, t: (y, t + 1), "task must hold output indices below 3, got 3"),
-    "negative": (lambda y, t: (y, t - 1), r"task must hold output indices 0..d-1, got -1"),
-    "fractions": (lambda y, t: (y, t + 0.5), "task must hold output indices 0..d-1"),
-    "nan": (lambda y, t: (y, put(t, np.nan, 2)), "task must hold output indices 0..d-1"),
-    "infinite": (lambda y, t: (y, put(t, np.inf, 2)), "task must hold output indices 0..d-1"),
-    "text": (lambda y, t: (y, t.astype(str)), "task must hold output indices 0..d-1"),
+    "too large": (lambda y, t: (y, t + 1), "task must contain output indices below 3, got 3"),
+    "negative": (lambda y, t: (y, t - 1), r"task must contain output indices 0..d-1, got -1"),
+    "fractions": (lambda y, t: (y, t + 0.5), "task must contain output indices 0..d-1"),
+    "nan": (lambda y, t: (y, put(t, np.nan, 2)), "task must contain output indices 0..d-1"),
+    "infinite": (lambda y, t: (y, put(t, np.inf, 2)), "task must contain output indices 0..d-1"),
+    "text": (lambda y, t: (y, t.astype(str)), "task must contain output indices 0..d-1"),
     "too short": (
         lambda y, t: (y, t[:4]),
         r"task must have one entry for each of the \d+ rows, got shape \(4,\)",
     ),
-    "nan in y": (lambda y, t: (put(y, np.nan, 5), t), r"in long form y must not hold nan \(row 5\)"),
+    "nan in y": (lambda y, t: (put(y, np.nan, 5), t), r"in long form y must not contain nan \(row 5\)"),
     "wide y": (lambda y, t: (np.column_stack([y, y]), t), "in long form .* y must have one value per row"),
 }
 
@@ -186,7 +186,7 @@ def test_bad_long_form(case, estimator, data):
 
 def test_both_standard_deviation_and_covariance(data):
     model = OVKRidge().fit(data.X, data.Y)
-    with pytest.raises(ValueError, match="return_std and return_cov cannot both be True"):
+    with pytest.raises(ValueError, match="return_std and return_cov cannot be combined"):
         model.predict(data.X_new, return_std=True, return_cov=True)
 
 

@@ -502,10 +502,10 @@ def test_tiles_agree_with_the_stored_matrix(library, dispatch, monkeypatch, entr
 @pytest.mark.parametrize(
     ("options", "gaps", "message"),
     [
-        ({}, True, "solver='tiles' needs complete outputs"),
+        ({}, True, "solver='tiles' requires complete outputs"),
         ({"alpha": 0.0}, False, "alpha must be positive with solver='tiles'"),
-        ({"loss": "huber"}, False, "solver='tiles' needs loss='squared'"),
-        ({"kernel": Gaussian(1.0) * Identity() + Linear() * MixedEffect(0.5)}, False, "needs a kernel k \\* T"),
+        ({"loss": "huber"}, False, "solver='tiles' requires loss='squared'"),
+        ({"kernel": Gaussian(1.0) * Identity() + Linear() * MixedEffect(0.5)}, False, "requires a kernel k \\* T"),
     ],
 )
 def test_tiles_say_what_they_need(options, gaps, message):

@@ -312,7 +312,7 @@ def test_times_that_few_curves_reach_have_finite_intervals():
         (FunctionalRidge(grid=T[::-1]), "must increase"),
         (FunctionalRidge(Gaussian(1.0) * Integral(grid=np.linspace(0, 2, 9)), grid=T), "must be that of the estimator"),
         (FunctionalRidgeCV(grid=T, n_eigen=[3], operators=[Identity()]), "n_eigen and operators cannot be combined"),
-        (FunctionalRidgeCV(Gaussian() * Identity(), grid=T, n_eigen=[3]), "needs a kernel k \\* Integral"),
+        (FunctionalRidgeCV(Gaussian() * Identity(), grid=T, n_eigen=[3]), "requires a kernel k \\* Integral"),
         (FunctionalRidgeCV([Gaussian() * Integral(), Gaussian() * Identity()], grid=T, n_eigen=[3]), "the same T"),
         (FunctionalRidgeCV(grid=T, n_eigen=[]), "at least one candidate"),
         (FunctionalRidgeCV(grid=T, n_eigen=[10]), "n_eigen must be at most 9"),

@@ -164,7 +164,7 @@ def test_standard_deviations_shrink_near_labelled_neighbours(data):
     [
         ({"alpha_graph": -1.0}, {}, "alpha_graph must be"),
         ({"alpha": 0.0}, {}, "alpha must be positive with alpha_graph > 0"),
-        ({"loss": "huber"}, {}, "needs loss='squared'"),
+        ({"loss": "huber"}, {}, "requires loss='squared'"),
         ({"kernel": Precomputed()}, {}, "use Precomputed\\(matrix\\) with indices"),
         ({"kernel": Diagonal([ROUGH] * 2 + [Laplacian(2.0)])}, {}, "pass a graph of the inputs to fit"),
         ({}, {"graph": np.ones((3, 3))}, "one row for each of the 32 inputs"),

@@ -245,7 +245,7 @@ def test_bad_labels_raise(tasks):
         MultiTaskSVC().fit(X, np.ones(40))
     with pytest.raises(ValueError, match="contains NaN"):
         MultiTaskSVC().fit(X, holes[:, 0])
-    with pytest.raises(ValueError, match="task must hold output indices below 3, got 7"):
+    with pytest.raises(ValueError, match="task must contain output indices below 3, got 7"):
         MultiTaskSVC().fit(X, Y).predict(X[:2], [0, 7])
 
 

@@ -140,7 +140,7 @@ def test_groups_and_time_are_about_the_kernel(table):
     groups = [f"patient {i // 8}" for i in range(len(X))]
     assert OVKRidgeCV().fit(X, Y, groups=groups).best_error_ > 0
     assert OVKRidgeCV(time_order=True).fit(X, Y).best_error_ > 0
-    with pytest.raises(ValueError, match="groups and time_order need kernel=None"):
+    with pytest.raises(ValueError, match="groups and time_order require kernel=None"):
         OVKRidgeCV(Gaussian()).fit(X, Y, groups=groups)
     with pytest.raises(ValueError, match="groups must have one entry for each of the 80 rows"):
         OVKRidgeCV().fit(X, Y, groups=groups[1:])

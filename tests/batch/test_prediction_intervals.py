@@ -207,7 +207,7 @@ def test_errors_say_what_to_do():
     model = OVKRidge(Gaussian(1.0), alpha=0.1).fit(X, Y)
     with pytest.raises(ValueError, match="method must be 'jackknife', 'jackknife\\+', 'cv\\+', got 'split'"):
         model.predict_interval(NEW, method="split")
-    with pytest.raises(ValueError, match="needs method='jackknife'"):
+    with pytest.raises(ValueError, match="requires method='jackknife'"):
         model.predict_interval(NEW, method="cv+", region="box")
     with pytest.raises(ValueError, match="of must be"):
         model.predict(NEW, return_std=True, of="noise")

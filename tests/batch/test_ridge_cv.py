@@ -217,7 +217,7 @@ def test_an_intercept_cannot_be_left_out_with_its_only_observation(data):
             {"operators": [Identity()], "kernel": KERNELS["diagonal"]},
             "k \\* T, got Diagonal",
         ),
-        ({"alpha_per_target": True, "kernel": KERNELS["sum"]}, "alpha_per_target needs a kernel"),
+        ({"alpha_per_target": True, "kernel": KERNELS["sum"]}, "alpha_per_target requires a kernel"),
         ({"leave_out": "column"}, "leave_out must be 'row' or 'entry', got 'column'"),
         ({"scored_outputs": [3]}, "scored_outputs must be integers from 0 to 2"),
         ({"scored_outputs": []}, "scored_outputs must be integers from 0 to 2"),

@@ -96,12 +96,12 @@ def test_everything_is_chosen_as_in_double_precision():
     [
         (OVKRidge(dtype="float16"), Y, "dtype must be 'float64' or 'float32', got 'float16'"),
         (OVKRidge(dtype="big"), Y, "dtype must be 'float64' or 'float32', got 'big'"),
-        (OVKRidge(CurlFree(Gaussian(1.0)), dtype="float32"), Y, "needs a kernel k [*] T"),
-        (OVKRidge("precomputed", dtype="float32"), None, "needs a kernel k [*] T"),
+        (OVKRidge(CurlFree(Gaussian(1.0)), dtype="float32"), Y, "requires a kernel k [*] T"),
+        (OVKRidge("precomputed", dtype="float32"), None, "requires a kernel k [*] T"),
         (
             OVKRidge(dtype="float32"),
             np.where((WEIGHT[:, None] > 1.8) & [True, False], np.nan, Y),
-            "needs complete outputs",
+            "requires complete outputs",
         ),
         (OVKRidge(alpha=0.0, dtype="float32"), Y, "alpha must be positive .*, got 0.0"),
         (OVKRidge(loss="huber", dtype="float32"), Y, "does not support loss"),

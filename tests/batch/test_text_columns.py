@@ -58,7 +58,7 @@ def test_categories_are_encoded_without_a_warning(words):
 
 
 def test_names_are_warned_about():
-    with pytest.warns(UserWarning, match=r"'text' of X has 40 different words in 40 rows.*drop the column"):
+    with pytest.warns(UserWarning, match=r"'text' of X has 40 distinct words in 40 rows.*drop the column"):
         _fit([f"sample {i}" for i in range(N)])
 
 

@@ -200,7 +200,7 @@ def test_a_low_rank_start_has_the_variances_of_the_outputs():
         ({"restarts": 0}, "restarts must be an integer >= 1, got 0"),
         ({"model": OVKRidgeCV()}, "model must be an OVKRidge or a FunctionalRidge, got OVKRidgeCV"),
         ({"model": OVKRidge(landmarks=5)}, "does not support landmarks"),
-        ({"model": OVKRidge(CurlFree(Gaussian(1.0))), "rank": 1}, "rank needs a kernel k"),
+        ({"model": OVKRidge(CurlFree(Gaussian(1.0))), "rank": 1}, "rank requires a kernel k"),
     ],
 )
 def test_bad_arguments(arguments, message):

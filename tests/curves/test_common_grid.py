@@ -178,7 +178,7 @@ def test_bad_curves(make, message):
         ({"points": 2.5}, "points must be an integer >= 2, got 2.5"),
         ({"within": "median"}, "within must be 'mean' or 'nearest', got 'median'"),
         ({"period": 0.0}, "period must be"),
-        ({"grid": [0.0, 1.0], "points": 5}, "grid and points must not both be given"),
+        ({"grid": [0.0, 1.0], "points": 5}, "grid and points cannot be combined"),
         (
             {"grid": Grid([0.0, 1.0], period=2.0), "period": 3.0},
             "grid has the period 2.0, got period=3.0: omit period",

@@ -294,7 +294,7 @@ def test_invalid_rows_are_skipped_for_all_learners_and_counted():
 def test_errors_name_the_rows_of_the_stream():
     X, Y = data(missing=0.0)
     X[50, 0] = np.nan
-    with pytest.raises(ValueError, match="row 18 holds NaN") as caught:
+    with pytest.raises(ValueError, match="row 18 contains NaN") as caught:
         progressive(olok(), X, Y, chunk_size=32)
     assert caught.value.__notes__ == ["The error occurred in rows 32 to 63 of the stream, counted from 0."]
 

@@ -201,7 +201,7 @@ def test_bad_arguments():
         FourierMap.from_kernel(Gaussian(1.0), 0, 2)
     with pytest.raises(ValueError, match=r"shape \(n, 2\)"):
         FourierMap.from_kernel(Gaussian(1.0), 5, 2).transform(np.ones((3, 4)))
-    with pytest.raises(ValueError, match="Identity needs output_dim"):
+    with pytest.raises(ValueError, match="Identity requires output_dim"):
         OperatorFourierMap.from_kernel(Gaussian(1.0), 5, 2)
     with pytest.raises(ValueError, match="entrywise products with a Transformable"):
         OperatorFourierMap.from_kernel(Gaussian(1.0) * Identity(2) & Transformable(Gaussian(1.0)), 5, 2)

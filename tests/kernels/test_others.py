@@ -171,8 +171,8 @@ def test_scikit_learn_s_algebra_with_our_kernels_and_operators(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ([0, 3], r"columns must lie between 0 and 2, the last column of X, got \[0, 3\]"),
-        ([-1], "columns must lie between 0 and 2"),
+        ([0, 3], r"columns must be between 0 and 2, the last column of X, got \[0, 3\]"),
+        ([-1], "columns must be between 0 and 2"),
         ([], "columns must be a non-empty list of distinct integers"),
         ([1, 1], "columns must be a non-empty list of distinct integers"),
         ([0.5], "columns must be a non-empty list of distinct integers"),

@@ -36,9 +36,9 @@ def with_bad(X, Y, rows=(3, 140), value=np.nan, where="X"):
 
 
 BAD = {
-    "nan in X": ("X", np.nan, "X must hold finite numbers, but row 3 holds NaN or infinity"),
-    "inf in X": ("X", -np.inf, "X must hold finite numbers, but row 3 holds NaN or infinity"),
-    "inf in y": ("Y", np.inf, "y must hold finite numbers, but row 3 holds infinity"),
+    "nan in X": ("X", np.nan, "X must contain finite numbers, but row 3 contains NaN or infinity"),
+    "inf in X": ("X", -np.inf, "X must contain finite numbers, but row 3 contains NaN or infinity"),
+    "inf in y": ("Y", np.inf, "y must contain finite numbers, but row 3 contains infinity"),
 }
 
 
@@ -92,7 +92,7 @@ def test_a_stream_may_begin_with_bad_rows():
 REFUSED = {
     "alpha": ({"alpha": -1.0}, "alpha must be non-negative and finite, got -1.0"),
     "alpha nan": ({"alpha": np.nan}, "alpha must be"),
-    "discount": ({"discount": 0.0}, r"discount must lie in \(0, 1\], got 0.0"),
+    "discount": ({"discount": 0.0}, r"discount must be in \(0, 1\], got 0.0"),
     "discount above": ({"discount": 1.1}, "discount must be a number in"),
     "schedule": ({"schedule": "fast"}, "schedule must be a number, one of .*'auto'.* got 'fast'"),
     "eta": ({"schedule": -1.0}, "eta must be positive and finite, got -1.0"),
@@ -107,7 +107,7 @@ REFUSED = {
     "quantile": ({"loss": Pinball(1.0)}, r"quantiles must be a number in \(0, 1\)"),
     "labels": ({"loss": "hinge"}, "labels of Hinge must be -1 or 1, got .* in row 0, output 0"),
     "codes": ({"loss": LOSSES["simplex"]}, "rows of simplex_code"),
-    "truncation": ({"truncation": "some"}, "truncation must be .auto., None, a number of points or"),
+    "truncation": ({"truncation": "some"}, "truncation must be .auto., None, a number of points, a truncation of"),
     "window": ({"truncation": Window(0)}, "s must be an integer >= 1, got 0"),
     "number": ({"truncation": 0}, "truncation must be an integer >= 1"),
     "tolerance": ({"truncation": Tolerance(0.0)}, "tol must be positive and finite"),

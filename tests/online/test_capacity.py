@@ -105,7 +105,7 @@ def test_bad_input():
         sketched_effective_dimension(Gaussian(1.0), X, 1.0, rank=0)
     with pytest.raises(SingularSystemError, match="positive semi-definite"):
         effective_dimension(Function(lambda X, Z: -(X @ Z.T)), X, 1.0)
-    with pytest.raises(ValueError, match="Identity needs output_dim"):
+    with pytest.raises(ValueError, match="Identity requires output_dim"):
         effective_dimension(Gaussian(1.0) * Identity(), X, 1.0)
-    with pytest.raises(SingularSystemError, match="raise mu"):
+    with pytest.raises(SingularSystemError, match="increase mu"):
         online_dimension(Linear(), 1e8 * np.ones((4, 1)), 1e-12)

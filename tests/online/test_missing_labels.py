@@ -85,7 +85,7 @@ def test_labels_that_are_numbers_and_a_first_call_without_any():
     X = rows(60)[0]
     y = np.where(np.arange(60) % 4 == 1, np.nan, X[:, 0] > 0)
     assert_array_equal(np.sort(AutoStreamClassifier().fit(X, y).classes_), [0.0, 1.0])
-    with pytest.raises(ValueError, match="y holds no label in the first call"):
+    with pytest.raises(ValueError, match="y contains no label in the first call"):
         AutoStreamClassifier().partial_fit(X, np.full(60, np.nan))
     learner = AutoStreamClassifier().partial_fit(X, np.full(60, np.nan), classes=[0, 1])
     assert learner.predict_proba(X[:1]).shape == (1, 2)

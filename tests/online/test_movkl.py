@@ -209,7 +209,7 @@ def test_invalid_rows_are_skipped_and_weights_refused():
     assert skipping.n_skipped_ == 2
     assert np.isnan(Z[[3, 40]]).all()
     assert_allclose(Z[good], clean.predict_then_learn(X[good], Y[good]), atol=1e-12)
-    with pytest.raises(ValueError, match="row 3 holds NaN"):
+    with pytest.raises(ValueError, match="row 3 contains NaN"):
         clean.partial_fit(bad, Y)
     with pytest.raises(ValueError, match="OnlineMovKL does not support sample_weight"):
         clean.partial_fit(X, Y, sample_weight=np.ones(len(X)))

@@ -158,7 +158,7 @@ def test_several_targets():
         seen = {name: value for name, value in zip("uvw", y.tolist(), strict=True) if value > 0 or value <= 0}
         model.learn_one(x, dict(reversed(seen.items())) if model._names else seen)
     assert_allclose(list(model.predict_one(dicts(X)[7]).values()), own.predict(X[7:8])[0], rtol=0, atol=1e-10)
-    with pytest.raises(ValueError, match=r"y holds the target 'z', which is not one of .*: pass all with targets="):
+    with pytest.raises(ValueError, match=r"y contains the target 'z', which is not one of .*: pass all in targets"):
         model.learn_one({"a": 1.0}, {"z": 1.0})
 
 
@@ -219,7 +219,7 @@ def test_invalid_examples_are_refused():
     with pytest.raises(ValueError, match=r"y must be a number, got .*use RiverMultiTargetRegressor"):
         model.learn_one({"a": 1.0}, {"u": 1.0})
     model.learn_one({"a": 1.0}, 1.0)
-    with pytest.raises(ValueError, match="row 0 holds NaN"):
+    with pytest.raises(ValueError, match="row 0 contains NaN"):
         model.learn_one({"a": float("nan")}, 1.0)
     assert model.predict_one({"a": 1.0}) == pytest.approx(0.5)
     with pytest.raises(TypeError, match="OVKRidge does not support features that appear after its start"):

@@ -258,14 +258,14 @@ def test_a_window_forgets_and_a_discount_fades():
         (PKAWV(features=Nystrom(past="some")), "past must be 'projected' or 'exact'"),
         (PKAWV(features=Nystrom(budget=0)), "budget must be an integer >= 1"),
         (PKAWV(features=Nystrom(KORS(0.0))), "mu must be positive and finite"),
-        (PKAWV(features=Nystrom(KORS(eps=1.0))), r"eps must lie in \[0, 1\)"),
+        (PKAWV(features=Nystrom(KORS(eps=1.0))), r"eps must be in \[0, 1\)"),
         (PKAWV(features=Nystrom(Uniform())), "Uniform requires either rate or size"),
-        (PKAWV(features=Nystrom(Uniform(rate=2.0))), "rate must lie in"),
-        (PKAWV(features=Nystrom(ALD(1.0))), r"tol must lie in \(0, 1\)"),
+        (PKAWV(features=Nystrom(Uniform(rate=2.0))), "rate must be in"),
+        (PKAWV(features=Nystrom(ALD(1.0))), r"tol must be in \(0, 1\)"),
         (PKAWV(features=Nystrom(Given([[1.0]]))), r"points must be finite, of shape \(m, 3\)"),
         (PKAWV(features=Taylor(centre=[0.0])), r"centre must have shape \(3,\)"),
         (PKAWV(KERNELS["curl-free"], features=Fourier(5)), "Fourier features support scalar kernels and products"),
-        (PKAWV(discount=0.0), r"discount must lie in \(0, 1\]"),
+        (PKAWV(discount=0.0), r"discount must be in \(0, 1\]"),
         (PKAWV(discount=0.9, window=9), "window and discount cannot be combined"),
         (PKAWV(features=Nystrom(past="exact"), window=9), "window and past='exact' cannot be combined"),
     ],
@@ -287,7 +287,7 @@ def test_bad_rows(model):
     outliers[35, 0] = np.inf
     model.fit(X[:20], Y[:20])
     before = model.predict(X)
-    for rows, message in (((bad, Y), "row 33 holds NaN or infinity"), ((X, outliers), "row 35 holds infinity")):
+    for rows, message in (((bad, Y), "row 33 contains NaN or infinity"), ((X, outliers), "row 35 contains infinity")):
         with pytest.raises(ValueError, match=message):
             model.partial_fit(*rows)
     with pytest.raises(ValueError, match="y has 2 outputs but the model has learned 3"):

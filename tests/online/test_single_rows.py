@@ -118,7 +118,7 @@ def test_rows_that_the_fast_path_does_not_accept(name):
         (X[:1], Y[:1] * np.inf, "infinity"),
         (X[:1, :2], Y[:1], "features"),
         (X[:1], Y[:1, :1], "outputs"),
-        ([["a", "b", "c"]], Y[:1], "must hold numbers"),
+        ([["a", "b", "c"]], Y[:1], "must contain numbers"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.partial_fit(bad_X, bad_Y)

@@ -97,7 +97,7 @@ def test_an_open_grid_is_filled_in():
     for T in (Integral(), Multiplication()):
         assert T.output_dim is None
         assert len(T.resolve(7).grid) == 7
-        with pytest.raises(ValueError, match="needs a grid; estimators"):
+        with pytest.raises(ValueError, match="requires a grid; estimators"):
             T.dense()
 
 

@@ -193,7 +193,7 @@ def test_what_is_kept_does_not_travel(T, tmp_path):
 def test_resolve(T):
     assert T.resolve(4).output_dim == 4
     assert T.output_dim is None
-    with pytest.raises(ValueError, match="needs output_dim; estimators take it from Y"):
+    with pytest.raises(ValueError, match="requires output_dim; estimators take it from Y"):
         T.dense()
 
 

@@ -109,7 +109,7 @@ def test_operators_that_are_none():
 
 
 def test_unknown_number_of_outputs():
-    with pytest.raises(ValueError, match="Identity needs output_dim"):
+    with pytest.raises(ValueError, match="Identity requires output_dim"):
         (Gaussian(1.0) * Identity()).gram(X)
 
 

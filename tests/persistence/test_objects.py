@@ -160,7 +160,7 @@ def test_what_a_constructor_refuses_is_a_corrupt_file(path):
         load(path)
     save(Window(1), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["parameters"].pop("size"))
-    with pytest.raises(ChangedClassError, match="needs the parameter 'size'"):
+    with pytest.raises(ChangedClassError, match="requires the parameter 'size'"):
         load(path)
 
 

@@ -144,7 +144,7 @@ STRANGE = {
     "no kind": ("memory", {"dict": [["count", 3]]}, ChangedClassError, "no kind None"),
     "a kind that is no text": ("memory", {"dict": [["kind", []]]}, ChangedClassError, r"no kind \[\]"),
     "more than it has": ("factor", {"dict": [["L", 1], ["__class__", 2]]}, ChangedClassError, "attribute '__class__'"),
-    "less than it has": ("factor", {"dict": []}, ChangedClassError, "needs the attribute 'L'"),
+    "less than it has": ("factor", {"dict": []}, ChangedClassError, "requires the attribute 'L'"),
     "no entries": ("factor", 5, ChangedClassError, "must be a mapping, the file has int"),
     "an object": ("memory", {"object": {"class": "persistence.toys.Kernel", "parameters": {}, "state": {}}},
                   ChangedClassError, "the file has Kernel"),
@@ -170,7 +170,7 @@ def test_entries_that_are_unknown_or_missing_are_named(path):
         load(path)
     save(Learner().fit(Everything(3)), path)
     forge(path, lambda manifest, header: solver(manifest).pop())
-    with pytest.raises(ChangedClassError, match="Solver needs the attribute 'steps'"):
+    with pytest.raises(ChangedClassError, match="Solver requires the attribute 'steps'"):
         load(path)
 
 

@@ -114,7 +114,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError, match="plots need the extra 'plot' of ovk: pip install matplotlib"):
+    with pytest.raises(ImportError, match="plots require the extra 'plot' of ovk: pip install matplotlib"):
         OutputStructureDisplay.from_matrix(np.eye(2))
 
 

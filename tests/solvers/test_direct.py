@@ -58,7 +58,9 @@ def test_no_jitter_when_none_is_needed():
 @pytest.mark.parametrize("gram", [Kronecker(INDEFINITE, Identity(2)), DenseBlocks(INDEFINITE, 1)])
 def test_indefinite_systems_raise_with_advice(gram):
     state = Cholesky().factor(gram)
-    with pytest.raises(SingularSystemError, match=r"of 3 points plus alpha=0\.1 is not positive definite.*raise alpha"):
+    with pytest.raises(
+        SingularSystemError, match=r"of 3 points plus alpha=0\.1 is not positive definite.*increase alpha"
+    ):
         Cholesky().solve(state, np.ones((3, gram.output_dim)), 0.1)
     assert issubclass(SingularSystemError, ValueError)
 

@@ -206,7 +206,7 @@ def test_saved_and_loaded(settings, tmp_path):
         ({}, np.triu(A), None, "symmetric"),
         ({}, A[:5, :5], None, "5 nodes but X has 36"),
         ({}, A, [1, 1], "once"),
-        ({}, A, [40], "known must hold"),
+        ({}, A, [40], "known must contain"),
         ({"graph_kernel": "heat"}, A, None, "adjacency.*diffusion"),
         ({"graph_kernel": np.eye(5)}, A, None, "symmetric matrix of shape"),
         ({"graph_kernel": -np.eye(36)}, A, None, "positive semi-definite"),

@@ -1,4 +1,4 @@
-"""What every package builds on: parameters, state, checks of inputs and outputs, threads, graphs.
+"""Foundations of all packages: parameters, state, checks of inputs and outputs, threads, graphs.
 
 Nothing here is part of the public interface of ovk.
 """

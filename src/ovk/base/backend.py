@@ -6,7 +6,7 @@ device of the inputs. These take nearly all of the time and memory. Everything e
 outputs, coefficients, eigenvalues, operators (d, d). So the product of a `DeviceMatrix` with a NumPy array is a NumPy
 array, and code that only multiplies by such matrices is the same for both.
 
-For NumPy arrays nothing changes: callers only ask whether an array is foreign.
+For NumPy arrays nothing changes: callers only test whether an array is foreign.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class DeviceMatrix:
     NumPy array is a NumPy array of double precision. Conversion to NumPy happens only through `host`.
     """
 
-    #: NumPy arrays and numbers leave their operators to this class.
+    #: NumPy arrays and numbers defer to the operators of this class.
     __array_ufunc__ = None
 
     def __init__(self, values: Any) -> None:
@@ -207,7 +207,7 @@ def cholesky(A: DeviceMatrix, added: float) -> DeviceMatrix | None:
     try:
         L = xp.linalg.cholesky(xp.reshape(flat, (n, n)))
     except (np.linalg.LinAlgError, RuntimeError):
-        # torch has an error of its own, a RuntimeError.
+        # torch raises a RuntimeError instead.
         return None
     # CuPy returns nan.
     return DeviceMatrix(L) if bool(xp.all(xp.isfinite(xp.linalg.diagonal(L)))) else None

@@ -35,7 +35,7 @@ def is_missing_cell(cell: Any) -> bool:
     return str(cell).strip().lower() in MISSING_CELLS
 
 
-#: Separators between groups of three digits, whatever the decimal mark.
+#: Separators between groups of three digits, for any decimal mark.
 _SPACES = " \u00a0\u202f'\u2019"
 
 #: An exponent, as in 4.2e-05.
@@ -58,7 +58,7 @@ def _bare(cell: str) -> str:
     return cell.strip().removesuffix("%").rstrip().replace("\u2212", "-")
 
 
-def _tells_groups(text: str, decimal: str) -> bool:
+def _has_grouped_digits(text: str, decimal: str) -> bool:
     """Whether a number must have grouped digits: 1,234.5 and 1,234,567 and 1 234, but not 1,234."""
     found = _GROUPED[decimal].fullmatch(text)
     if found is None:
@@ -299,7 +299,7 @@ class TimestampParser(dict[Any, float]):
         rest = np.flatnonzero(np.isnan(seconds)).tolist()
         try:
             seconds[rest] = [self[cells[i]] for i in rest]
-        except TypeError:  # lists, as JSON may hold
+        except TypeError:  # lists, which JSON may contain
             return self._column([str(cell) for cell in cells])
         return seconds
 
@@ -404,12 +404,12 @@ def guess_column(name: str, cells: Sequence[Any], max_levels: int) -> Column | N
 
 
 def _other_number(name: str, present: Sequence[Any], points: int) -> Number | None:
-    """A column of numbers, of which `points` cannot be read with a decimal point; None if it holds no numbers."""
+    """A column of numbers, of which `points` cannot be read with a decimal point; None if it contains no numbers."""
     enough = MIN_AGREEMENT * len(present)
     texts = [_bare(cell) for cell in present if isinstance(cell, str)]
     for decimal in (".", ","):
         # "1,234" is ambiguous; "1,234.5" and "1,234,567" have grouped digits.
-        told = any(_tells_groups(text, decimal) for text in texts)
+        told = any(_has_grouped_digits(text, decimal) for text in texts)
         if told and len(present) - read_numbers(present, decimal, grouped=True).bad.sum() >= enough:
             return Number(name, decimal, True)
     # Integers below a thousand next to groups of exactly three digits: 999 and 1,234.

@@ -61,7 +61,7 @@ class _Call:
 
     def leave(self) -> None:
         _inside.discard(self)
-        _take_back()
+        _restore_threads()
 
     def __del__(self) -> None:
         if _limited is not None and (self in _inside or not _inside):
@@ -161,7 +161,7 @@ def _enter(call: _Call) -> None:
             _set_threads([1] * len(threads))
 
 
-def _take_back() -> None:
+def _restore_threads() -> None:
     """Restore the threads of BLAS if no call is active."""
     global _limited
     with _lock:
@@ -204,7 +204,7 @@ def _forget_other_threads() -> None:
     _inside.clear()
     if own is not None:
         _inside.add(own)
-    _take_back()
+    _restore_threads()
 
 
 if hasattr(os, "register_at_fork"):
@@ -219,7 +219,7 @@ _asked: ContextVar[bool | None] = ContextVar("ovk_progress", default=None)
 
 @contextmanager
 def progress_shown(verbose: bool | None) -> Iterator[None]:
-    """Show progress bars inside immediately, even if stderr is no terminal (True), or never (False)."""
+    """Show progress bars inside immediately, even if stderr is not a terminal (True), or never (False)."""
     token = _asked.set(_asked.get() if verbose is None else bool(verbose))
     try:
         yield
@@ -248,13 +248,13 @@ def progress_to(show: Callable[[str, float | None, float], None]) -> Iterator[No
 class ProgressBar:
     """Progress on stderr: on a terminal a bar that appears after a second, otherwise nothing.
 
-    The environment variable ``OVK_PROGRESS`` (``0`` or ``1``) and `progress_shown` override this; what is no terminal
-    then gets a line every ten seconds. Only one bar of a process is shown at a time.
+    The environment variable ``OVK_PROGRESS`` (``0`` or ``1``) and `progress_shown` override this; a stderr that is not
+    a terminal then gets a line every ten seconds. Only one bar of a process is shown at a time.
     """
 
     DELAY = 1.0  # seconds before the bar appears
     INTERVAL = 0.1  # seconds between two updates of the bar
-    LINE_INTERVAL = 10.0  # seconds between two lines where stderr is no terminal
+    LINE_INTERVAL = 10.0  # seconds between two lines if stderr is not a terminal
 
     #: The bar that is shown, by a weak reference.
     _owner: ClassVar[ref[ProgressBar] | None] = None

@@ -130,7 +130,7 @@ class State(CopyOnWrite):
         for unknown in values.keys() - names:
             raise StateError(f"{cls.__name__} has no attribute {unknown!r}, which the file has")
         for missing in names - values.keys():
-            raise StateError(f"{cls.__name__} needs the attribute {missing!r}, which the file lacks")
+            raise StateError(f"{cls.__name__} requires the attribute {missing!r}, which the file lacks")
         values = restored(cls, values)
         check_stored(cls, values)
         built = cls(**{name: values.pop(name) for name in arguments}) if is_dataclass(cls) else cls.__new__(cls)
@@ -195,7 +195,7 @@ def _with_subclasses(cls: type[S]) -> Iterator[type[S]]:
 # only between two updates. This relies on two rules:
 #
 # * Objects that the attributes refer to are never changed in place. Private objects are copied first
-#   (`State._snapshot`); arrays are replaced, or extended beyond the end that older copies see.
+#   (`State._snapshot`); arrays are replaced, or extended beyond the end that older copies use.
 # * A method that reads takes all attributes at once, from a copy of their dictionary (`reads_snapshot`).
 
 
@@ -250,7 +250,7 @@ class Transactional:
 
 
 def reads_snapshot(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
-    """Let a method see the learner between two updates, whatever other threads do."""
+    """Run a method on the state between two updates, regardless of other threads."""
 
     @wraps(method)
     def wrapper(self: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -455,7 +455,7 @@ def _is_array(value: Any, dtype: Any) -> bool:
 
 
 def _unlike(value: Any, spec: Any, sizes: dict[str, int]) -> str | None:
-    """What the table demands, if the value is something else; the lengths of new axes are added to `sizes`."""
+    """What the table requires, if the value differs from it; the lengths of new axes are added to `sizes`."""
     if isinstance(spec, tuple):
         items = value if isinstance(value, tuple) else ()
         if spec[-1] is Ellipsis:

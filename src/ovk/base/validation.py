@@ -174,7 +174,7 @@ def naming_bad_cells(values: Any, name: str) -> Iterator[None]:
         column, row, cell, advice = found
         where = "it" if column is None else f"column {column!r}"
         reason = str(error) if len(str(error)) <= 80 else f"{str(error)[:60]}..."
-        message = f"{name} must hold numbers, but {where} holds {short(cell)} in row {row}: {advice} ({reason})"
+        message = f"{name} must contain numbers, but {where} contains {short(cell)} in row {row}: {advice} ({reason})"
         # scikit-learn's estimator checks distinguish the two types of error.
         raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from error
 
@@ -242,7 +242,7 @@ FILL = "fill missing inputs, for example with scikit-learn's SimpleImputer, or r
 
 
 def check_inputs(model: Any, X: Any, *, advice: str = FILL, **options: Any) -> Any:
-    """Check inputs with scikit-learn's `validate_data` and its `options`; `advice` says what to do about nan."""
+    """Check inputs with scikit-learn's `validate_data` and its `options`; `advice` states how to remove nan."""
     if _is_checked(model, X, **options):
         return X
     if is_foreign(X):
@@ -474,7 +474,7 @@ def check_targets(
         numbers = check_tasks(task, n, outputs)
         if np.isnan(array).any():
             row = int(np.flatnonzero(np.isnan(array[:, 0]))[0])
-            raise ValueError(f"in long form y must not hold nan (row {row}): remove the row")
+            raise ValueError(f"in long form y must not contain nan (row {row}): remove the row")
         d = int(numbers.max()) + 1 if outputs is None else outputs
         return Targets(array, d, False, numbers, weight)
     targets = Targets(array, array.shape[1], single, None, weight)
@@ -516,13 +516,13 @@ def check_tasks(task: Any, n: int, outputs: int | None = None) -> Indices:
     if numbers.dtype.kind not in "iu":
         exact = numbers.astype(np.float64) if numbers.dtype.kind == "f" else None
         if exact is None or not (np.isfinite(exact).all() and np.array_equal(exact, np.floor(exact))):
-            raise ValueError(f"task must hold output indices 0..d-1, got dtype {numbers.dtype}")
+            raise ValueError(f"task must contain output indices 0..d-1, got dtype {numbers.dtype}")
     if n == 0:
         raise ValueError("task must have at least one entry, got none")
     if numbers.min() < 0:
-        raise ValueError(f"task must hold output indices 0..d-1, got {numbers.min()}")
+        raise ValueError(f"task must contain output indices 0..d-1, got {numbers.min()}")
     if outputs is not None and int(numbers.max()) >= outputs:
-        raise ValueError(f"task must hold output indices below {outputs}, got {int(numbers.max())}")
+        raise ValueError(f"task must contain output indices below {outputs}, got {int(numbers.max())}")
     return numbers.astype(np.intp)
 
 

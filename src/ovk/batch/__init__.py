@@ -1,4 +1,4 @@
-"""Estimators that see all the data at once."""
+"""Estimators that are fitted to all data in memory, or in chunks."""
 
 from ovk.batch.classifier import OVKClassifier, OVKClassifierCV
 from ovk.batch.curves import FunctionalRidge, FunctionalRidgeCV, bind_grid, default_operators, has_curve_operator

@@ -234,7 +234,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         """
         check_is_fitted(self)
         if self.grid_ is None or self.task_ is not None:
-            raise ValueError("loo_curves needs a model fitted to rows of curves: fit Y with a grid")
+            raise ValueError("loo_curves requires a model fitted to rows of curves: fit Y with a grid")
         every = np.arange(self.X_fit_.shape[0])
         chosen = every if rows is None else every[np.asarray(rows, dtype=np.intp)]
         kept = self._leave_out(None, None)
@@ -252,7 +252,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         expansion = self.expansion_
         X = self._new_inputs(X)
         if self.grid_ is None:
-            raise ValueError("grid needs a model fitted to curves, but Y had a single column")
+            raise ValueError("grid requires a model fitted to curves, but Y had a single column")
         gram = self.kernel_.gram(X, self.X_fit_)
         terms = gram.by_operator()
         if terms is None:
@@ -665,9 +665,9 @@ class FunctionalRidgeCV(CurveOutputs):
         operators = [None if kernel is None else kernel.operator for kernel in separable]
         first = operators[0]
         if len(operators) > 1 and (first is None or not all(equal(other, first) for other in operators)):
-            raise ValueError("n_eigen needs kernels k * T with the same T: pass truncated operators as operators")
+            raise ValueError("n_eigen requires kernels k * T with the same T: pass truncated operators as operators")
         if not isinstance(first, Integral):
-            raise ValueError(f"n_eigen needs a kernel k * Integral(...), got the operator {first!r}")
+            raise ValueError(f"n_eigen requires a kernel k * Integral(...), got the operator {first!r}")
         numbers = [check_int(count, "each of n_eigen") for count in self.n_eigen]
         if not numbers:
             raise ValueError("n_eigen must contain at least one candidate, got none")

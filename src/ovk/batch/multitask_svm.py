@@ -50,7 +50,7 @@ from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
 BIASES = ("none", "shared", "task")
 #: Largest number of groups between their bounds for which spans are computed.
 MAX_SPAN_GROUPS = 3000
-#: A coefficient closer to its bound than this part of its range counts as at the bound.
+#: A coefficient closer to its bound than this fraction of its range counts as at the bound.
 BOUND_TOL = 1e-6
 
 
@@ -222,7 +222,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         An unpenalised constant: none (theorem 2.1), one for all tasks (solved by scikit-learn's libsvm, which computes
         the whole kernel matrix), or one for each task.
     tol : float > 0
-        Stop when the duality gap is below this part of the objective (for a shared bias: libsvm's rule).
+        Stop when the duality gap is below this fraction of the objective (for a shared bias: libsvm's rule).
     max_iter : int
         Maximum number of block steps.
 
@@ -418,13 +418,13 @@ def check_labels(
         check_no_missing_labels(labels)
         check_classification_targets(labels)
     elif task is None and labels.dtype.kind not in "biuf":
-        raise ValueError(f"y must hold numbers (nan where missing) with several tasks, got dtype {labels.dtype}")
+        raise ValueError(f"y must contain numbers (nan where missing) with several tasks, got dtype {labels.dtype}")
     seen = ~missing_labels(labels)
     classes = np.unique(labels[seen])
     if len(classes) < 2 and rest:
-        raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
+        raise ValueError(f"y must contain at least 2 classes, got one class: {classes.tolist()[0]!r}")
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least two labels, for example 0 and 1, got {classes.tolist()}")
+        raise ValueError(f"y must contain at least two labels, for example 0 and 1, got {classes.tolist()}")
     signs = np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
     if rest and (len(classes) > 2 or outputs not in (None, 1)):
         signs = np.where(labels[:, None] == classes, 1.0, -1.0)
@@ -432,7 +432,7 @@ def check_labels(
         if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
             odd = classes[classes != np.floor(classes)][0]
             raise ValueError(
-                f"y must hold integers or strings with more than two classes, got {odd:g}: use MultiTaskSVR"
+                f"y must contain integers or strings with more than two classes, got {odd:g}: use MultiTaskSVR"
             )
         signs, task = _classes_in_tasks(labels, seen, classes, task, outputs), None
     return check_targets(signs, n, sample_weight, task, X, None if rest else outputs), classes, rest

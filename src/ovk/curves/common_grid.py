@@ -114,7 +114,7 @@ def common_grid(
 
 def _given(grid: Any, period: float | None, points: Any) -> Grid:
     if points != "auto":
-        raise ValueError("grid and points must not both be given: a grid has its own points")
+        raise ValueError("grid and points cannot be combined: a grid has its own points")
     if isinstance(grid, ProductGrid):
         raise GridError("grid must be a grid of one variable, got a ProductGrid")
     if isinstance(grid, Grid) and period is not None and period != grid.period:

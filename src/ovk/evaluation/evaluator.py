@@ -189,7 +189,7 @@ class Evaluator(State, Registered):
             raise
         skipped = self.task.skipped(chunk.X, Y, F)
         # Rows before the first label are not tested.
-        unlabelled, refused = (now - then for now, then in zip(self._row_counts, before, strict=True))
+        unlabelled, incomplete = (now - then for now, then in zip(self._row_counts, before, strict=True))
         shown = (np.arange(n) >= (unlabelled if tested else n))[:, None]
         counted = np.isfinite(Y) & ~skipped[:, None] & shown
         self._warn_not_finite(F, counted)
@@ -203,7 +203,7 @@ class Evaluator(State, Registered):
             self.intervals.update(np.where(shown, F, np.nan), np.where(counted, Y, np.nan), marks - start)
         self.rows += marks.tolist()
         self.n_rows += n
-        self.n_skipped += int(skipped.sum()) + (refused if self.task.numeric else -unlabelled)
+        self.n_skipped += int(skipped.sum()) + (incomplete if self.task.numeric else -unlabelled)
         self.n_missing += int((~np.isfinite(Y).any(axis=1)).sum())
         self.warm_up += unlabelled if tested else n
         if len(marks) or not tested:

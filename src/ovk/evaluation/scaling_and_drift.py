@@ -23,7 +23,7 @@ import numpy as np
 from ovk.base import COUNT, SIZE, Array, Mask, Parameters, State, Times, equal, positive
 from ovk.online import AutoStream, AutoStreamClassifier
 
-#: A column whose standard deviation is below this part of its mean is constant up to rounding, and only centred.
+#: A column whose standard deviation is below this fraction of its mean is constant up to rounding, and only centred.
 MIN_RELATIVE_DEVIATION = 1e-12
 
 #: Robust scaling clips values to this many standard deviations: large enough for a column that was constant in the

@@ -194,7 +194,7 @@ def _split(table: Table, targets: Any, features: Any, size: int) -> Chunks:
     if both:
         raise ValueError(f"features and targets must not share columns, got {table.names[both[0]]!r} in both")
     if not xs or not ys:
-        raise ValueError(f"{table.label} needs at least one feature and one target, got {len(xs)} and {len(ys)}")
+        raise ValueError(f"{table.label} requires at least one feature and one target, got {len(xs)} and {len(ys)}")
     names = tuple(table.names[j] for j in xs), tuple(table.names[j] for j in ys)
 
     def read() -> Iterator[Chunk]:

@@ -343,7 +343,7 @@ class Task(State, ABC, Generic[S]):
 
     @abstractmethod
     def learns_blocks(self, model: Any) -> bool:
-        """Whether a model predicts each row of a block from the rows before it; TypeError if it is no learner."""
+        """Whether a model predicts each row of a block from the rows before it; TypeError if it is not a learner."""
 
     @abstractmethod
     def predict_then_learn(self, model: Any, X: Array, y: Any, classes: Any, **options: Any) -> Array:
@@ -447,7 +447,7 @@ class Regression(Task[RegressionScores], kind="regression"):
         found = f"The model's mean squared error is {size} that of {best!r}, the best baseline"
         if ratio >= 1 - EQUAL_TOLERANCE:
             found = f"The model is as good as {best!r}, the best baseline: their mean squared errors are within 1%"
-        return f"{found}{_but(learners, best, names)}."
+        return f"{found}{_exceptions(learners, best, names)}."
 
 
 def _relative(learners: Sequence[Any], error: str) -> tuple[str, Array] | None:
@@ -463,7 +463,7 @@ def _relative(learners: Sequence[Any], error: str) -> tuple[str, Array] | None:
     return learners[best].name, np.exp(logs - logs[best])
 
 
-def _but(learners: Sequence[Any], best: str, names: Sequence[str]) -> str:
+def _exceptions(learners: Sequence[Any], best: str, names: Sequence[str]) -> str:
     """A clause about the outputs for which the baseline is better, by squared or absolute error; may be empty."""
     model, *baselines = learners
     other = next(one for one in baselines if one.name == best)
@@ -482,7 +482,7 @@ def _listed(names: Sequence[str], where: Mask) -> str:
     return " and ".join([*([", ".join(some[:-1])] if len(some) > 1 else []), some[-1]])
 
 
-#: A class is rare if its share is below this part of 1 / number of classes; the accuracy is then uninformative.
+#: A class is rare if its share is below this fraction of 1 / number of classes; the accuracy is then uninformative.
 RARE_SHARE = 0.2
 
 #: Scores of a classifier: name, attribute of `ClassScores`, and whether the largest value is the best.

@@ -87,7 +87,7 @@ class Uniform(Selection):
             return SelectionState(check_int(self.size, "size"))
         rate: Any = self.rate
         if not isinstance(rate, Real) or not 0.0 < float(rate) <= 1.0:
-            raise ValueError(f"rate must lie in (0, 1], got {self.rate!r}: pass a number of points as size")
+            raise ValueError(f"rate must be in (0, 1], got {self.rate!r}: pass a number of points as size")
         return SelectionState()
 
     def wanted(self, block: DictionaryBlock, start: int) -> Mask:
@@ -163,7 +163,7 @@ class Given(Parameters):
 
 @dataclass(eq=False, repr=False)
 class ALD(Selection):
-    """Adds a row if more than a part `tol` of k(x, x) lies outside the span of the dictionary.
+    """Adds a row if more than a fraction `tol` of k(x, x) lies outside the span of the dictionary.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class ALD(Selection):
 
     def start(self) -> SelectionState:
         if positive(self.tol, "tol") >= 1:
-            raise ValueError(f"tol must lie in (0, 1), got {self.tol!r}")
+            raise ValueError(f"tol must be in (0, 1), got {self.tol!r}")
         return SelectionState(residual=KernelResidual(0.0))
 
     def wanted(self, block: DictionaryBlock, start: int) -> Mask:
@@ -236,7 +236,7 @@ class KORS(Selection):
     def start(self) -> SelectionState:
         positive(self.beta, "beta")
         if positive(self.eps, "eps", zero=True) >= 1:
-            raise ValueError(f"eps must lie in [0, 1), got {self.eps!r}")
+            raise ValueError(f"eps must be in [0, 1), got {self.eps!r}")
         return SelectionState(residual=KernelResidual(positive(self.mu, "mu")))
 
     def _probabilities(self, block: DictionaryBlock, start: int) -> Array:
@@ -257,9 +257,9 @@ class KORS(Selection):
 # Adding the point z to whitened features phi = L^-1 k_D:  l = phi(z), delta = k(z, z) - l'l, and the new feature is
 # (k(z, x) - l' phi(x)) / sqrt(delta). The existing features do not change.
 
-#: A point whose squared distance to the span of the others is below this part of k(z, z) adds no feature if the past is
-#: projected: rounding moves the basis by eps / DEPENDENCE_TOL, and predictions then depend on the basis. Where only the
-#: span matters (a given dictionary, an exact past), ROUNDING_TOL applies.
+#: A point whose squared distance to the span of the others is below this fraction of k(z, z) adds no feature if the
+#: past is projected: rounding moves the basis by eps / DEPENDENCE_TOL, and predictions then depend on the basis. Where
+#: only the span matters (a given dictionary, an exact past), ROUNDING_TOL applies.
 DEPENDENCE_TOL = 1e-6
 
 

@@ -453,7 +453,7 @@ class LinearFourier(FeaturePlan):
     n : int >= 0
         Number of frequencies: 2 n features in addition to the p + 1 linear ones.
     weight : float > 0
-        w; a large weight hardly penalises linear functions.
+        w; a large weight barely penalises linear functions.
 
     See Also
     --------

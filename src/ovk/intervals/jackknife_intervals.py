@@ -55,7 +55,7 @@ def jackknife(
         c = np.sqrt(np.nanmean(scores**2, axis=0))
     if region == "each":
         if loo.alike:
-            # Every curve has one vote, shared among its times, since a time may have too few curves for a quantile.
+            # Every curve has weight 1, shared among its times, because a time may have too few curves for a quantile.
             votes = np.arange(len(scores)) if groups is None else groups
             z = np.abs(scores) / np.where(c > 0, c, 1.0)
             each = c * _quantile(z.ravel(), np.repeat(votes, z.shape[1]), level)

@@ -28,11 +28,11 @@ MIN_BLOCKS = 50
 #: Ridges, in units of the mean kernel value k(x, x), and strengths.
 RIDGES, STRENGTHS = np.logspace(-1.0, 3.0, 9), (0.5, 1.0)
 #: Added to the squares, in units of their median: logarithms of residuals near zero are mostly noise.
-ADDED = 0.01
+RELATIVE_OFFSET = 0.01
 #: Largest score, relative to that of a constant scale, at which a scale is used.
-MAX_SCORE = 0.99
+MAX_RELATIVE_SCORE = 0.99
 #: Level of the score. It does not depend on that of the intervals, so that intervals of several levels are nested.
-LEVEL = 0.9
+SCORE_LEVEL = 0.9
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def noise_scale(
     )
     if not middle.any():
         return None
-    logs = 0.5 * np.log(squares + np.maximum(ADDED * middle, 1e-300))
-    # A missing output says nothing about the scale.
+    logs = 0.5 * np.log(squares + np.maximum(RELATIVE_OFFSET * middle, 1e-300))
+    # A missing output does not contribute to the scale.
     mean = np.where(seen, logs, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
     logs = np.where(seen, logs, mean) - mean
     n, d = logs.shape
@@ -75,7 +75,7 @@ def noise_scale(
     unit = max(float((pairs.g.sum()) / n), 1e-300)
     path = SeparablePath(pairs, logs * root, root[:, 0], together)
     constant = _interval_scores(R, s)
-    best, strength, ridge = MAX_SCORE * constant, np.zeros(d), np.full(d, unit * RIDGES[-1])
+    best, strength, ridge = MAX_RELATIVE_SCORE * constant, np.zeros(d), np.full(d, unit * RIDGES[-1])
     for alpha, residuals in zip(unit * RIDGES, path.path(Spectrum(np.ones(d), np.eye(d)), unit * RIDGES), strict=True):
         h = logs - residuals / root
         for power in STRENGTHS:
@@ -92,6 +92,6 @@ def noise_scale(
 def _interval_scores(R: Array, sides: Array) -> Array:
     """(d,) mean interval scores of intervals with half widths q `sides`, (n, d), for residuals R (n, d) with gaps."""
     size = np.abs(R)
-    q = np.nanquantile(size / sides, LEVEL, axis=0)
+    q = np.nanquantile(size / sides, SCORE_LEVEL, axis=0)
     half = q * sides
-    return np.asarray(np.nanmean(2.0 * half + 2.0 / (1.0 - LEVEL) * np.maximum(size - half, 0.0), axis=0))
+    return np.asarray(np.nanmean(2.0 * half + 2.0 / (1.0 - SCORE_LEVEL) * np.maximum(size - half, 0.0), axis=0))

@@ -48,7 +48,7 @@ class OnColumns(TransformedKernel):
         if c.ndim != 1 or len(c) == 0 or c.dtype.kind not in "iu" or len(np.unique(c)) < len(c):
             raise ValueError(f"columns must be a non-empty list of distinct integers, got {self.columns!r}")
         if c.min() < 0 or c.max() >= p:
-            raise ValueError(f"columns must lie between 0 and {p - 1}, the last column of X, got {self.columns!r}")
+            raise ValueError(f"columns must be between 0 and {p - 1}, the last column of X, got {self.columns!r}")
         return c.astype(np.intp)
 
     def coordinates(self, X: Any) -> Any:
@@ -110,7 +110,7 @@ class Periodic(TransformedKernel):
 
 @dataclass(eq=False, repr=False)
 class OnCurves(TransformedKernel):
-    """Kernel of curves, whose inner products and distances are integrals, whatever the grid.
+    """Kernel of curves, whose inner products and distances are integrals, independent of the grid.
 
     Rows of X are curves, or functions of several variables, on a grid; several channels follow one another. The kernel
     is applied to coordinates whose Euclidean distance is the L2 distance of the curves, or of their derivatives.

@@ -96,7 +96,7 @@ class Calibration:
 
 #: Bounds of the regression's own estimate of a probability.
 CLIP = 0.01
-#: Ridges of slopes and offsets in the likelihood: separable classes and classes with few rows need them.
+#: Ridges of slopes and offsets in the likelihood: separable classes and classes with few rows require them.
 SLOPE_RIDGE, OFFSET_RIDGE = 0.01, 0.5
 
 

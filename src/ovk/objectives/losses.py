@@ -621,7 +621,7 @@ _NAMES: dict[str, type[Loss]] = {
 class FunctionLoss(Loss, saved=False):
     """A plain function (Y, F) -> losses (n,) and their gradients (n, d); models with it cannot be saved.
 
-    The function sees a missing output as equal to its prediction, with a gradient of zero.
+    For a missing output, the function receives the prediction itself, and the gradient is set to zero.
     """
 
     def __init__(self, function: Callable[[Array, Array], tuple[Array, Array]]) -> None:

@@ -41,7 +41,7 @@ class _ObservedScore:
         for q in np.flatnonzero(seen.any(axis=0)):
             rows = seen[:, q]
             weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[rows]}
-            # An object array of labels becomes one of their own type.
+            # Convert an object array of labels to the type of the labels.
             scores[q] = self.metric(np.array(Y[rows, q].tolist()), F[rows, q], **weights, **options)
         return scores if multioutput == "raw_values" else float(np.nanmean(scores))
 

@@ -311,7 +311,7 @@ class RiverMultiTargetRegressor(Adapter, base.MultiTargetRegressor):
             )
         names = self._names or list(y)
         if unknown := [name for name in y if name not in names]:
-            raise ValueError(f"y holds the target {unknown[0]!r}, which is not one of {names}: pass all with targets=")
+            raise ValueError(f"y contains the target {unknown[0]!r}, which is not one of {names}: pass all in targets")
         row = np.array(
             [
                 [
@@ -473,8 +473,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         elif self._labels and not isinstance(self.learner, dict):
             if new:
                 raise ValueError(
-                    f"y holds the label {new[0]!r}, which is not one of the classes {self._labels}: pass all with "
-                    "classes="
+                    f"y contains the label {new[0]!r}, which is not one of the classes {self._labels}: "
+                    "pass all in classes"
                 )
             self._learn_together(X, labels, w)
         elif found:

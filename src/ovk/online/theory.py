@@ -167,7 +167,7 @@ def online_dimension(kernel: Any, X: Any, mu: float) -> float:
     try:
         C = np.linalg.cholesky(K)
     except np.linalg.LinAlgError as error:
-        raise SingularSystemError(f"K + mu I is numerically singular at mu={mu:g}: raise mu") from error
+        raise SingularSystemError(f"K + mu I is numerically singular at mu={mu:g}: increase mu") from error
     return float(np.sum(1.0 - mu / np.diagonal(C) ** 2))
 
 

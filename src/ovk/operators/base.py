@@ -116,7 +116,7 @@ class OutputOperator(Algebra, Parameters, ABC):
     def dim(self) -> int:
         """The number of outputs; an error if it is not known."""
         if self.output_dim is None:
-            raise ValueError(f"{type(self).__name__} needs output_dim; estimators take it from Y")
+            raise ValueError(f"{type(self).__name__} requires output_dim; estimators take it from Y")
         return check_int(self.output_dim, "output_dim")
 
 

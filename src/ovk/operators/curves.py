@@ -96,7 +96,7 @@ class CurveOperator(OutputOperator):
 
     def _grid(self) -> Grid:
         if self.grid is None:
-            raise ValueError(f"{type(self).__name__} needs a grid; estimators of curves set theirs")
+            raise ValueError(f"{type(self).__name__} requires a grid; estimators of curves set theirs")
         return as_grid(self.grid)
 
     def resolve(self, d: int) -> Self:

@@ -28,7 +28,7 @@ from ovk.base import Parameters, State, StateError, check_stored, is_fitted_name
 from ovk.persistence.errors import ChangedClassError, UnknownClassError
 
 #: Raises the error for the current value, given what is wrong and what to do.
-Refuse: TypeAlias = Callable[[str, str], NoReturn]
+Reject: TypeAlias = Callable[[str, str], NoReturn]
 
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, np.ufunc)
 #: Types similar to plain ones, and the plain type to convert them to.
@@ -74,25 +74,25 @@ def constructor_arguments(cls: type) -> dict[str, bool]:
     return {one.name: one.default is Parameter.empty for one in arguments if one.kind in named}
 
 
-def describe(value: Any, refuse: Refuse) -> tuple[str, dict[str, Any], dict[str, Any]]:
+def describe(value: Any, reject: Reject) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Name of an object's class, its constructor's arguments and its fitted attributes."""
     cls: type = type(value)
     # Listed classes first, so that registering one of them does not change the file.
     listed = listed_name(cls)
     if listed is not None:
-        return listed, *_describe_estimator(value, listed, refuse)
+        return listed, *_describe_estimator(value, listed, reject)
     name = public_name(cls)
     if lookup(name) is not cls:
-        _refuse_class(value, refuse)
+        _reject_class(value, reject)
     parameters = _parameters(value)
     if parameters is None:
-        refuse(
+        reject(
             f"is an object of class {name}, which is registered but has no known parameters",
             "make the class a dataclass or a subclass of Parameters",
         )
     needed = {argument for argument, required in constructor_arguments(cls).items() if required}
     if not isinstance(value, State) and (missing := needed - parameters.keys()):
-        refuse(
+        reject(
             f"is an object of class {name}, whose constructor also requires {sorted(missing)}",
             "store every constructor argument as an attribute",
         )
@@ -135,48 +135,48 @@ def _checked(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
     for unknown in parameters.keys() - arguments.keys():
         raise StateError(f"no parameter {unknown!r}, which the file has")
     for missing in {name for name, required in arguments.items() if required} - parameters.keys():
-        raise StateError(f"needs the parameter {missing!r}, which the file lacks")
+        raise StateError(f"requires the parameter {missing!r}, which the file lacks")
     return dict(parameters)
 
 
-def _refuse_class(value: Any, refuse: Refuse) -> None:
+def _reject_class(value: Any, reject: Reject) -> None:
     """Raise the error for an object whose class is not registered."""
     cls = type(value)
     if isinstance(value, type):
         if issubclass(value, np.generic):
-            refuse(f"is the class {value.__name__}", "store its name, a string")
-        refuse(f"is the class {value.__qualname__}", "pass an instance instead")
+            reject(f"is the class {value.__name__}", "store its name, a string")
+        reject(f"is the class {value.__qualname__}", "pass an instance instead")
     if isinstance(value, np.dtype):
-        refuse(f"is the dtype {value}", "store its name, a string")
+        reject(f"is the dtype {value}", "store its name, a string")
     if isinstance(value, FUNCTIONS):
-        refuse(
+        reject(
             "is a function, and loading one would execute code from the file",
             "define it as a method of a Parameters subclass and pass an instance",
         )
     if sparse.issparse(value):
-        refuse(f"is a sparse matrix in the format {value.format!r}", "convert it with .tocsr()")
+        reject(f"is a sparse matrix in the format {value.format!r}", "convert it with .tocsr()")
     if isinstance(value, np.ndarray):
-        refuse(f"is a {cls.__name__}", "convert it with np.asarray (a masked array with .filled)")
+        reject(f"is a {cls.__name__}", "convert it with np.asarray (a masked array with .filled)")
     if lookup(public_name(cls)) is not None:
-        refuse(
+        reject(
             f"is an object of an earlier definition of {public_name(cls)}",
             "create it again with the current class",
         )
     for kind, plain in CONVERSIONS.items():
         if isinstance(value, kind):
-            refuse(f"is a {cls.__qualname__}", f"convert it with {plain.__name__}(...)")
+            reject(f"is a {cls.__qualname__}", f"convert it with {plain.__name__}(...)")
     what = f"is an object of class {cls.__module__}.{cls.__qualname__}"
     if cls.__module__.startswith(("river.", "ovk.online.river")):
-        refuse(
+        reject(
             what,
             "save models of river with pickle.dump(model, file), or the learner of an adapter with "
             "ovk.save(adapter.learner, path)",
         )
     if getattr(value, "best_estimator_", None) is not None:
-        refuse(what, "save its best_estimator_: ovk.save(search.best_estimator_, path)")
+        reject(what, "save its best_estimator_: ovk.save(search.best_estimator_, path)")
     if isinstance(value, HasParameters) or dataclasses.is_dataclass(value):
-        refuse(what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded")
-    refuse(what, "replace it by a Parameters subclass, an array or a plain value")
+        reject(what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded")
+    reject(what, "replace it by a Parameters subclass, an array or a plain value")
 
 
 # Transformers and pipelines of scikit-learn.
@@ -246,15 +246,15 @@ def _classes() -> dict[str, type]:
     return {name: getattr(owners[package], own) for name, (package, _, own) in parts.items()}
 
 
-def _describe_estimator(value: Any, name: str, refuse: Refuse) -> tuple[dict[str, Any], dict[str, Any]]:
+def _describe_estimator(value: Any, name: str, reject: Reject) -> tuple[dict[str, Any], dict[str, Any]]:
     parameters = value.get_params(deep=False)
     state = {key: part for key, part in vars(value).items() if key not in parameters}
     for parameter in ESTIMATORS[name].none:
         if parameters.get(parameter) is not None:
-            refuse(f"is a {type(value).__name__} with {parameter}={parameters[parameter]!r}", _ADVICE)
+            reject(f"is a {type(value).__name__} with {parameter}={parameters[parameter]!r}", _ADVICE)
     for key in state:
         if not _is_attribute(type(value), name, key):
-            refuse(f"is a {type(value).__name__} with the attribute {key!r}, which fitting does not set", _ADVICE)
+            reject(f"is a {type(value).__name__} with the attribute {key!r}, which fitting does not set", _ADVICE)
     plain = {key: _plain(part) for key, part in state.items()} | {VERSION_KEY: sklearn.__version__}
     return {key: _plain(part) for key, part in parameters.items()}, plain
 

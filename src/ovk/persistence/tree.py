@@ -61,9 +61,9 @@ class Writer:
             return value  # type: ignore[no-any-return]
         self._steps.append(step)
         if id(value) in self._open:
-            self.refuse("contains itself", "break the cycle")
+            self.reject("contains itself", "break the cycle")
         if len(self._steps) > MAX_DEPTH:
-            self.refuse(f"is nested more than {MAX_DEPTH} levels deep", "flatten the model")
+            self.reject(f"is nested more than {MAX_DEPTH} levels deep", "flatten the model")
         self._open.add(id(value))
         node: Json
         if kind is list:
@@ -87,7 +87,7 @@ class Writer:
             return self._names[id(array)]
         spec = Spec.from_array(array)
         if spec is None:
-            self.refuse(f"is an array of dtype {array.dtype}", f"convert it to {SAVED_DTYPES}")
+            self.reject(f"is an array of dtype {array.dtype}", f"convert it to {SAVED_DTYPES}")
         name, repeats = self._where(), 1
         while name in self.arrays:
             repeats += 1
@@ -103,7 +103,7 @@ class Writer:
         self._shared[id(value)] = len(self._shared), value
         return None
 
-    def refuse(self, what: str, advice: str) -> NoReturn:
+    def reject(self, what: str, advice: str) -> NoReturn:
         """Raise the error for the current value."""
         raise NotSavableError(f"{self._where()} cannot be saved: it {what}; {advice}")
 
@@ -193,7 +193,7 @@ def _text(payload: Any) -> str:
 
 def _encode_int(value: int, writer: Writer) -> Json:
     if abs(value) >= 10**MAX_DIGITS:
-        writer.refuse(f"is an integer of more than {MAX_DIGITS:,} digits", "store it as a string or an array of digits")
+        writer.reject(f"is an integer of more than {MAX_DIGITS:,} digits", "store it as a string or an array of digits")
     return hex(value)
 
 
@@ -250,12 +250,12 @@ def _require_simple(value: Any, what: str, writer: Writer) -> None:
         for item in value:
             _require_simple(item, what, writer)
     elif not isinstance(value, SIMPLE_TYPES):
-        writer.refuse(f"has {what} of type {type(value).__name__}", "use numbers, strings, bytes or tuples of them")
+        writer.reject(f"has {what} of type {type(value).__name__}", "use numbers, strings, bytes or tuples of them")
 
 
 def _require_apart(keys: Sequence[Hashable], writer: Writer) -> None:
     if _collide(keys):
-        writer.refuse(
+        writer.reject(
             f"has more than {MAX_COLLISIONS} keys or elements with the same hash", "use strings, or other numbers"
         )
 
@@ -315,7 +315,7 @@ def _encode_scalar(value: np.generic, writer: Writer) -> Json:
     array = np.asarray(value)
     spec = Spec.from_array(array)
     if spec is None:
-        writer.refuse(f"is a number of dtype {array.dtype}", f"convert it to {SAVED_DTYPES}")
+        writer.reject(f"is a number of dtype {array.dtype}", f"convert it to {SAVED_DTYPES}")
     return {spec.dtype.str: bytes(spec.to_bytes(array)).hex()}
 
 
@@ -393,7 +393,7 @@ def _encode_random(value: Generator | RandomState, writer: Writer) -> Json:
         return number
     bits = value.bit_generator if isinstance(value, Generator) else value._bit_generator
     if type(bits) not in BIT_GENERATORS.values():
-        writer.refuse(f"draws from {type(bits).__name__}", f"use one of {', '.join(BIT_GENERATORS)}")
+        writer.reject(f"draws from {type(bits).__name__}", f"use one of {', '.join(BIT_GENERATORS)}")
     if isinstance(value, RandomState):
         return writer.entries({"state": value.get_state(legacy=False)})
     seed = bits.seed_seq
@@ -456,7 +456,7 @@ def _check_same(found: Any, wanted: Any) -> None:
 
 
 def _encode_object(value: Any, writer: Writer) -> Json:
-    name, parameters, state = describe(value, writer.refuse)
+    name, parameters, state = describe(value, writer.reject)
     return {"class": name, "parameters": writer.entries(parameters), "state": writer.entries(state)}
 
 

@@ -71,7 +71,7 @@ def cholesky_factor(make: Callable[[], Any], alpha: float) -> CholeskyFactor:
             return CholeskyFactor(L, jitter, 1.0 / reciprocal if reciprocal > 0 else np.inf)
     raise SingularSystemError(
         f"the kernel matrix of {len(A)} points plus alpha={alpha:.3g} is not positive definite, even with "
-        f"{jitter:.1e} added to its diagonal: raise alpha, remove duplicated inputs, or check that the kernel "
+        f"{jitter:.1e} added to its diagonal: increase alpha, remove duplicated inputs, or check that the kernel "
         "is positive semi-definite"
     )
 

@@ -146,7 +146,7 @@ class KnownEigen(Eigen, saved=False):
     def factor(self, gram: Gram) -> EigenState:
         rotated = gram.rotation()
         if rotated is None or len(rotated.grams) != 1:
-            raise ValueError("KnownEigen needs a separable kernel")
+            raise ValueError("KnownEigen requires a separable kernel")
         return EigenState(rotated, [(self.pairs, float(t)) for t in rotated.weights[:, 0]])
 
 

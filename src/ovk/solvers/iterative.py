@@ -144,7 +144,7 @@ class ConjugateGradient(Solver):
         tol, max_iter = _limits(self, alpha)
         found = conjugate_gradient(apply, Y, precondition, start, tol, max_iter)
         info = SolverInfo("ConjugateGradient", iterations=found.iterations, residual=found.residual)
-        info.warn_above(tol, "raise max_iter or alpha")
+        info.warn_above(tol, "increase max_iter or alpha")
         return Solution(found.X, info)
 
     def solve_centred(
@@ -235,7 +235,7 @@ class GaussSeidel(Solver):
             info = SolverInfo("GaussSeidel", iterations=sweep, residual=residual)
             if residual <= tol:
                 break
-        info.warn_above(tol, "raise max_iter or alpha, or use ConjugateGradient")
+        info.warn_above(tol, "increase max_iter or alpha, or use ConjugateGradient")
         return Solution(C, info)
 
 
@@ -261,7 +261,7 @@ class MissingOutputs(Solver):
 
     def factor(self, gram: Gram) -> tuple[Observed, Eigenpairs, OutputOperator]:
         if not isinstance(gram, Observed) or len(gram.base.terms() or []) != 1:
-            raise ValueError("MissingOutputs needs a separable kernel and missing outputs: use solver='auto'")
+            raise ValueError("MissingOutputs requires a separable kernel and missing outputs: use solver='auto'")
         ((G, operator),) = gram.base.terms() or []
         return gram, eigenpairs(G), operator
 
@@ -297,7 +297,7 @@ class MissingOutputs(Solver):
             if relative <= tol or relative > 0.5 * previous:
                 break
         info = SolverInfo("MissingOutputs", iterations=iterations, residual=relative)
-        info.warn_above(tol, "raise max_iter or alpha")
+        info.warn_above(tol, "increase max_iter or alpha")
         return Solution(C, info)
 
 

@@ -362,7 +362,7 @@ class PairwisePath:
 
 #: Maximum ratio of noise to alpha, and bisection steps of the search for it.
 MAX_NOISE_FACTOR, BISECTIONS = 1e8, 40
-#: Rows of its own that the mean over all times is worth in the scale of one time.
+#: Rows of one time to which the mean over all times is equivalent in the scale of one time.
 SHARED_ROWS = 10.0
 
 
@@ -386,8 +386,8 @@ class LeaveOneOut(ABC):
         self.block, self.n_blocks = self._rows.block, self._rows.count
         if self.n_blocks < 2:
             raise ValueError(
-                "leave-one-out needs at least 2 blocks of rows, got 1: pass groups, or a number of folds, that split "
-                "the rows"
+                "leave-one-out requires at least 2 blocks of rows, got 1: pass groups, or a number of folds, that "
+                "split the rows"
             )
 
     def raise_noise(self, spread: Array, weight: Array | None = None) -> None:

@@ -54,7 +54,7 @@ def proximal_gradient(
     """Minimise f + Omega from `start`; warns if `max_iter` steps do not suffice.
 
     `lower_bound` maps C, f(C) and the gradient to a lower bound on the minimum. With it the criterion is that the
-    objective is within a part `tol` of the minimum. A Newton step is taken if it lowers the objective; after one that
+    objective is within a fraction `tol` of it. A Newton step is taken if it lowers the objective; after one that
     does not, the next is tried after twice as many proximal steps.
     """
     tol, max_iter = positive(tol, "tol"), check_int(max_iter, "max_iter")
@@ -105,7 +105,7 @@ def proximal_gradient(
     if not done and warn:
         warnings.warn(
             f"proximal gradient did not converge within max_iter={max_iter} steps, gradient mapping {mapping:.1e}: "
-            "raise max_iter or tol",
+            "increase max_iter or tol",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -48,7 +48,7 @@ def _(gram: DenseBlocks) -> Solver:
 def _(gram: Observed) -> Solver:
     terms = gram.base.terms()
     diagonal = terms is not None and all(operator.is_diagonal() for _, operator in terms)
-    # With a diagonal operator each output is a system of its own.
+    # With a diagonal operator each output is a separate system.
     if (gram.base.shape[0] if diagonal else gram.shape[0]) <= MAX_DENSE_UNKNOWNS:
         return Cholesky()
     primal = terms is not None and len(terms) == 1 and not solves_by_output(gram)

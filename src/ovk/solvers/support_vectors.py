@@ -433,7 +433,7 @@ MAX_INTERIOR, INTERIOR_FACTORISATIONS = 4000, 20
 SMOOTHED_NEWTON_STEPS = 60
 #: Cost of a step besides factorisations, in multiplications: Python overhead, and each entry of K.
 STEP_COST, ENTRY_COST = 1.5e7, 20
-#: A final Newton step is taken if it costs at most so many times STEP_COST, or this share of the search.
+#: A final Newton step is taken if it costs at most this multiple of STEP_COST, or this share of the search.
 MAX_POLISH_STEPS, MAX_POLISH_SHARE = 3, 0.02
 
 

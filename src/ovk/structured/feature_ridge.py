@@ -216,7 +216,7 @@ def learned_kernel(
     The coordinates are orthonormal, so that squared distances are those of the feature space.
     """
     if not kernels:
-        raise ValueError("kernel must hold at least one kernel, got an empty list")
+        raise ValueError("kernel must contain at least one kernel, got an empty list")
     resolved = [as_kernel(kernel).resolve(X) for kernel in kernels]
     n = X.shape[0]
     rows = np.arange(n) if n <= MAX_WEIGHT_ROWS else np.sort(rng.choice(n, size=MAX_WEIGHT_ROWS, replace=False))

@@ -33,7 +33,7 @@ def link_aucs(truth: Any, scores: Any, new: Any, curves: Sequence[str] = ("roc",
         shapes = f"{links.shape}, {values.shape} and {mask.shape}"
         raise ValueError(f"truth, scores and new must have shapes (n, n), (n, n) and (n,), got {shapes}")
     if mask.dtype != bool:
-        raise ValueError(f"new must hold booleans, got dtype {mask.dtype}")
+        raise ValueError(f"new must contain booleans, got dtype {mask.dtype}")
     one, two = np.flatnonzero(~mask), np.flatnonzero(mask)
     upper = np.triu_indices(len(two), 1)
     kinds = {
@@ -205,7 +205,7 @@ class LinkPredictor(Parameters):
         if not isinstance(self.kernel, (list, tuple)):
             return Gaussian() if self.kernel is None else as_kernel(self.kernel)
         if not self.kernel:
-            raise ValueError("kernel must hold at least one kernel, got an empty list")
+            raise ValueError("kernel must contain at least one kernel, got an empty list")
         kernels = [as_kernel(kernel) for kernel in self.kernel]
         average: ScalarKernel = reduce(add, kernels)
         return average if len(kernels) == 1 else Scaled(1.0 / len(kernels), average)
@@ -292,7 +292,7 @@ class LinkPredictor(Parameters):
         first = len(known) if with_known else 0
         labels = list(range(first, first + len(new))) if names is None else list(names)
         if len(labels) != len(new) or len(set(labels)) != len(labels):
-            raise ValueError(f"names must hold {len(new)} different names, one for each row of X")
+            raise ValueError(f"names must contain {len(new)} different names, one for each row of X")
         if with_known and set(labels) & set(known):
             raise ValueError("names must differ from those of the known nodes")
         found = networkx.Graph()
@@ -355,7 +355,7 @@ def _known_rows(known: Any, n: int) -> Indices:
     if rows.dtype == bool and rows.shape == (n,):
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0 or rows.min() < 0 or rows.max() >= n:
-        raise ValueError(f"known must hold numbers of nodes from 0 to {n - 1}, or a boolean for each, at least one")
+        raise ValueError(f"known must contain numbers of nodes from 0 to {n - 1}, or a boolean for each, at least one")
     if len(np.unique(rows)) < len(rows):
-        raise ValueError("known must hold each node once")
+        raise ValueError("known must contain each node once")
     return rows.astype(np.intp)

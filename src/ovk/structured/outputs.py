@@ -43,20 +43,20 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
         # Python's numbers, unlike NumPy's, can be saved; they compare and hash alike.
         return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else list(outputs)
     if getattr(getattr(outputs, "dtype", None), "kind", "") == "c":
-        raise ValueError(f"{name} must hold real numbers, got complex ones: pass their parts as two columns")
+        raise ValueError(f"{name} must contain real numbers, got complex ones: pass their parts as two columns")
     if sparse.issparse(outputs):
         return sparse.csr_array(outputs)
     try:
         rows = np.asarray(outputs, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} must hold numbers for the output kernel {type(kernel).__name__} ({error}): use Delta() for "
+            f"{name} must contain numbers for the output kernel {type(kernel).__name__} ({error}): use Delta() for "
             "labels, Jaccard() for sets, KSpectrum() for strings, Diffusion(graph) for nodes"
         ) from error
     if rows.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got shape {rows.shape}")
     if not np.isfinite(rows).all():
-        raise ValueError(f"{name} must hold finite numbers, got NaN or infinity: drop such rows")
+        raise ValueError(f"{name} must contain finite numbers, got NaN or infinity: drop such rows")
     return rows[:, None] if rows.ndim == 1 else rows
 
 

@@ -194,7 +194,7 @@ class GaussianPreimage(Decoder):
     max_iter : int >= 1
         Maximum number of steps.
     tol : float > 0
-        Stop when no output moves by more than this part of the length scale.
+        Stop when no output moves by more than this fraction of the length scale.
 
     See Also
     --------

@@ -37,7 +37,7 @@ def test_missing_packages_are_named(tmp_path):
     code = "import sys; sys.modules['typer'] = None; from ovk.app.cli import main; main([])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 5
-    assert found.stderr == "the command line needs the extra 'cli' of ovk: pip install typer rich\n"
+    assert found.stderr == "the command line requires the extra 'cli' of ovk: pip install typer rich\n"
 
 
 #: The processor seconds of this process, and which modules are loaded.

@@ -223,7 +223,7 @@ def test_autostream_accepts_no_kernel(ovk, tmp_path, option):
     path = series(tmp_path / "t.csv", 100)
     code, _, err = ovk("stream", path, "--targets", "a", "--model", "autostream", *option)
     assert code == 2
-    assert f"{option[0]} and --model autostream are mutually exclusive" in err
+    assert f"{option[0]} and --model autostream cannot be combined" in err
 
 
 def test_names_with_colons_are_not_emoji(ovk, tmp_path):

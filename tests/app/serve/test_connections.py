@@ -12,7 +12,7 @@ from benchmarks.service_process import ServerProcess
 
 from ovk.app.serve import Limits
 from ovk.app.serve.access import HEALTH_ONLY
-from ovk.app.serve.connections import RESERVE, Connections
+from ovk.app.serve.connections import MAX_RESERVED_CONNECTIONS, Connections
 from processes import PATIENCE, wait_until
 from serving_rows import rows
 
@@ -86,12 +86,12 @@ def test_at_most_so_many_connections_of_an_address_and_twice_as_many_in_total():
 def test_the_reserve_is_for_health_checks_and_is_limited_too():
     connections = Connections(Limits(connections=1))
     answered = [Stub(connections), Stub(connections, "b")]
-    reserve = [Stub(connections, "ab"[k % 2]) for k in range(RESERVE)]
+    reserve = [Stub(connections, "ab"[k % 2]) for k in range(MAX_RESERVED_CONNECTIONS)]
     assert all(one.app_state == {"other": 1, HEALTH_ONLY: True} for one in reserve)
     assert not Stub(connections).open
     reserve[0].deadline = 1e9
     assert Stub(connections).open
-    assert [one.open for one in (*answered, *reserve)] == [True, True, False, *[True] * (RESERVE - 1)]
+    assert [one.open for one in (*answered, *reserve)] == [True, True, False, *[True] * (MAX_RESERVED_CONNECTIONS - 1)]
     answered[0].abort()
     assert HEALTH_ONLY not in Stub(connections).app_state
 

@@ -275,4 +275,4 @@ def test_without_its_packages_the_service_says_what_to_install():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 5
-    assert found.stderr.startswith("ovk: serving needs the extra 'serve' of ovk: pip install starlette uvicorn")
+    assert found.stderr.startswith("ovk: serving requires the extra 'serve' of ovk: pip install starlette uvicorn")

@@ -130,7 +130,7 @@ def test_wrong_calls(directory, tmp_path, capsys):
     pytest.importorskip("distributed")
     asked = ["fit", str(directory / "*.csv"), "--targets", "a", "--save", str(tmp_path / "m.ovk")]
     for more, text in [
-        (["--scheduler", "tcp://127.0.0.1:1", "--workers", "2"], "are mutually exclusive"),
+        (["--scheduler", "tcp://127.0.0.1:1", "--workers", "2"], "cannot be combined"),
         (["--scheduler", "nonsense://x"], "no Dask scheduler at"),
     ]:
         with pytest.raises(SystemExit) as ended:

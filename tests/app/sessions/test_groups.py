@@ -104,7 +104,7 @@ def test_many_groups_are_tested_in_parts():
 
 @pytest.mark.parametrize("other", [{"lags": [1]}, {"time": ["visit"]}, {"kernel": "linear"}, {"coupling": 0.5}])
 def test_settings_that_exclude_groups(known, other):
-    with pytest.raises(ValueError, match=f"groups and {next(iter(other))} are mutually exclusive"):
+    with pytest.raises(ValueError, match=f"groups and {next(iter(other))} cannot be combined"):
         ovk.fit_file(known, "score", groups="patient", **other)
 
 

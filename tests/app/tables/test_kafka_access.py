@@ -87,7 +87,7 @@ def test_user_and_password(refused, tmp_path):
         assert set(gate.heard) == {b"\0me\0secret"}
         (tmp_path / "who").write_text("user = me\npassword = secret\n")
         assert INSIDE in refused(gate, FILE=tmp_path / "who")
-        assert "refuses access (SASL authentication error: who is that?)" in refused(gate, USER="me", PASSWORD="guess")
+        assert "denied access (SASL authentication error: who is that?)" in refused(gate, USER="me", PASSWORD="guess")
         assert gate.heard[-1] == b"\0me\0guess"
 
 
@@ -114,7 +114,7 @@ def test_certificates_of_clients(refused, tmp_path):
         ours = {"CA": tmp_path / "cert.pem", "CERT": tmp_path / "cert.pem", "KEY": tmp_path / "key.pem"}
         assert INSIDE in refused(gate, **ours)
         assert gate.peers[-1]
-        assert "refuses access" in refused(gate, CA=tmp_path / "cert.pem")
+        assert "denied access" in refused(gate, CA=tmp_path / "cert.pem")
         for name in ("CA", "CERT", "KEY"):
             assert "TLS certificates cannot be used" in refused(gate, **{**ours, name: tmp_path / "none.pem"})
 

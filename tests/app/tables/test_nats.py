@@ -288,7 +288,7 @@ def test_wrong_calls_are_told_in_a_sentence(server, stream, tmp_path, monkeypatc
     closed = NATSServer(tmp_path / "closed", config="authorization { user: me, password: secret }\n")
     try:
         wrong = {"OVK_BROKER_USER": "me", "OVK_BROKER_PASSWORD": "wrong"}
-        assert "refuses access" in refused(f"{closed.url}/ROWS", "--targets", "a", env=wrong)
+        assert "denied access" in refused(f"{closed.url}/ROWS", "--targets", "a", env=wrong)
         (tmp_path / "who").write_text("# of the test\nuser = me\npassword = secret\n")
         assert "no stream 'ROWS'" in refused(
             f"{closed.url}/ROWS", "--targets", "a", env={"OVK_BROKER_FILE": str(tmp_path / "who")}

@@ -69,7 +69,7 @@ def test_series_of_different_lengths_and_too_short_ones(made):
 
 @pytest.mark.parametrize("lag", [8, 20])
 def test_series_shorter_than_the_lag(made, lag):
-    with pytest.raises(ValueError, match=f"X must hold {lag + 1} consecutive complete points with lag={lag}"):
+    with pytest.raises(ValueError, match=f"X must contain {lag + 1} consecutive complete points with lag={lag}"):
         OKVAR(lag=lag).fit(made.series)
 
 
@@ -108,7 +108,7 @@ def test_constant_variables_and_a_single_one(made):
 def test_a_hundred_variables():
     x = np.random.default_rng(0).standard_normal((40, 100))
     model = OKVAR(Gaussian(14.0) * Identity(), learn_operator=True, operator_weight=0.1, max_rounds=2, tol=0.1)
-    with pytest.warns(ConvergenceWarning, match="raise max_rounds"):
+    with pytest.warns(ConvergenceWarning, match="increase max_rounds"):
         fitted = model.fit(x)
     assert not fitted.converged_
     assert fitted.edge_scores().shape == (100, 100)

@@ -295,7 +295,7 @@ def test_shapes_are_checked():
         rule.predict_then_learn(np.zeros((1, 2)), np.zeros((1, 1)))
     with pytest.raises(ValueError, match="Y must have shape"):
         rule.predict_then_learn(np.zeros((1, 2, 1)), np.zeros((1, 2)))
-    with pytest.raises(ValueError, match=r"sample_weight must hold 1 non-negative numbers, got \[-1.0\]"):
+    with pytest.raises(ValueError, match=r"sample_weight must contain 1 non-negative numbers, got \[-1.0\]"):
         rule.predict_then_learn(np.zeros((1, 2, 1)), np.zeros((1, 1)), [-1.0])
     rule.predict_then_learn(np.zeros((1, 2, 1)), np.zeros((1, 1)))
     with pytest.raises(ValueError, match="2 experts and 1 outputs as before"):
@@ -303,7 +303,7 @@ def test_shapes_are_checked():
 
 
 def test_bad_discount_is_refused():
-    with pytest.raises(ValueError, match="discount must lie in"):
+    with pytest.raises(ValueError, match="discount must be in"):
         MLPoly(discount=0.0).predict_then_learn(np.zeros((1, 2, 1)), np.zeros((1, 1)))
 
 

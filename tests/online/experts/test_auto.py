@@ -112,7 +112,9 @@ def test_numbers_do_not_become_text():
     X, _ = regression(40)
     for first, then in (["a", "b"], [3, 4]), ([3, 4], ["a", "b"]):
         model = AutoStreamClassifier().partial_fit(X[:20], 10 * first)
-        with pytest.raises(ValueError, match=rf"y holds the label {then[0]!r}, and the classes so far are .* as text"):
+        with pytest.raises(
+            ValueError, match=rf"y contains the label {then[0]!r}, and the classes so far are .* as text"
+        ):
             model.partial_fit(X[20:22], then)
         model.partial_fit(X[20:22], [None, None])
         model.partial_fit(X[20:23], [first[0], None, first[1]])
@@ -285,7 +287,7 @@ def test_a_class_appears_with_its_first_row_that_counts():
     y[30], w = "c", np.ones(60)
     w[30] = 0.0
     assert sorted(AutoStreamClassifier().partial_fit(X, y, sample_weight=w).classes_) == ["a", "b"]
-    with pytest.raises(ValueError, match="y holds no label in the first call"):
+    with pytest.raises(ValueError, match="y contains no label in the first call"):
         AutoStreamClassifier().partial_fit(X, y, sample_weight=0.0 * w)
 
 

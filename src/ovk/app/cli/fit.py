@@ -77,7 +77,7 @@ def _fit_in_ranges(
     file: str, form: str | None, settings: Settings, landmarks: int, scheduler: str, workers: int
 ) -> TableModel:
     if scheduler and workers:
-        raise CommandError("--scheduler and --workers are mutually exclusive", Exit.USAGE)
+        raise CommandError("--scheduler and --workers cannot be combined", Exit.USAGE)
     with exit_code_on_error(Exit.DATA), _cluster(scheduler, workers) as client, announced(file) as on_progress:
         ranges = split_files(file, form=form)
         on_progress(f"reading {file} in {len(ranges):,} range{'s' if len(ranges) > 1 else ''}")

@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-#: Seconds between two lines of progress where standard error is no terminal.
+#: Seconds between two lines of progress if standard error is not a terminal.
 LINE_INTERVAL = 10.0
 
 
@@ -129,7 +129,7 @@ class Display:
             show(self._text(), err)
 
 
-#: Seconds without rows after which a followed stream is said to wait.
+#: Seconds without rows after which the progress line reports that a followed stream is waiting.
 MIN_SECONDS_IDLE = 2.0
 
 
@@ -158,7 +158,7 @@ class ProgressDisplay(Display):
 def announced(text: str) -> Iterator[Callable[[str], None]]:
     """A function that shows a message; progress bars of the block appear in its place.
 
-    Where standard error is no terminal, a message is also printed at once.
+    If standard error is not a terminal, a message is also printed immediately.
     """
     start = time.monotonic()
     stage: tuple[str, float | None, float] = (text, None, start)

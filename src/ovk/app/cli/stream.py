@@ -83,7 +83,7 @@ def command(
     for option in ("kernel", "coupling"):
         if settings.model == "autostream" and option in given:
             raise CommandError(
-                f"--{option} and --model autostream are mutually exclusive: autostream chooses it by itself; omit "
+                f"--{option} and --model autostream cannot be combined: autostream chooses it by itself; omit "
                 f"--{option}, or pass --model pkawv",
                 Exit.USAGE,
             )
@@ -220,7 +220,7 @@ def _check_paths(
     """Reject paths with which the command would fail after learning."""
     if continue_with is not None and (resume is not None or template is not None):
         other = "--template" if resume is None else "--resume"
-        raise CommandError(f"{other} and --continue-with are mutually exclusive", Exit.USAGE)
+        raise CommandError(f"{other} and --continue-with cannot be combined", Exit.USAGE)
     if template is not None and template in (save, resume):
         raise CommandError(f"--template: {template} is also the file of the new model; choose another name", Exit.USAGE)
     files = {"--save": save, "--resume": resume, "--continue-with": continue_with}

@@ -256,7 +256,7 @@ QUIET_CONFIG = {
 
 @contextmanager
 def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
-    """A client of local workers with one thread each: processes, or threads of this process, which start at once."""
+    """A client of local workers with one thread each: processes, or threads of this process, which start faster."""
     with required("clusters", "dask"):
         distributed: Any = import_module("distributed")
     with import_module("dask.config").set(QUIET_CONFIG):

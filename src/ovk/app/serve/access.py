@@ -162,7 +162,7 @@ class Limits:
 
 
 class RequestError(Exception):
-    """A refused request. The client sees the message, so it never contains a path or a stack trace."""
+    """A rejected request. The client sees the message, so it never contains a path or a stack trace."""
 
     def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -218,7 +218,7 @@ STRICT_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancesto
 
 
 def needs(scope: str | None, handler: Handler) -> Handler:
-    """A handler that requires a scope; None answers everybody."""
+    """A handler that requires a scope; None admits every client."""
 
     @wraps(handler)
     async def checked(request: Request) -> Response:
@@ -266,12 +266,12 @@ class AuthMiddleware:
             await self.app(scope, receive, answer)
         except RequestError as error:
             if not status:
-                await _refuse(answer, scope, error)
+                await _send_error(answer, scope, error)
         except Exception as error:
             logger.error("a request failed", extra={"path": scope["path"][:200]}, exc_info=error)
             if not status:
-                await _refuse(answer, scope, RequestError(500, "internal error; see the log of the server"))
-        # The handler's name, not the URL: clients can invent URLs without end.
+                await _send_error(answer, scope, RequestError(500, "internal error; see the log of the server"))
+        # The handler's name, not the URL: the number of distinct URLs is unbounded.
         self.observe(getattr(scope.get("endpoint"), "__name__", "other"), status, time.perf_counter() - start)
 
     def _admit(self, scope: Scope) -> None:
@@ -281,7 +281,7 @@ class AuthMiddleware:
         scope["ovk.headers"] = headers
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
-            raise RequestError(403, "requests from pages of another origin are refused")
+            raise RequestError(403, "requests from pages of another origin are rejected")
         if self.tokens is not None:
             scope["ovk.scopes"] = self.tokens.scopes(headers.get(b"authorization", b"").decode("latin-1"))
             return
@@ -291,7 +291,7 @@ class AuthMiddleware:
         scope["ovk.scopes"] = frozenset(SCOPES)
 
 
-async def _refuse(send: Send, scope: Scope, error: RequestError) -> None:
+async def _send_error(send: Send, scope: Scope, error: RequestError) -> None:
     content: dict[str, Any] = {"error": str(error)}
     if scope["path"] == "/invocations":
         code = MLFLOW_CODES.get(error.status, "BAD_REQUEST" if error.status < 500 else "INTERNAL_ERROR")

@@ -48,7 +48,7 @@ MAX_EVENT_STREAMS, UPDATE_SECONDS = 32, 1.0
 #: Larger bodies are handled in another thread, so that other requests do not wait for them.
 MAX_INLINE_BYTES = 64 << 10
 
-#: Larger targets are refused: sums of their squares exceed the range of doubles.
+#: Larger targets are rejected: sums of their squares exceed the range of doubles.
 MAX_TARGET = 1e140
 
 #: The header with the length of the JSON, which the bytes of tensors follow.
@@ -124,7 +124,7 @@ class Server:
         self.opened = True
 
     def close(self) -> None:
-        """Refuse learning requests, end event streams, learn queued requests and write checkpoints."""
+        """Reject learning requests, end event streams, learn queued requests and write checkpoints."""
         self.stopping.set()
         for service in self.services.values():
             service.queue.stop()
@@ -191,16 +191,16 @@ class Server:
                     parameters = schema.check(body)
                     return handler(ParsedRequest(service, body, binary, parameters, request.scope["ovk.scopes"]))
                 except RequestError:
-                    service.refused += schema is LEARN
+                    service.rejected += schema is LEARN
                     raise
 
             found = work() if len(content) <= MAX_INLINE_BYTES else await run_in_threadpool(work)
             if isinstance(found, Response):
                 return found
-            receipt = await service.queue.submit(found)
+            stored = await service.queue.submit(found)
             if found.promote is not None:
-                return json_response({"sequence": receipt.sequence, "active": found.promote}, 202)
-            reply: dict[str, Any] = {"id": found.id, "sequence": receipt.sequence, "rows": receipt.rows}
+                return json_response({"sequence": stored.sequence, "active": found.promote}, 202)
+            reply: dict[str, Any] = {"id": found.id, "sequence": stored.sequence, "rows": stored.rows}
             if found.partial and found.targets is not None:
                 reply["outputs"] = found.targets.names
             return json_response(reply, 202)
@@ -254,7 +254,7 @@ class Server:
         identifier = request.identifier()
         if parameters.get("await_label") is True:
             if "learn" not in request.scopes:
-                # Whoever sends the label, these rows are learned.
+                # These rows are learned whichever client sends the label.
                 raise RequestError(
                     403,
                     "rows that wait for labels are learned, and this token does not allow learning: omit await_label",
@@ -348,7 +348,7 @@ class Server:
     async def _body(self, request: Request) -> bytes:
         headers: dict[bytes, bytes] = request.scope["ovk.headers"]
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
-        # Clients of the protocol omit it. Foreign pages could omit it too, but the Origin header gives them away.
+        # Clients of the protocol omit it. Foreign pages could omit it too, but the Origin header identifies them.
         allowed = ("application/json", "application/octet-stream") if JSON_LENGTH in headers else ("application/json",)
         if kind and kind not in allowed:
             raise RequestError(415, f"Content-Type must be {' or '.join(allowed)}, got {kind[:60]}")
@@ -431,7 +431,7 @@ def _read_entry(request: ParsedRequest) -> Entry:
 
 
 def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:
-    """Refuse targets (n, d) whose squared errors overflow, which would make every score infinite."""
+    """Reject targets (n, d) whose squared errors overflow, which would make every score infinite."""
     too_large = np.abs(Y) > MAX_TARGET  # nan is not
     if too_large.any():
         i, q = np.argwhere(too_large)[0].tolist()
@@ -449,7 +449,7 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 async def http_error(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
-    message = {404: "no such URL", 405: "method not allowed for this URL"}.get(status, "refused")
+    message = {404: "no such URL", 405: "method not allowed for this URL"}.get(status, "the request was rejected")
     return json_response({"error": message}, status)
 
 

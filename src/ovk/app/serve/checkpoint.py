@@ -13,7 +13,7 @@ from ovk.app.serve.served_model import Outcome, RollingScores, ServedModel, as_s
 from ovk.base import PathLike, Registered, State, one_blas_thread
 from ovk.persistence import load
 
-#: Errors with which a learner refuses rows. They are deterministic, so replaying the log gives the same state. Any
+#: Errors with which a learner rejects rows. They are deterministic, so replaying the log gives the same state. Any
 #: other error, such as a lack of memory, stops learning.
 REJECTIONS = (ValueError, TypeError, ArithmeticError, RequestError)
 
@@ -107,6 +107,6 @@ def _check_alike(first: ServedModel, other: ServedModel) -> None:
     needed, known = ({name for spec in one.input_specs() for name in spec.columns} for one in (other, first))
     if not needed <= known:
         raise ValueError(
-            f"{other.name} needs the inputs {', '.join(sorted(needed - known))}, which {first.name} does not have: a "
-            "shadow must use the same inputs"
+            f"{other.name} requires the inputs {', '.join(sorted(needed - known))}, which {first.name} does not have: "
+            "a shadow must use the same inputs"
         )

@@ -20,8 +20,8 @@ HEADER_SECONDS, IDLE_SECONDS = 10.0, 75.0
 #: Largest header of a request in bytes, with its URL.
 MAX_HEADER = 64 << 10
 
-#: Connections beyond the limits, on which only health checks are answered.
-RESERVE = 32
+#: Maximum number of connections beyond the limits, on which only health checks are answered.
+MAX_RESERVED_CONNECTIONS = 32
 
 #: Seconds between two lines of the log about connections beyond the limits.
 LOG_SECONDS = 60.0
@@ -31,8 +31,8 @@ class Connections:
     """The open connections: at most `Limits.connections` of an address, and twice as many in total.
 
     Beyond these limits, the connection whose client the server has waited for longest makes room for a new one, so that
-    clients who send nothing, or little by little, keep nobody out. If every connection is being answered, the new one
-    is in the reserve for health checks.
+    clients that send nothing, or send slowly, cannot occupy all connections. If every connection is being answered, the
+    new one is in the reserve for health checks.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -52,7 +52,7 @@ class Connections:
             self._logged = new.since
             extra = {"address": new.address, "of_address": len(of_address), "connections": len(everyone)}
             logger.warning("all connections are in use", extra=extra)
-        if self._has_room(self._reserve, RESERVE):
+        if self._has_room(self._reserve, MAX_RESERVED_CONNECTIONS):
             self._reserve.add(new)
             new.app_state = {**new.app_state, HEALTH_ONLY: True}
         else:
@@ -96,7 +96,7 @@ class Connection(HttpToolsProtocol):
         self.deadline = self.since + seconds
 
     def _answer(self) -> None:
-        """The client has done its part. If it has its response already, the next request is waited for."""
+        """The request is complete. If its response was already sent, wait for the next request."""
         if self.cycle is None or self.cycle.response_complete:
             self._wait(IDLE_SECONDS)
         else:

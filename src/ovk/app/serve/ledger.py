@@ -1,7 +1,7 @@
 """The state of each request id: queued, answered, waiting for labels, labelled.
 
-A learning request is *queued* until the log is synced and *answered* afterwards: a repetition gets the same receipt,
-and other contents under its id are refused. A prediction *waits* for labels under the id of its request. Each label is
+A learning request is *queued* until the log is synced and *answered* afterwards: a repetition gets the same reply,
+and other contents under its id are rejected. A prediction *waits* for labels under the id of its request. Each label is
 a separate request. When all outputs are labelled, or the time has passed, the rows are learned, once.
 
 `Ledger` holds the current state of every id in memory. `History` holds their state after a given log record; it is part
@@ -24,7 +24,7 @@ from ovk.app.serve.log import Entry
 from ovk.app.serve.protocol import RequestRows
 from ovk.base import State
 
-#: Answered requests that are remembered, so that a repeated one is not learned again.
+#: Maximum number of answered requests that are stored, so that a repeated one is not learned again.
 MAX_ANSWERED = 10_000
 
 #: Requests in a block of the history. Adding a request copies only the last block.
@@ -140,7 +140,7 @@ class Ledger:
         return len(self._waiting)
 
     def find(self, entry: Entry) -> LearnReply | asyncio.Future[LearnReply] | None:
-        """The reply to the same request, or its future. Refuses another request with the same id."""
+        """The reply to the same request, or its future. Rejects another request with the same id."""
         known = None if entry.id is None else self._requests.get(entry.id)
         if known is None:
             return None
@@ -160,7 +160,7 @@ class Ledger:
         )
 
     def queued(self, entry: Entry, reply: asyncio.Future[LearnReply]) -> None:
-        """Note that a request goes to the log. Refuses a second label of an output and labels of unknown rows."""
+        """Note that a request goes to the log. Rejects a second label of an output and labels of unknown rows."""
         if entry.label_of is not None:
             outputs = self._outputs_of(entry)
             if self.rows_of(entry.label_of) is None:
@@ -176,10 +176,10 @@ class Ledger:
         if entry.id is not None:
             self._add(entry.id, _Request(entry.digest, entry.label_of or "", reply))
 
-    def stored(self, entry: Entry, receipt: LearnReply) -> None:
+    def stored(self, entry: Entry, reply: LearnReply) -> None:
         """Note that a request is in the log. A prediction with labels of all outputs no longer waits."""
         if entry.id is not None:
-            self._requests[entry.id].reply = receipt
+            self._requests[entry.id].reply = reply
             self._answered += 1
             if self._answered > MAX_ANSWERED:
                 self._remove(next(iter(self._requests)))
@@ -216,7 +216,7 @@ class Ledger:
                 del self._labelled[request.label_of]
 
     def wait(self, identifier: str, rows: RequestRows) -> None:
-        """Keep rows until their labels arrive. Refuses the id of other rows that wait or were labelled."""
+        """Keep rows until their labels arrive. Rejects the id of other rows that wait or were labelled."""
         self.expire()
         known, why = self._waiting.get(identifier), ""
         if known is not None and known.rows.encode() != rows.encode():

@@ -128,7 +128,7 @@ class RequestRows:
 
 
 def as_numbers(cells: Any, what: str) -> Array:
-    """(n,) numbers, nan where missing. Refuses infinity."""
+    """(n,) numbers, nan where missing. Rejects infinity."""
     if not isinstance(cells, np.ndarray):
         if strange := set(map(type, cells)) - {int, float, type(None)}:
             cell = next(cell for cell in cells if type(cell) in strange)
@@ -376,7 +376,7 @@ def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any],
 
 
 def parse_json(content: bytes) -> dict[str, Any]:
-    """The JSON object of a request. Refuses NaN, Infinity, numbers beyond doubles, and keys that occur twice.
+    """The JSON object of a request. Rejects NaN, Infinity, numbers beyond doubles, and keys that occur twice.
 
     Integers beyond 64 bits become doubles.
     """
@@ -396,7 +396,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
 
 
 def _count_keys(value: dict[str, Any], content: bytes) -> int:
-    """The number of keys in all objects. Refuses deep nesting."""
+    """The number of keys in all objects. Rejects deep nesting."""
     # At most as many lists and objects: once all are found, nothing else needs to be looked at.
     keys, left = 0, content.count(b"[") + content.count(b"{")
     nested: list[Any] = [value]
@@ -417,7 +417,7 @@ def too_deep() -> RequestError:
 
 
 def _parse_slowly(content: bytes) -> Any:
-    """The same with the standard library, which says what is wrong."""
+    """Parse with the standard library, whose errors describe the fault."""
     try:
         return _DECODER.decode(content.decode("utf-8"))
     except RecursionError:
@@ -426,7 +426,7 @@ def _parse_slowly(content: bytes) -> Any:
         raise RequestError(400, f"the body is not JSON: {str(error)[:100]}") from None
 
 
-def _refuse_constant(word: str) -> Any:
+def _reject_constant(word: str) -> Any:
     raise RequestError(400, f"the body contains {word}, which is not valid JSON: use null for missing values")
 
 
@@ -452,5 +452,5 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(
-    parse_constant=_refuse_constant, parse_int=_integer, parse_float=_double, object_pairs_hook=_distinct
+    parse_constant=_reject_constant, parse_int=_integer, parse_float=_double, object_pairs_hook=_distinct
 )

@@ -58,7 +58,7 @@ class _QuietServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # After the signal handlers are installed: whoever reads this line may send a signal.
+        # After the signal handlers are installed: a process that reads this line may send a signal.
         logger.info("listening", extra=self._announcement)
 
     async def on_tick(self, counter: int) -> bool:

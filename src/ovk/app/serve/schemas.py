@@ -36,7 +36,7 @@ class RequestSchema(NamedTuple):
     key: str = "parameters"
 
     def check(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The parameters of a request. Refuses unknown keys and parameters."""
+        """The parameters of a request. Rejects unknown keys and parameters."""
         for name in body:
             if name not in self.keys and name in self.parameters:
                 raise RequestError(400, f'{name!r} belongs inside {self.key!r}: "{self.key}": {{"{name}": ...}}')
@@ -130,8 +130,8 @@ REPLIES: dict[str, tuple[Sequence[str], int, Sequence[str]]] = {
     "page": ((), 200, ("text/html",)),
 }
 
-#: Statuses of refusals: of all requests, of a path that names a model (a slash in the name leads elsewhere), of a body,
-#: of what concerns ids and queues, and of what is stored.
+#: Statuses of rejected requests: of all requests, of a path that names a model (a slash in the name leads elsewhere),
+#: of a body, of what concerns ids and queues, and of what is stored.
 ALWAYS, NAMED, WITH_BODY, WITH_ID, STORED = (400, 403, 503), (404, 405), (408, 413, 415), (409, 429), (507,)
 
 
@@ -140,14 +140,14 @@ def _responses(route: Route) -> dict[str, Any]:
     keys, status, media = REPLIES.get(name, ((), 200, (_JSON,)))
     success = {"schema": {**OBJECT, "required": list(keys)}}
     found = {status: {one: success if one == _JSON else {} for one in media}}
-    refusals = [*ALWAYS, *([401] if route.scope else []), *(NAMED if "{" in route.path else [])]
-    refusals += [*(WITH_BODY if route.schema else []), *(STORED if status == 202 else [])]
-    refusals += WITH_ID if route.schema or name == "events" else []
+    statuses = [*ALWAYS, *([401] if route.scope else []), *(NAMED if "{" in route.path else [])]
+    statuses += [*(WITH_BODY if route.schema else []), *(STORED if status == 202 else [])]
+    statuses += WITH_ID if route.schema or name == "events" else []
     keys = ["error_code", "message"] if name == "invocations" else ["error"]
-    refusal = {**OBJECT, "required": keys, "properties": dict.fromkeys(keys, TEXT)}
-    for status in refusals:
+    failure = {**OBJECT, "required": keys, "properties": dict.fromkeys(keys, TEXT)}
+    for status in statuses:
         # A health check that fails has the form of one that succeeds.
-        schema = OBJECT if status == 503 and name in HEALTH_CHECKS else refusal
+        schema = OBJECT if status == 503 and name in HEALTH_CHECKS else failure
         found[status] = {_JSON: {"schema": schema}}
     return {
         str(status): {"description": HTTPStatus(status).phrase, "content": content}

@@ -57,7 +57,7 @@ class ServedModel(State, ABC):
 
     _state_classes = {"task": Task}
 
-    #: Whether intervals use only errors from the service; other models bring errors of their own.
+    #: Whether intervals use only errors from the service; other models also have errors from training.
     intervals_of_service = False
 
     @property
@@ -74,7 +74,7 @@ class ServedModel(State, ABC):
 
     @abstractmethod
     def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
-        """Refuse rows that cannot be predicted, or learned with these targets."""
+        """Reject rows that cannot be predicted, or learned with these targets."""
 
     @abstractmethod
     def half_widths(self, level: float) -> Array:
@@ -452,7 +452,7 @@ class RollingScores(State):
         """The scores after further rows; the outcome of a learner is None if it could not learn them.
 
         The active model must have learned them. Rows are collected until the next point of the curve is due, so that
-        most requests do not pay for errors that nobody reads.
+        most requests compute no errors.
         """
         best = outcomes[active]
         assert best is not None

@@ -45,7 +45,7 @@ Queued = tuple[Entry, asyncio.Future[LearnReply] | None]
 
 
 class LearnQueue:
-    """Takes learning requests into the log of a model; without a log it refuses them.
+    """Takes learning requests into the log of a model; without a log it rejects them.
 
     Requests are accepted in the thread of the event loop; `write` runs in another thread.
     """
@@ -68,7 +68,7 @@ class LearnQueue:
         self.ledger = Ledger(self.limits, state.active.outputs, state.history, self._learn_partial)
 
     def stop(self) -> None:
-        """Refuse further learning requests; queued ones are still written and learned."""
+        """Reject further learning requests; queued ones are still written and learned."""
         with self._lock:
             if not self._stopping:
                 self._stopping = True
@@ -167,8 +167,8 @@ class LearnQueue:
             logger.error("the log cannot be written", extra={"model": self.name, "error": why}, exc_info=error)
             if self.log.broken or not isinstance(error, OSError):
                 self.halted = "the log cannot be written"
-            refusal = RequestError(507, "the rows could not be stored and were not learned", retry_after=10)
-            results = [refusal] * len(group)
+            failure = RequestError(507, "the rows could not be stored and were not learned", retry_after=10)
+            results = [failure] * len(group)
         for (entry, reply), result in zip(group, results, strict=True):
             with self._lock:
                 if isinstance(result, LearnReply):
@@ -212,7 +212,7 @@ class ModelService:
         self.queue = LearnQueue(name, self.log, self.limits)
         #: Immutable; learning replaces it.
         self.state: Checkpoint
-        self.refused = 0
+        self.rejected = 0
         #: Of the last checkpoint: sequence number, time and rows; and the time of the last attempt.
         self.saved_sequence, self.saved_at, self._saved_rows, self._tried_at = 0, time.time(), 0, 0.0
         self._recent: deque[tuple[float, int]] = deque(maxlen=600)
@@ -342,8 +342,8 @@ class ModelService:
             logger.critical("learning stopped; restart to replay the log", extra=extra, exc_info=error)
             return
         if sum(model.failures for model in state.models) > sum(model.failures for model in self.state.models):
-            self.refused += state.rows - self.state.rows
-            logger.warning("a learner refused rows", extra={"model": self.name, "sequence": number})
+            self.rejected += state.rows - self.state.rows
+            logger.warning("a learner rejected rows", extra={"model": self.name, "sequence": number})
         if entry.promote is not None:
             extra = {"model": self.name, "sequence": number, "active": state.active.name}
             logger.info("promoted", extra=extra)

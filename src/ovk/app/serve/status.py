@@ -1,6 +1,6 @@
 """Metrics for Prometheus, and the status page at ``/`` with its content security policy.
 
-Both read the state on demand, so that requests do not pay for them.
+Both read the state on demand, so that they add no cost to requests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _samples(service: ModelService) -> Iterator[Sample]:
     state = service.state
     count, gauge = CounterMetricFamily, GaugeMetricFamily
     yield count, "ovk_rows_learned", "Rows learned in service.", {}, state.rows
-    yield count, "ovk_rows_rejected", "Learning requests and rows that were rejected.", {}, service.refused
+    yield count, "ovk_rows_rejected", "Learning requests and rows that were rejected.", {}, service.rejected
     yield gauge, "ovk_sequence", "Number of the last record learned.", {}, state.sequence
     yield gauge, "ovk_queue_requests", "Learning requests that are queued.", {}, service.queue.pending
     yield gauge, "ovk_waiting_for_labels", "Predictions waiting for labels.", {}, len(service.queue.ledger)
@@ -147,7 +147,7 @@ def view(service: ModelService) -> dict[str, Any]:
         "rows": state.rows,
         "rows_a_second": round(service.rate(), 1),
         "queue": service.queue.pending,
-        "refused": service.refused,
+        "rejected": service.rejected,
         "waiting_for_labels": len(service.queue.ledger),
         "memory": resident_memory(),
         "errors": {name: plain_list(errors) for name, errors in scores.errors().items()},

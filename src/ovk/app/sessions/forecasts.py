@@ -37,11 +37,11 @@ from ovk.intervals import masses, upper_quantile
 # errors are exchangeable with these. Neighbouring forecasts overlap and are correlated, so m of them are worth fewer
 # independent ones, and the model that makes the next forecast has learned some more rows.
 
-#: A copy of the model is tested on at most this many rows, and on at most one per so many rows that it has learned,
+#: A copy of the model is tested on at most this many rows, and on at most one per this number of learned rows,
 #: since an older model would be worse.
 MAX_TEST_ROWS, LEARNED_ROWS_PER_TEST_ROW = 512, 8
 
-#: From this many learned rows on, there are pauses between tests: one row per so many learned rows, up to a maximum.
+#: From this many learned rows on, there are pauses between tests: one row per this many learned rows, up to a maximum.
 MIN_ROWS_FOR_PAUSES, LEARNED_ROWS_PER_PAUSED_ROW, MAX_PAUSE = 1000, 4, 16384
 
 #: Maximum number of origins per test, and of forecasts whose errors are kept.
@@ -83,7 +83,7 @@ def recursive_forecast(predict: Callable[[Array], Array], lags: Sequence[int], p
 DAMPING = 0.95
 SMOOTHING = np.array([(u, v * u, w) for u in (0.1, 0.4, 0.8) for v in (0.02, 0.2) for w in (0.1, 0.4)]).T
 
-#: Number of forecasts that are combined, and outputs before an origin that they see: seasons, at least so many rows.
+#: Number of forecasts that are combined, and outputs before an origin that they use: seasons, and minimum rows.
 FORECASTS, SEASONS_SEEN, ROWS_SEEN = 4, 6, 120
 
 #: Minimum exponent of the weights.

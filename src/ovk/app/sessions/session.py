@@ -691,7 +691,7 @@ def learn(
     (500, 502)
     """
     if resume is not None and continue_with is not None:
-        raise ValueError("resume and continue_with are mutually exclusive")
+        raise ValueError("resume and continue_with cannot be combined")
     if parquet and str(predictions) == STDIN:
         raise ValueError("parquet=True requires a directory for predictions, got '-'")
     path = resume if continue_with is None else continue_with

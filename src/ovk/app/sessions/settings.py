@@ -191,7 +191,7 @@ class Settings(Parameters):
             ("kernel", self.kernel != "auto", chosen),
         ):
             if asked:
-                raise ValueError(f"groups and {name} are mutually exclusive ({why}): omit one of them")
+                raise ValueError(f"groups and {name} cannot be combined ({why}): omit one of them")
 
     def check_no_groups(self, advice: str) -> None:
         if self.groups is not None:
@@ -245,7 +245,7 @@ def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_b
         raise ValueError(
             f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
             f"{last[1]}), more than the limit of {max_bad:.0%}: correct these cells, skip the column "
-            "(ignore, --ignore), or raise the limit (max_bad, --max-bad)"
+            "(ignore, --ignore), or increase the limit (max_bad, --max-bad)"
         )
 
 
@@ -271,7 +271,7 @@ def make_model(
     """A new learner for standardised rows.
 
     "auto" is "autostream", which needs no settings; "pkawv" if a coupling or another kernel than the Gaussian is given;
-    "olok" above 500 inputs, where the matrices of the others would not fit in memory. With `lags` among the inputs,
+    "olok" above 500 inputs, because the matrices of the others would not fit in memory. With `lags` among the inputs,
     "autostream" does not add the last output by itself: in a forecast of several steps it would be outdated.
     """
     if name == "auto":

@@ -407,7 +407,7 @@ def _tests(settings: Settings) -> bool:
 
 
 def _references(settings: Settings, Y: Array) -> list[int]:
-    """What may be learned: 0 for outputs, a lag for the differences from the outputs so many rows earlier."""
+    """What may be learned: 0 for the outputs, a lag for their differences from the outputs that many rows earlier."""
     if not _tests(settings):
         return [0]
     return [0, *sorted({1, season_of(fill_forward(Y), settings.lags)} & {*settings.lags})]

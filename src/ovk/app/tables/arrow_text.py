@@ -15,7 +15,7 @@ from ovk.base import TextCells
 #: Rows of a file that the standard library reads first: in less time than it takes to import pyarrow.
 ROWS_BEFORE_ARROW = 10_000
 
-#: Minimum lines of a block, for which a call of pyarrow pays off.
+#: Minimum number of lines in a block that pyarrow splits faster.
 MIN_LINES = 64
 
 
@@ -38,7 +38,7 @@ def wrong_width(found: int, width: int) -> str:
 
 
 def _is_plain(lines: list[str], data: bytes, delimiter: str) -> bool:
-    # Most blocks contain none of these bytes, which is found out ten times faster than how many there are.
+    # Most blocks contain none of these bytes, and testing for them is ten times faster than counting them.
     if b"\0" in data or data.startswith(b"\xef\xbb\xbf"):
         return False
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):

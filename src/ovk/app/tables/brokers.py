@@ -40,7 +40,7 @@ PREFIX = "OVK_BROKER_"
 
 
 class BrokerError(ValueError):
-    """A broker cannot be reached, refuses the connection, or does not have the requested stream.
+    """A broker cannot be reached, rejects the connection, or does not have the requested stream.
 
     See Also
     --------
@@ -229,10 +229,10 @@ def _excerpt(text: str | bytes) -> str:
     return repr(whole[:40].decode("utf-8", "replace")) + more
 
 
-#: Ids of rows that are remembered with an id column.
+#: Maximum number of ids that are stored with an id column.
 MAX_IDS = 100_000
 
-#: Empty reads before the end of a stream, after which we ask whether the missing messages still exist.
+#: Empty reads before the end of a stream, after which the server is asked whether the missing messages still exist.
 MAX_EMPTY_READS = 10
 
 
@@ -359,7 +359,7 @@ class BrokerRecords(Records):
         return True
 
     def _expects_more(self) -> bool:
-        """Whether more is to come after an empty read. Where places have holes, an empty read is the end."""
+        """Whether messages are expected after an empty read. Where places have holes, an empty read is the end."""
         self._empty_reads += 1
         if self.broker.dense and self._empty_reads >= MAX_EMPTY_READS:
             # The server is slow, or messages were deleted after `bounds` was called.

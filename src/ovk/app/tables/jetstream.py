@@ -102,7 +102,7 @@ class JetStream(Broker):
             text = f"{error} {self._last_error}".lower()
             if "permissions" in text or "auth" in text:
                 raise BrokerError(
-                    f"the NATS server at {host} refuses access: check OVK_BROKER_USER and OVK_BROKER_PASSWORD, "
+                    f"the NATS server at {host} denied access: check OVK_BROKER_USER and OVK_BROKER_PASSWORD, "
                     "OVK_BROKER_TOKEN or OVK_BROKER_CREDS"
                 ) from error
             if "tls" in text or "ssl" in text or "certificate" in text:
@@ -168,7 +168,7 @@ class JetStream(Broker):
             self._next = found[-1].place + 1
             self._message_bytes = max(max(len(message.data) for message in found), 1)
         else:
-            # No new messages, or the consumer is gone; a new one costs little.
+            # No new messages, or the consumer is gone; creating a new one is cheap.
             self._subscription = None
         return found
 

@@ -26,8 +26,8 @@ class KafkaPartition(Broker):
             import confluent_kafka
         self._kafka, self.label, self._topic = confluent_kafka, address.label, address.name
         self._patience, self._hosts = patience, address.hosts
-        #: The last error of the library, and whether it was a refused connection.
-        self._last_error, self._refused = "", False
+        #: The last error of the library, and whether access was denied.
+        self._last_error, self._denied = "", False
         options = {
             "bootstrap.servers": address.hosts,
             # The library requires a group; nothing is committed to it.
@@ -59,10 +59,10 @@ class KafkaPartition(Broker):
         codes = self._kafka.KafkaError
         if error.code() != codes._ALL_BROKERS_DOWN:
             self._last_error = error.str().partition(": ")[2].partition(" (after ")[0]
-            self._refused = error.code() in (codes._AUTHENTICATION, codes._SSL) or "SSL routines" in self._last_error
+            self._denied = error.code() in (codes._AUTHENTICATION, codes._SSL) or "SSL routines" in self._last_error
 
     def _partitions(self) -> list[int]:
-        """Numbers of the partitions. Growing timeouts report a refusal early."""
+        """Numbers of the partitions. Growing timeouts report denied access early."""
         wait = ANSWER_TIMEOUT / 8
         while True:
             try:
@@ -73,9 +73,9 @@ class KafkaPartition(Broker):
             except self._kafka.KafkaException as error:
                 # Errors are delivered during polls.
                 self._consumer.poll(0)
-                if self._refused:
+                if self._denied:
                     raise BrokerError(
-                        f"the Kafka broker at {self._hosts} refuses access ({self._last_error}): check "
+                        f"the Kafka broker at {self._hosts} denied access ({self._last_error}): check "
                         "OVK_BROKER_USER, OVK_BROKER_PASSWORD, OVK_BROKER_TLS and the certificates"
                     ) from error
                 if wait >= ANSWER_TIMEOUT:

@@ -36,7 +36,7 @@ from ovk.evaluation import Chunk
 
 
 def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> None:
-    """Refuse names that are not, or are more than once, among the columns of a table."""
+    """Reject names that are not, or are more than once, among the columns of a table."""
     wanted = list(wanted)
     check_present(wanted, names, label)
     counts = Counter(names)
@@ -46,7 +46,7 @@ def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> Non
 
 
 def check_present(wanted: Sequence[str], names: Sequence[str], label: str) -> None:
-    """Refuse names that are not among the columns of a table, with suggestions for all of them."""
+    """Reject names that are not among the columns of a table, with suggestions for all of them."""
     missing = list(dict.fromkeys(name for name in wanted if name not in names))
     if not missing:
         return
@@ -173,7 +173,7 @@ class Lags(Parameters):
         return X
 
 
-#: Maximum indicators of a column of words for batch learners; stream learners pay for each input.
+#: Maximum indicators of a column of words for batch learners; for stream learners each input costs time in every row.
 MAX_TABLE_LEVELS = 100
 
 #: Prefix of the description of an unused column.
@@ -233,7 +233,7 @@ class Preparation(Parameters):
         return self
 
     def check_roles(self) -> None:
-        """Refuse columns with two roles."""
+        """Reject columns with two roles."""
         if self.classify and (len(self.targets) > 1 or self.lags):
             raise ValueError(
                 "classification requires exactly one target"
@@ -404,7 +404,7 @@ class Preparation(Parameters):
             )
 
     def unknown_words(self, batch: Batch) -> dict[str, list[str]]:
-        """Words that are none of the levels, by column name."""
+        """Words without a level, by column name."""
         found = {}
         for column in self.columns_:
             if unknown := column.unknown(self._sources(batch, column)):

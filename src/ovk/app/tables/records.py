@@ -2,7 +2,7 @@
 
 A row that cannot be read is counted and reported; a strict reader raises an error instead. If pyarrow is installed, it
 splits plain blocks of CSV (`arrow_text`); the standard library reads the others. Both find the same rows, cells and
-faults, so that a run may continue with one what it began with the other.
+faults, so a run that began with one can continue with the other.
 
 A digest of all rows read so far identifies a file that is read again. It is computed after decompression and decoding,
 so that a log may be compressed between two runs, and costs a few percent of reading.
@@ -70,7 +70,7 @@ class Records(ABC):
     n_rows: int | None = None  # None if unknown
     #: Whether reading may wait for rows that do not exist yet.
     waits: bool = False
-    #: Whether to pass on the rows of a pipe as soon as they arrive, because somebody waits for an answer. By default
+    #: Whether to pass on the rows of a pipe as soon as they arrive, because the sender waits for an answer. By default
     #: batches are full, so that they do not depend on timing.
     live: bool = False
     offset: int = 0  # rows read so far
@@ -91,7 +91,7 @@ class Records(ABC):
         """Digest of the column names and the rows up to `offset`."""
 
     def tip(self) -> str:
-        """How the rows that were read could be read faster; "" if there is nothing to say."""
+        """How to read these rows faster, or ""."""
         return ""
 
     def fraction_read(self) -> float | None:
@@ -273,7 +273,7 @@ class CSVRecords(TextRecords):
             reader = csv.reader(chain(lines, more), delimiter=self._delimiter)
             rows, faults = csv_rows(reader, size)
             if faults:
-                # Lines that an unclosed quote swallowed are rows that could not be read.
+                # Lines within an unclosed quote are rows that could not be read.
                 swallowed = reader.line_num - len(rows) - sum(map(line_ends, rows))
                 faults += [faults[-1]] * max(swallowed, 0)
             found = self._parse_rows(rows, faults)
@@ -315,7 +315,7 @@ class CSVRecords(TextRecords):
 
 
 def line_ends(cells: Sequence[object] | None) -> int:
-    """Line ends within the cells of a row: the rows that it swallowed if a quote was not closed."""
+    """Line ends within the cells of a row: the rows that it contains if a quote was not closed."""
     return sum(cell.count("\n") for cell in cells or () if isinstance(cell, str))
 
 

@@ -149,7 +149,7 @@ def open_text(path: Path) -> TextIO:
 def decoded(buffered: io.BufferedReader, label: str) -> TextIO:
     """Text in the encoding of a byte order mark, otherwise UTF-8, or Windows-1252 if the first bytes are not UTF-8.
 
-    Undecodable characters are replaced: they do no harm in columns that are not used.
+    Undecodable characters are replaced: they have no effect in unused columns.
     """
     try:
         encoding = _encoding(buffered.peek(HEAD_BYTES), label)

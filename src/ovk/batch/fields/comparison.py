@@ -1,8 +1,8 @@
 """Comparison of kernels for vector fields: weights, length scales and noise of each, and the best of them.
 
-Kernels are compared on a few rows, half of them drawn at random and the others their nearest neighbours, since
-roughness and noise show between near rows. Within a family, each search starts at the result for the smoother profile.
-The best two are then compared on all rows, and the search continues with the better one.
+Kernels are compared on a few rows, half of them drawn at random and the others their nearest neighbours, because
+roughness and noise appear only between nearby rows. Within a family, each search starts at the result for the smoother
+profile. The best two are then compared on all rows, and the search continues with the better one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COMPARISON_ROWS, FINAL_STEPS = 160, 6
 #: A search ends when a step gains less than this per observed number.
 SEARCH_TOL = 2e-5
 #: Required advantage of independent components, in nats or relative to the leave-one-out error: only the split kernels
-#: give the parts of the field, so they are preferred in doubt.
+#: give the parts of the field, so they are preferred otherwise.
 MIN_ADVANTAGE = {"evidence": 2.0, "loo": 0.01}
 
 
@@ -204,7 +204,7 @@ def field_search(
             groups = None if groups is None else groups[first]
             repeats = count - len(targets.Y)
     suits = TuningCriterion(X, targets, criterion, groups=groups, constants=intercept, repeats=repeats, within=within)
-    # Without one of two inputs, the intercept alone predicts it, whatever the kernel.
+    # Without one of two inputs, the intercept alone predicts it, for any kernel.
     different = len(np.unique(same_inputs(X)))
     if criterion == "loo" and intercept and (different < 3 or len(np.unique(suits.pairs.groups)) < 2):
         raise ValueError(

@@ -269,7 +269,7 @@ INTERMEDIATE_TOL, RELATIVE_INTERMEDIATE_TOL = 1e-7, 1e-2
 MIN_TOL = 1e-14
 #: Longest step, in multiples of the plain update, and growth factor of steps.
 MAX_STEP, STEP_GROWTH = 32.0, 1.6
-#: With r = 1, weights below this part of the largest are set to zero.
+#: With r = 1, weights below this fraction of the largest are set to zero.
 MIN_WEIGHT = 1e-10
 
 

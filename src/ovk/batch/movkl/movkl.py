@@ -402,7 +402,7 @@ class MovKLCV(CurveOutputs):
                     errors[e, a] = np.nansum(loo_residuals(system, start, float(alphas[a]), sets) ** 2)
                     found[e, int(a)] = system, start
             if not found:
-                raise ValueError("n_eigen must hold at least one number, got an empty sequence")
+                raise ValueError("n_eigen must contain at least one number, got an empty sequence")
             e, a = min(found, key=lambda place: errors[place])
             self.n_eigen_ = numbers[e]
             _store_result(self, found[e, a][0], float(alphas[a]), found[e, a][1])
@@ -547,7 +547,7 @@ def _coded_sets(y: Any) -> tuple[Labels, Array]:
     """The labels of all sets, and codes (n, K): 1 if the label is in the set, else -1."""
     classes: Labels = np.array(sorted(set().union(*y)))
     if len(classes) == 0:
-        raise ValueError("y must hold at least one label, got only empty sets")
+        raise ValueError("y must contain at least one label, got only empty sets")
     return classes, np.array([[1.0 if label in one else -1.0 for label in classes.tolist()] for one in y])
 
 
@@ -565,9 +565,9 @@ def _coded(y: Any) -> tuple[Labels, Array]:
         check_classification_targets(labels)
     classes = unique_labels(labels[seen])
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got {len(classes)} class")
+        raise ValueError(f"y must contain at least two classes, got {len(classes)} class")
     if len(classes) == 2:
         return classes, np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
     if labels.ndim > 1:
-        raise ValueError(f"curves of labels must hold two classes, got {len(classes)}: fit one model for each class")
+        raise ValueError(f"curves of labels must contain two classes, got {len(classes)}: fit one model for each class")
     return classes, np.where(labels[:, None] == classes, 1.0, -1.0)

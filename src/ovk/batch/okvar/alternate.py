@@ -151,7 +151,7 @@ def coupling_on(kernel: OperatorKernel, Z: Array, d: int, learn: bool) -> tuple[
 #
 #     argmin over c of  |s - a c|^2 + alpha a c^2 + rho/2 (c - r)^2  =  (2 a s + rho r) / (2 a^2 + 2 alpha a + rho)
 #
-# and theta follows from E'(s - a c) = 0, a small system for each output. Changing rho costs nothing here.
+# and theta follows from E'(s - a c) = 0, a small system for each output. Changing rho requires no new factorisation.
 
 #: Maximum number of rounds, and relative residual at which to stop.
 MAX_SPLITTING_ROUNDS, SPLITTING_TOL = 500, 1e-5
@@ -381,7 +381,7 @@ LEVELS, INNER_ACCURACY = (30.0, 5.0, 1.0), 0.3
 #: Power iterations for the norm of a gram, accurate to a few percent.
 POWER_STEPS = 12
 #: Relative size of the diagonal added to the matrix of a Newton step, which may be singular.
-RIDGE = 1e-12
+NEWTON_RIDGE = 1e-12
 
 
 @dataclass
@@ -450,7 +450,7 @@ class AlternatingMinimiser:
         return self.regression.apply(self.coupling.product(C, B))
 
     def learn_coefficients(self, fit: OKVARSolution, tol: float, max_iter: int, *, warn: bool = True) -> None:
-        """C for the current operator, with an objective within a part `tol` of the minimum."""
+        """C for the current operator, with an objective within a fraction `tol` of the minimum."""
         if self.penalty is None and self.closed.possible:
             _, decay = self.regression.coefficients(self.values(fit.B, fit.C))
             fit.C = self.closed.solve(fit.B, self.alpha, decay, MAX_DECAY_ROUNDS)
@@ -512,7 +512,7 @@ class AlternatingMinimiser:
             H = 2.0 * regression.normal_matrix(K[:, S]) + 2.0 * self.alpha * K[np.ix_(S, S)]
             row, output = np.divmod(S, C.shape[1])
             H += np.where(row[:, None] == row, within[row[:, None], output[:, None], output], 0.0)
-            H[np.diag_indices_from(H)] += RIDGE * H.diagonal().max()
+            H[np.diag_indices_from(H)] += NEWTON_RIDGE * H.diagonal().max()
             ahead = C.copy()
             ahead.flat[S] -= cho_solve(cho_factor(H, overwrite_a=True), (gradient + slope).flat[S])
             return ahead
@@ -610,7 +610,7 @@ class AlternatingMinimiser:
         else:
             warnings.warn(
                 f"operator and coefficients did not converge in max_rounds={self.max_rounds} rounds, gradient mapping "
-                f"{info.gradient_mapping:.1e}: raise max_rounds or tol",
+                f"{info.gradient_mapping:.1e}: increase max_rounds or tol",
                 ConvergenceWarning,
                 stacklevel=5,
             )

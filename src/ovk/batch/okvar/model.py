@@ -34,7 +34,7 @@ from ovk.objectives import Penalty, r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel
 
 #: Maximum number of blocks that are held out to measure forecast errors.
-BLOCKS = 10
+MAX_HELD_OUT_BLOCKS = 10
 
 
 @dataclass(eq=False, repr=False)
@@ -104,7 +104,7 @@ class OKVAR(NamedOutputs, Parameters):
     dynamics_ : constant, decay and h in one object, from which predictions and networks are computed
     residuals_ : (n, d) one-step residuals
     bic_ : Bayesian information criterion
-    converged_ : whether the objective is within a part `tol` of its minimum; with a learned B and a penalty, of a
+    converged_ : whether the objective is within a fraction `tol` of its minimum; with a learned B and a penalty, of a
         stationary point
     n_iter_ : proximal steps of the last minimisation for C, 1 for a closed form
 
@@ -227,7 +227,7 @@ class OKVAR(NamedOutputs, Parameters):
             lengths = [len(one) for one in series]
             points = f"n_samples={lengths[0]}" if len(lengths) == 1 else f"series of lengths {lengths}"
             raise ValueError(
-                f"X must hold {self.lag + 1} consecutive complete points with lag={self.lag}, equally spaced for "
+                f"X must contain {self.lag + 1} consecutive complete points with lag={self.lag}, equally spaced for "
                 f"target='next', got {points}: pass smoothing to fill gaps, or another target for unequal steps"
             )
         return found
@@ -310,7 +310,7 @@ class OKVAR(NamedOutputs, Parameters):
         check_is_fitted(self)
         observed, predicted = self.dynamics_.one_step_pairs(read_series(self, X, series, times, self.step_))
         if len(observed) < 2:
-            raise ValueError(f"X must hold at least two transitions of the usual step, got {len(observed)}")
+            raise ValueError(f"X must contain at least two transitions of the usual step, got {len(observed)}")
         return r2_observed(observed, predicted)
 
     def forecast(
@@ -368,7 +368,7 @@ class OKVAR(NamedOutputs, Parameters):
         size = max(steps, 2) + self.lag
         blocks = []
         for k, one in enumerate(self.series_):
-            count = max(1, min(BLOCKS, len(one) // size))
+            count = max(1, min(MAX_HELD_OUT_BLOCKS, len(one) // size))
             edges = np.linspace(0, len(one), count + 1).astype(int).tolist()
             blocks += [(k, *ends) for ends in pairwise(edges) if ends[1] - ends[0] > self.lag]
         if len(blocks) < 2:
@@ -376,7 +376,7 @@ class OKVAR(NamedOutputs, Parameters):
                 f"interval with steps={steps} and lag={self.lag} requires {2 * size} points of a series, got at most "
                 f"{max(map(len, self.series_))}: forecast fewer steps"
             )
-        errors, folds = [], min(BLOCKS, len(blocks))
+        errors, folds = [], min(MAX_HELD_OUT_BLOCKS, len(blocks))
         for fold in track(range(folds), "testing forecasts", folds):
             held = blocks[fold::folds]
             kept = []

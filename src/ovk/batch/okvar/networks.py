@@ -221,7 +221,7 @@ def rank_average(scores: Sequence[Array]) -> Array:
            [0.5, 0. ]])
     """
     if len(scores) == 0:
-        raise ValueError("scores must hold at least one matrix, got an empty sequence")
+        raise ValueError("scores must contain at least one matrix, got an empty sequence")
     off = off_diagonal(len(scores[0]))
     ranks = np.zeros((len(scores), *off.shape))
     for rank, one in zip(ranks, scores, strict=True):

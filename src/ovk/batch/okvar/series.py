@@ -50,7 +50,7 @@ def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | N
 def _concatenated(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
     """All series below each other, (n, d), with their lengths and times; only the columns of variables."""
     if sparse.issparse(X):
-        raise TypeError("OKVAR does not take sparse series: pass X.toarray()")
+        raise TypeError("OKVAR does not support sparse series: pass X.toarray()")
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
         raise ValueError(f"X must be a series (n, d), a list of such, or a data frame, got {type(X).__name__}")
     X = [masked_as_nan(one, "X") for one in X] if isinstance(X, list) else masked_as_nan(X, "X")
@@ -123,7 +123,7 @@ def _as_numbers(times: Any) -> Array:
     try:
         clock: Array = np.asarray(times, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"times must hold numbers or dates, got dtype {times.dtype}") from error
+        raise ValueError(f"times must contain numbers or dates, got dtype {times.dtype}") from error
     if not np.isfinite(clock).all():
         raise ValueError("times must be finite, got NaN or infinity: drop rows without a time")
     return clock

@@ -7,7 +7,7 @@ over all inputs, labelled or not. The double sum is tr(F' P F) with F the values
 Laplacian of the graph. With W the weights of the observed outputs (zero where nothing was observed), the coefficients
 of f = sum_i K(., x_i) c_i solve
 
-    alpha C + (W + P) K C = W (Y - b),      1'C = 0 for an intercept b, which P does not see (P 1 = 0).
+    alpha C + (W + P) K C = W (Y - b),      1'C = 0 for an intercept b, which P does not affect (P 1 = 0).
 
 If every row has all of its outputs or none, W + P acts on points only, and the system decouples in the eigenvectors of
 the output operator like that of plain ridge regression; otherwise it is one system of all n d values. With features
@@ -102,9 +102,9 @@ def check_manifold(kernel: Any, loss: str = "squared", *, streamed: bool = False
     if takes_gram(kernel):
         raise ValueError("alpha_graph > 0 does not support Precomputed(): use Precomputed(matrix) with indices")
     if loss != "squared":
-        raise ValueError(f"alpha_graph > 0 needs loss='squared', got {loss!r}")
+        raise ValueError(f"alpha_graph > 0 requires loss='squared', got {loss!r}")
     if streamed:
-        raise ValueError("alpha_graph > 0 needs all inputs at once: pass arrays X and y instead of chunks")
+        raise ValueError("alpha_graph > 0 requires all inputs at once: pass arrays X and y instead of chunks")
 
 
 def with_unlabelled(X: Any, more: Any) -> Any:

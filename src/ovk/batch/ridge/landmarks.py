@@ -406,7 +406,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
 
         found = conjugate_gradient(apply, right, precondition, None, RESIDUAL_TOLERANCE, MAX_ITERATIONS)
         info = SolverInfo("Landmarks", iterations=found.iterations, residual=found.residual)
-        info.warn_above(RESIDUAL_TOLERANCE, "raise alpha, or use fewer landmarks")
+        info.warn_above(RESIDUAL_TOLERANCE, "increase alpha, or use fewer landmarks")
         return found.X, info
 
     def residual_covariance(self, X: Any) -> Array:

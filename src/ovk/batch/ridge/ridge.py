@@ -111,7 +111,7 @@ def score_observed(model: Any, X: Any, y: Any, sample_weight: Any, task: Any) ->
 
 
 def _check_shapes(k: ScalarKernel, X: Any) -> None:
-    """Reject a kernel whose values have the wrong shape, such as somebody's own."""
+    """Reject a kernel whose values have the wrong shape, such as a user-defined one."""
     n = X.shape[0]
     for call, found, expected in (
         ("k(X)", k(X), (n, n)),
@@ -426,7 +426,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             prediction and deviation. If y was a data frame, predictions and standard deviations are frames too.
         """
         if return_std and return_cov:
-            raise ValueError("return_std and return_cov cannot both be True: the first is the diagonal of the second")
+            raise ValueError("return_std and return_cov cannot be combined: the first is the diagonal of the second")
         if of not in DEVIATION_KINDS:
             raise ValueError(f"of must be {', '.join(map(repr, DEVIATION_KINDS))}, got {of!r}")
         expansion = self.expansion_
@@ -436,7 +436,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         asked, X = X, self._new_inputs(X, on_device=not (return_std or return_cov or task is not None))
         if task is not None:
             if return_cov:
-                raise ValueError("return_cov needs all outputs of a row and task selects one: use return_std")
+                raise ValueError("return_cov requires all outputs of a row and task selects one: use return_std")
             outputs = check_tasks(task, X.shape[0], self.n_outputs_)
             one = expansion.at(X, outputs)
             if not return_std:
@@ -481,7 +481,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _training_data(self) -> TrainingData:
         if self.landmark_loo_ is not None or self.landmarks_ is not None:
             raise ValueError(
-                "this needs leave-one-out of all training rows, which a model with landmarks, or of more than 5,000 "
+                "this requires leave-one-out of all training rows, which a model with landmarks, or of more than 5,000 "
                 "rows, does not keep: fit without landmarks (landmarks=None); OVKRidgeCV still has intervals without "
                 "groups, with method='jackknife'"
             )
@@ -572,7 +572,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         if method not in INTERVAL_METHODS:
             raise ValueError(f"method must be {', '.join(map(repr, INTERVAL_METHODS))}, got {method!r}")
         if method != "jackknife" and region != "each":
-            raise ValueError(f"region={region!r} needs method='jackknife', got method={method!r}")
+            raise ValueError(f"region={region!r} requires method='jackknife', got method={method!r}")
         self._check_prior()
         asked, X = X, self._new_inputs(X)
         rows = self._leave_out(groups, folds if method == "cv+" else None)
@@ -826,9 +826,9 @@ class OVKRidge(OVKRegressor):
         parameters; the other does not change.
         """
         if self.landmarks_ is None or other.landmarks_ is None:
-            raise ValueError("merge needs two models fitted with landmarks: set landmarks=points")
+            raise ValueError("merge requires two models fitted with landmarks: set landmarks=points")
         if self.graph_ is not None or other.graph_ is not None:
-            raise ValueError("merge does not support alpha_graph, which needs all inputs at once")
+            raise ValueError("merge does not support alpha_graph, which requires all inputs at once")
         sums = self.landmarks_.merged(other.landmarks_)
         with self._fitting(sums.features.L):
             C, self.intercept_, self.solver_info_ = sums.solve(self.alpha_, intercept=self.fit_intercept)

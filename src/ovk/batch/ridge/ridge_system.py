@@ -304,7 +304,7 @@ def check_two_inputs(pairs: ObservedPairs) -> None:
     for q in range(pairs.shape[1]):
         if len(np.unique(pairs.groups[pairs.outputs == q])) == 1:
             raise ValueError(
-                "leave-one-out with fit_intercept=True needs each output at 2 or more different inputs, but output "
+                "leave-one-out with fit_intercept=True requires each output at 2 or more different inputs, but output "
                 f"{q} has only 1 sample, or samples of the same inputs"
             )
 
@@ -404,7 +404,7 @@ def refined_ridge(
         iterations, residual = max(iterations, end.iterations), max(residual, end.residual)
         jitter = max(jitter, system.jitter)
     info = SolverInfo(route, iterations=iterations, jitter=jitter, residual=residual)
-    info.warn_above(RESIDUAL_TOLERANCE, f"raise alpha, or {advice}")
+    info.warn_above(RESIDUAL_TOLERANCE, f"increase alpha, or {advice}")
     if residuals is not None:
         residuals = (residuals @ V.T) / scales / roots[left_out, None]
     return (C @ V.T) * scales * roots[:, None], (b @ V.T) / scales if intercept else None, info, residuals
@@ -414,9 +414,9 @@ def _separable(kernel: OperatorKernel, targets: Targets, alpha: float | Array, o
     """The kernel as k T, after checking the requirements of the `option`."""
     separable = kernel.as_separable()
     if separable is None or takes_gram(kernel):
-        raise ValueError(f"{option} needs a kernel k * T of inputs, got {kernel!r}: {advice}")
+        raise ValueError(f"{option} requires a kernel k * T of inputs, got {kernel!r}: {advice}")
     if not targets.complete:
-        raise ValueError(f"{option} needs complete outputs, got missing ones: {advice}")
+        raise ValueError(f"{option} requires complete outputs, got missing ones: {advice}")
     if np.any(np.asarray(alpha) <= 0):
         raise ValueError(f"alpha must be positive with {option}, got {alpha!r}: {advice}")
     return separable
@@ -454,7 +454,7 @@ class SinglePrecisionSystem:
                 return U, jitter * self._unit
         raise SingularSystemError(
             f"the kernel matrix of {n} points plus alpha={self._ridge:.3g} is not positive definite in single "
-            "precision: raise alpha, check that the kernel is positive semi-definite, or set dtype='float64'"
+            "precision: increase alpha, check that the kernel is positive semi-definite, or set dtype='float64'"
         )
 
     def _matrix(self, jitter: float) -> Any:
@@ -611,7 +611,7 @@ def solve_ridge(
         single = X.is_single and not double and bool(np.all(np.asarray(alpha) > 0))
     tiled = isinstance(solver, str) and solver == "tiles"
     if tiled and loss != "squared":
-        raise ValueError(f"solver='tiles' needs loss='squared', got loss={loss!r}: set solver='auto'")
+        raise ValueError(f"solver='tiles' requires loss='squared', got loss={loss!r}: set solver='auto'")
     try:
         if tiled:
             C, b, info, _ = refined_ridge(kernel, X, targets, alpha, intercept=intercept, tiled=True)
@@ -756,7 +756,7 @@ class TrainingData:
         pairs = targets.pairs()
         if len(pairs) > MAX_DENSE_UNKNOWNS:
             raise ValueError(
-                f"leave-one-out needs a dense matrix of all {len(pairs)} observed values; the maximum is "
+                f"leave-one-out requires a dense matrix of all {len(pairs)} observed values; the maximum is "
                 f"{MAX_DENSE_UNKNOWNS}: fit fewer rows, or use predict(of='posterior') and no intervals"
             )
         # Its matrices, one of (n, n) for each output, must take no more memory than the matrix of the pairs.

@@ -184,7 +184,7 @@ def check_categories(words: Sequence[str], name: object) -> None:
     different = len(set(present))
     if len(present) >= MIN_NAME_CELLS and different > NAME_SHARE * len(present):
         warnings.warn(
-            f"column {name!r} of X has {different} different words in {len(present)} rows, such as {present[0]!r}: "
+            f"column {name!r} of X has {different} distinct words in {len(present)} rows, such as {present[0]!r}: "
             "they look like names, which predict nothing; drop the column",
             UserWarning,
             stacklevel=2,

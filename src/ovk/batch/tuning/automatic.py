@@ -185,7 +185,7 @@ COMPARED_FORMS, MAX_FORM_ERROR = ("linear", "Matern 3/2 1", "Laplacian 1"), 0.97
 MAX_SUMMED = 6
 #: Above `MAX_WIDTH_ROWS` rows, largest error of a sum relative to the best single kernel.
 MAX_SUM_ERROR = 0.99
-#: Rows of its own that the errors of all outputs are worth in the choice of an output's alpha.
+#: Rows of the output to which the errors of all outputs are equivalent in the choice of an output's alpha.
 SHARED_ROWS = 30.0
 #: Maximum number of distinct alphas of many outputs above `MAX_ALPHA_ROWS` rows; each costs a factorisation.
 MAX_DISTINCT_ALPHAS = 3

@@ -138,7 +138,7 @@ class OutputKernelRidge(OVKRegressor):
             if not chosen.converged and self.max_iter > 0:
                 warnings.warn(
                     f"OutputKernelRidge did not reach tol={self.tol:g} within max_iter={self.max_iter} steps at "
-                    f"alpha={alphas[best]:.3g}: raise max_iter or tol",
+                    f"alpha={alphas[best]:.3g}: increase max_iter or tol",
                     ConvergenceWarning,
                     stacklevel=2,
                 )

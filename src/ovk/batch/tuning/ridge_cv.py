@@ -315,7 +315,7 @@ class OVKRidgeCV(OVKRegressor):
             raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
         X, targets = self._check_rows(X, y, sample_weight, task)
         if self.kernel is not None and (groups is not None or self.time_order):
-            raise ValueError("groups and time_order need kernel=None, because they select the kernel")
+            raise ValueError("groups and time_order require kernel=None, because they select the kernel")
         if groups is not None:
             groups = check_groups(groups, X.shape[0])[targets.informative_rows()]
             groups = check_groups(groups, len(groups))
@@ -529,7 +529,7 @@ class OVKRidgeCV(OVKRegressor):
         """(d,) the best alpha of each output; if coupled, the ratios of these alphas times a common factor."""
         alphas, targets, separable = errors.alphas, errors.targets, kernel.as_separable()
         if separable is None:
-            raise ValueError("alpha_per_target needs a kernel k * T, got a sum of kernels")
+            raise ValueError("alpha_per_target requires a kernel k * T, got a sum of kernels")
         if separable.operator.is_diagonal():
             return np.asarray(alphas[found.argmin(axis=0)])
         operator = separable.operator.dense()

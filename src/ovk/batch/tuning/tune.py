@@ -170,7 +170,7 @@ def tune(
         best, info = search.run(starts, check_int(max_iter, "max_iter"))
         if not info.converged:
             warnings.warn(
-                f"tune did not converge within max_iter={max_iter} steps: raise max_iter",
+                f"tune did not converge within max_iter={max_iter} steps: increase max_iter",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -288,7 +288,7 @@ class Search:
                 found.append(result)
         best = min(found, key=lambda result: float(result.fun))
         if best.fun * scale >= FAILED_VALUE:
-            raise SingularSystemError("no start could be factored: raise alpha, or remove duplicated inputs")
+            raise SingularSystemError("no start could be factored: increase alpha, or remove duplicated inputs")
         names, values = [one.name for one in self.tuned], [float(result.fun) * scale for result in found]
         value, steps = float(best.fun) * scale, int(best.nit)
         return best.x, TuningInfo(self.criterion.name, value, first, values, steps, names, best.status != 1)
@@ -327,7 +327,7 @@ def with_low_rank(kernel: OperatorKernel, covariance: Array, rank: int) -> Opera
     """Replace operators without tunable parameters by low rank plus diagonal, starting at a covariance."""
     terms = kernel.terms()
     if terms is None:
-        raise ValueError(f"rank needs a kernel k * T or a sum of them, got {type(kernel).__name__}")
+        raise ValueError(f"rank requires a kernel k * T or a sum of them, got {type(kernel).__name__}")
     if rank > len(covariance):
         raise ValueError(f"rank must be at most the number of outputs {len(covariance)}, got {rank}")
     values, vectors = np.linalg.eigh(0.8 / len(terms) * covariance)

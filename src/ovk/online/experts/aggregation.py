@@ -64,7 +64,7 @@ class RegretRows:
 class MLPolyRows(RegretRows):
     """A faster `MLPoly.update` for rows in which every label is known and the same experts abstain.
 
-    Experts not in `awake` (k,) abstain: the others share their weights, and their sums only age. Sums that only the
+    Experts not in `awake` (k,) abstain: the others share their weights, and their sums only decay. Sums that only the
     bounds need are computed at the end.
     """
 
@@ -210,7 +210,7 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
         F : (n, k, d) predictions of the experts, nan where one abstains
         Y : (n, d) outputs, nan where one was not observed
         sample_weight : (n,) >= 0, optional
-            Factors of the losses, and therefore of the regrets. A row of weight 0 is not learned, and no sum ages.
+            Factors of the losses, and therefore of the regrets. A row of weight 0 is not learned, and no sum decays.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
             raise ValueError(f"Y must have shape {(F.shape[0], F.shape[2])} for F of shape {F.shape}, got {Y.shape}")
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         if weights is not None and (weights.shape != Y.shape[:1] or not (weights >= 0.0).all()):
-            raise ValueError(f"sample_weight must hold {len(Y)} non-negative numbers, got {sample_weight!r}")
+            raise ValueError(f"sample_weight must contain {len(Y)} non-negative numbers, got {sample_weight!r}")
         Z, known = np.empty(Y.shape), ~np.isnan(Y).all(axis=1)
         with self._transaction() as work, np.errstate(over="ignore", invalid="ignore"):
             if "weights_" not in vars(work):
@@ -249,7 +249,7 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
             raise ValueError(f"F must have shape (rows, experts, outputs), got {F.shape}")
         if "weights_" in vars(self) and F.shape[1:] != self.weights_.shape:
             experts, outputs = self.weights_.shape
-            raise ValueError(f"F must hold {experts} experts and {outputs} outputs as before, got shape {F.shape}")
+            raise ValueError(f"F must contain {experts} experts and {outputs} outputs as before, got shape {F.shape}")
         return np.asarray(F)
 
     def _scale(self, regrets: Array, discount: float) -> tuple[Array, Any]:
@@ -263,7 +263,7 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
                 regrets = np.where((np.abs(regrets) > MAX_REGRET).any(axis=0), np.nan, regrets)
             known = np.isfinite(regrets)
             regrets = np.where(known, regrets, 0.0)
-            # An output without a label does not age.
+            # The sums of an output without a label do not decay.
             age = np.where(known.any(axis=0), discount, 1.0)
             largest = np.maximum.reduce(np.abs(regrets))
         factor = size / np.maximum(np.maximum(largest, size), TINY)
@@ -287,7 +287,7 @@ class MLPoly(Aggregation):
 
     for every sequence, where the scaling has cut off C, b_1 is the first non-zero regret and B the largest one.
 
-    With a discount g all sums age by g per row and b by sqrt(g). The same bound then holds for the discounted regret,
+    With a discount g all sums decay by g per row and b by sqrt(g). The same bound then holds for the discounted regret,
     with (1 / g) sum_t g^(T-t) sum_j r_j,t^2 / (b^2 + V_j) in place of the sum of logarithms. Suppose that an expert
     loses rho times as much per row before a change as it gains afterwards. Its sum is positive again
     ln(1 + rho) / ln(1 / g) rows after the change, regardless of the time before it; without a discount this takes rho
@@ -326,7 +326,7 @@ class MLPoly(Aggregation):
 
     def start(self, experts: int, outputs: int) -> None:
         if not 0.0 < self.discount <= 1.0:
-            raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
+            raise ValueError(f"discount must be in (0, 1], got {self.discount!r}")
         super().start(experts, outputs)
         self.sum_ = np.zeros((experts, outputs))
         self.squares_ = np.zeros((experts, outputs))

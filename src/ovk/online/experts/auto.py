@@ -67,7 +67,7 @@ class AutoStream(StreamRegressor):
     that related outputs share labels.
 
     The weight of a row multiplies its loss everywhere. In experts that never forget, an integer weight w is equivalent
-    to w repetitions; experts that forget age by one row. Units, the dictionary and limits on residuals ignore weights.
+    to w repetitions; experts that forget decay by one row. Units, dictionary and limits on residuals ignore weights.
     A row of weight 0 is predicted and has no other effect.
 
     Parameters
@@ -316,14 +316,14 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
         counts = known if weights is None else known & (weights > 0.0)
         if first:
             if classes is None and not counts.any():
-                raise ValueError("y holds no label in the first call: pass classes, or start with a labelled row")
+                raise ValueError("y contains no label in the first call: pass classes, or start with a labelled row")
             given = labels[counts] if classes is None else classes
             self.classes_ = unique_labels(given) if whole or classes is not None else given[:1]
             outputs = 1 if len(self.classes_) <= 2 else len(self.classes_)
             self.mixture_ = ExpertMixture(X.shape[1], outputs, classes=True, lag=self.lag)
         if counts.any() and _is_text(labels[counts]) != _is_text(self.classes_):
             raise ValueError(
-                f"y holds the label {labels[counts].tolist()[0]!r}, and the classes so far are "
+                f"y contains the label {labels[counts].tolist()[0]!r}, and the classes so far are "
                 f"{self.classes_.tolist()}: numbers and text cannot be mixed, so pass all labels as text"
             )
 

@@ -211,7 +211,7 @@ MAX_LEARNED_ROWS, MAX_ROWS = 128, 4096
 #: A refit of more rows is split over the following rows.
 MAX_ROWS_AT_ONCE = 200
 #: Discount per row of the experts' losses.
-DISCOUNT = 0.999
+LOSS_DISCOUNT = 0.999
 #: Rows after which a second mixture is compared with the first.
 COMPARISON_ROWS = (200, 600, 2_000)
 #: Ratios of squared errors below which it replaces the first, before the last comparison and there, and the weight
@@ -220,7 +220,7 @@ CLEAR_RATIO, BETTER_RATIO, MIN_CANDIDATE_WEIGHT = 0.5, 0.9, 0.01
 #: Smaller squared errors, in variances of the outputs, are negligible.
 MIN_LOSS = 1e-10
 #: Predictions exceed the range of the labels by at most this share of it.
-MARGIN = 0.1
+RANGE_MARGIN = 0.1
 
 
 class ExpertMixture(State):
@@ -288,9 +288,9 @@ class ExpertMixture(State):
         #: Number of rows at which a burst of outliers should be over; the experts are then fitted without it.
         self.burst_ends = 0
         slots = len(experts_and_windows(classes=classes)) + 3
-        self.regrets = MLPoly(DISCOUNT)
+        self.regrets = MLPoly(LOSS_DISCOUNT)
         self.regrets.start(slots, outputs)
-        self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
+        self.stacking = LogisticStacking(slots, outputs, discount=LOSS_DISCOUNT) if classes else None
         self.alarm = ErrorAlarm(inputs, outputs, classes=classes) if watched else None
         self.candidate: ExpertMixture | None = None
         self.contest: ModelComparison | None = None
@@ -750,7 +750,7 @@ class ExpertMixture(State):
         if self.classes:
             return np.minimum(np.maximum(F, 0.0), 1.0)
         seen = low <= high
-        margin = MARGIN * np.where(seen, high, 0.0) - MARGIN * np.where(seen, low, 0.0)
+        margin = RANGE_MARGIN * np.where(seen, high, 0.0) - RANGE_MARGIN * np.where(seen, low, 0.0)
         F = np.maximum(F, np.where(seen, low - margin, -np.inf))
         return np.minimum(F, np.where(seen, high + margin, np.inf))
 

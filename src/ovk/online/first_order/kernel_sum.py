@@ -4,7 +4,7 @@ The function is f = sum_m f_m with f_m in the space H_m of K_m. The squared loss
 
     sum_t |f(x_t) - y_t|^2 - |u(x_t) - y_t|^2  <=  2 sum_m sum_t <G_mt, f_m - u_m>,   G_mt = K_m(x_t, .) g_t,
 
-with g_t = f(x_t) - y_t: each f_m may be chosen by an algorithm of its own, which sees the gradients of the sum. It bets
+with g_t = f(x_t) - y_t: each f_m may be chosen by a separate algorithm from the gradients of the sum. It bets
 on the coin -G_mt. With theta_m = -sum_s G_ms, S_m = sum_s |G_ms|, L_m the largest |G_ms|, and the wealth
 W_m = epsilon - sum_s <G_ms, f_m,s>,
 

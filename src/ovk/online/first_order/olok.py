@@ -423,7 +423,7 @@ class OLOK(StreamRegressor):
     def _check_parameters(self) -> None:
         alpha = positive(self.alpha, "alpha", zero=True)
         if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
-            raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
+            raise ValueError(f"discount must be in (0, 1], got {self.discount!r}")
         check_int(self.max_support, "max_support")
         if self.fit_intercept and self.average:
             raise ValueError(
@@ -501,7 +501,7 @@ class OLOK(StreamRegressor):
             need = self.memory_needed(len(self.support_) + n)
             raise ValueError(
                 f"max_support is {most}, but without truncation there would be {len(self.support_) + n} support points "
-                f"({need / 1e6:.0f} MB): pass truncation=Tolerance() or a window, or raise max_support"
+                f"({need / 1e6:.0f} MB): pass truncation=Tolerance() or a window, or increase max_support"
             )
 
     # Dropping old support points --------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ REPLAY_ROWS = 256
 #: Limit on the decay of the sums in a block, so that the scaled rows have similar sizes.
 MIN_BLOCK_DECAY = 0.5
 #: Rows for which a block first has space.
-MIN_SPACE = 8
+MIN_ROWS_ALLOCATED = 8
 EPS = float(np.finfo(float).eps)
 
 
@@ -359,7 +359,7 @@ class DecayingRidge(CompactState):
         """Space for n more rows. It doubles up to a whole block, so that a learner of few rows is small."""
         need, space = self.count + n, len(self.whitened)
         if need > space:
-            more = min(self.block, max(need, 2 * space, MIN_SPACE)) - space
+            more = min(self.block, max(need, 2 * space, MIN_ROWS_ALLOCATED)) - space
             for name in ("whitened", "errors"):
                 setattr(self, name, np.pad(getattr(self, name), ((0, more), (0, 0))))
             self.factor = np.asfortranarray(np.pad(self.factor, (0, more)))
@@ -373,9 +373,9 @@ class DecayingRidge(CompactState):
             A.flat[:: len(A) + 1] += max(ridge, 4.0 * len(A) * EPS * float(A.diagonal().max()))
             root, info = dpotrf(A, lower=1, overwrite_a=1)
             if info:
-                raise SingularSystemError(f"alpha={self.alpha!r} is too small for these features: raise it")
+                raise SingularSystemError(f"alpha={self.alpha!r} is too small for these features: increase it")
             self._weights = dtrsm(1.0, root, dtrsm(1.0, root, self.B, lower=1), lower=1, trans_a=1)
-            # Last, as another thread that sees the factor uses the weights.
+            # Set last: a thread that finds the factor also reads the weights.
             self._root = root
         return self._weights
 

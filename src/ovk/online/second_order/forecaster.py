@@ -61,7 +61,7 @@ def predict(model: Any, X: Any, return_std: bool = False, return_cov: bool = Fal
         return z if model.single_output_ else z[None]
     check_is_fitted(model, "kernel_")
     if return_std and return_cov:
-        raise ValueError("return_std and return_cov cannot both be True; the variances are the diagonals of return_cov")
+        raise ValueError("return_std and return_cov cannot be combined; the variances are the diagonals of return_cov")
     asked, X = X, model._inputs(check_inputs(model, X, reset=False, dtype=np.float64))
     n, d = len(X), model.n_outputs_
     mean, cov = np.empty((n, d)), np.empty((n, d, d) if return_cov or return_std else (0, d, d))

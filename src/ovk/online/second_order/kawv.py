@@ -186,7 +186,7 @@ class KAWV(StreamRegressor):
         if rows > self.max_rows:
             raise ValueError(
                 f"max_rows is {self.max_rows}, but there would be {rows} rows, which need "
-                f"{self.memory_needed(rows) / 1e6:.0f} MB: use PKAWV, whose memory is bounded, or raise max_rows"
+                f"{self.memory_needed(rows) / 1e6:.0f} MB: use PKAWV, whose memory is bounded, or increase max_rows"
             )
 
     def _numbers_per_row(self) -> int:

@@ -260,14 +260,14 @@ class PKAWV(StreamRegressor):
         return super()._default_warm_up() if learns_width(self.kernel) and not given else 0
 
     def _waits_for_other_labels(self) -> bool:
-        # A dictionary and units from a time when nothing happened, such as the nights of a room, do not fit the rest.
+        # A dictionary and units from rows with constant labels, such as a room at night, do not suit later rows.
         return True
 
     def _check_parameters(self) -> None:
         common.check_parameters(self)
         super()._check_parameters()
         if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
-            raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
+            raise ValueError(f"discount must be in (0, 1], got {self.discount!r}")
         if self.loss not in ("squared", "huber"):
             raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
         exact = self._plan().keeps_past()

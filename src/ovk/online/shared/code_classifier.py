@@ -62,7 +62,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             labels, known = checked_labels(y, len(X))
             classes = unique_labels(labels)
             if len(classes) < 2:
-                raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
+                raise ValueError(f"y must contain at least 2 classes, got one class: {classes.tolist()[0]!r}")
             work._start(classes)
             work._learn(X, labels, known)
         return self
@@ -140,7 +140,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
     def _learn_one(self, X: Array, number: int) -> tuple[Self, int] | None:
         """The classifier after one more row, and the predicted class; None if the calibration changes.
 
-        Nobody else changes the parameters of `learner_`, so its fast path need not check them.
+        Only this class changes the parameters of `learner_`, so its fast path need not check them.
         """
         assert self._fast_path is not None
         learner, counts, code = self.learner_, self.counts_, self._fast_path.plan[1][number]
@@ -286,5 +286,5 @@ def _numbers(labels: Labels, classes: Labels) -> Indices:
     wrong = classes[numbers] != labels
     if wrong.any():
         unknown = labels[wrong][:1].tolist()[0]
-        raise ValueError(f"y holds the label {unknown!r}, which is not one of the classes {classes.tolist()}")
+        raise ValueError(f"y contains the label {unknown!r}, which is not one of the classes {classes.tolist()}")
     return np.asarray(numbers, dtype=np.intp)

@@ -252,7 +252,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         """The learner after one more row, (1, p) and (d,) without nan, and the prediction of the row, (d,).
 
-        This learner does not change: arrays are replaced, or written to beyond the end that it sees.
+        This learner does not change: arrays are replaced, or written to beyond the end that it uses.
         """
         raise NotImplementedError
 

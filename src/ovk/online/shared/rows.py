@@ -59,7 +59,7 @@ def checked_rows(
 ) -> Rows:
     """Checked rows for a model that has learned `outputs` outputs, None for a new model.
 
-    `on_invalid`: "raise" refuses rows with nan or inf in X or inf in y, "skip" marks them, and "missing" keeps them,
+    `on_invalid`: "raise" rejects rows with nan or inf in X or inf in y, "skip" marks them, and "missing" keeps them,
     with nan in place of inf in y. `whole`: there are no other data, so every output must have a label.
     """
     first, skip = outputs is None, on_invalid == "skip"
@@ -86,7 +86,7 @@ def checked_rows(
     if not skip and not valid.all():
         raise ValueError(_invalid_row_message("X", valid, "NaN or infinity"))
     if whole and not valid.any():
-        raise ValueError("every row holds NaN or infinity: there is nothing to learn from")
+        raise ValueError("every row contains NaN or infinity: there is nothing to learn from")
     targets = check_targets(y, X.shape[0], None, None, X, part=not whole)
     if not first and targets.d != outputs:
         raise ValueError(f"y has {targets.d} outputs but the model has learned {outputs}")
@@ -95,7 +95,7 @@ def checked_rows(
 
 def _invalid_row_message(name: str, fine: Mask, what: str) -> str:
     row = int(fine.argmin())
-    return f"{name} must hold finite numbers, but row {row} holds {what}: remove it, or use on_invalid='skip'"
+    return f"{name} must contain finite numbers, but row {row} contains {what}: remove it, or use on_invalid='skip'"
 
 
 #: Inputs and residuals are clipped to this many standard deviations.
@@ -176,7 +176,7 @@ def clip_burst(Y: Array, units: Scale) -> tuple[Array, Mask]:
     """(n, d) labels without a burst of errors, and a (d,) mask of the outputs that had one.
 
     In a burst, all labels beyond `BURST_DEVIATIONS` in units from before are within `MAX_BURST_ROWS` rows. A change in
-    the last rows may persist, and is none.
+    the last rows may persist, and does not count as a burst.
     """
     far = np.abs(units.outputs(Y)) > BURST_DEVIATIONS
     first, last = far.argmax(axis=0), len(Y) - 1 - far[::-1].argmax(axis=0)
