@@ -163,7 +163,7 @@ class TableModel(LearnedTable, State, Registered):
             read += f"; {self.n_known:,} have a known target and were learned"
         found.sentences = [
             read,
-            f"the model was learned from all rows; errors come from preliminary fits without {self.tested}",
+            f"the model was fitted to all rows; errors come from preliminary fits that held out {self.tested}",
             *([] if settings.classify else [_validity(settings)]),
             f"chosen: {self.chosen()}",
         ]
@@ -322,7 +322,7 @@ def _announcement(table: WholeTable, settings: Settings) -> str:
         return f"choosing kernel and alpha on {rows}"
     metrics = table.X.shape[1] <= MAX_METRIC_INPUTS and settings.coupling is None
     compared = f"comparing kernels{', some in learned metrics,' if metrics else ''}"
-    each = "" if table.groups is None else ", holding out each fifth of the groups, then with all"
+    each = "" if table.groups is None else ", with each fifth of the groups held out, then on all rows"
     return f"{compared if settings.kernel == 'auto' else 'choosing alpha'} on {rows}{each}"
 
 
