@@ -1,4 +1,4 @@
-"""Mistakes and questions of somebody who uses ovk for the first time: each is answered by a message."""
+"""Mistakes and questions of a first-time user: each is answered by a message."""
 
 import warnings
 from dataclasses import dataclass

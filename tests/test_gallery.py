@@ -1,4 +1,4 @@
-"""Examples of the gallery show what they say."""
+"""The gallery examples show what their text states."""
 
 import re
 import runpy

@@ -15,7 +15,7 @@ X, Y = RNG.standard_normal((30, 2)), RNG.standard_normal((30, 2))
 
 
 class Failing(Gaussian):
-    """A kernel behind which LAPACK gives up."""
+    """A kernel for which LAPACK fails."""
 
     broken = False
 

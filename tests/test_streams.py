@@ -1,4 +1,4 @@
-"""Every source of rows gives the same rows, in bounded memory, and says what is wrong with it."""
+"""Every source of rows gives the same rows, in bounded memory, and its errors describe the fault."""
 
 import builtins
 import csv

@@ -1,4 +1,4 @@
-"""Every benchmark runs at toy size, and its JSON has the fields that it promises."""
+"""Every benchmark runs at toy size, and its JSON has the declared fields."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Invalid rows are refused or skipped, unusual rows are learned, and the model stays finite."""
+"""Invalid rows are rejected or skipped, unusual rows are learned, and the model stays finite."""
 
 import pickle
 

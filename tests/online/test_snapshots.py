@@ -53,7 +53,7 @@ def written(model, path):
     return path.read_bytes()
 
 
-#: These refuse weights of rows.
+#: These reject weights of rows.
 UNWEIGHTED = {"pkawv-exact-past", "operator", "movkl", "movkl-sums", "movkl, against combinations"}
 
 

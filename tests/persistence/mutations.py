@@ -81,7 +81,7 @@ def _names(node: Any) -> Iterator[str]:
 
 
 def outcome(name: str, path: Path, expected: list[Any], finite: bool = True) -> str | None:
-    """What is wrong with how a mutated golden file is treated; None if it is refused or answers with numbers."""
+    """What is wrong with how a mutated golden file is treated; None if it is rejected or predicts numbers."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

@@ -1,4 +1,4 @@
-"""`load` reads every model that could be fitted: refusing a real model would be the worst fault."""
+"""`load` reads every model that could be fitted: rejecting a real model would be the worst fault."""
 
 from __future__ import annotations
 

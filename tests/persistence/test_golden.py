@@ -1,6 +1,6 @@
 """Golden files load, give the answers that they hold, and are written again as they are.
 
-`regenerate.py` says what each file holds and what it is asked.
+`regenerate.py` lists what each file contains and how it is tested.
 """
 
 from __future__ import annotations

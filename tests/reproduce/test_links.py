@@ -1,4 +1,4 @@
-"""The rivals in link prediction are what they say they are, and all of them find links."""
+"""The compared link predictors match their definitions, and all of them find links."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Clients that open connections and send nothing, or little by little, keep nobody out."""
+"""Clients that open connections and send nothing, or send slowly, cannot occupy all connections."""
 
 import json
 import socket
@@ -146,7 +146,7 @@ def test_a_thousand_connections_of_many_addresses_keep_nobody_out(models):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", list(STARTS)[:3])  # the others have their response, and 75 seconds
 def test_the_server_does_not_wait_for_ever(small, kind):
-    """Also if nobody else wants the connection."""
+    """Also if no other client requests the connection."""
     with ExitStack() as stack:
         ended(opened(small.port, STARTS[kind], stack))
     served(small)

@@ -40,7 +40,7 @@ def test_the_last_ones_are_known_and_older_states_stay_as_they_are():
 
 
 def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch, loop):
-    """The receipt of a label and the id of its prediction are forgotten at the same time."""
+    """The reply to a label and the id of its prediction are forgotten at the same time."""
     monkeypatch.setattr(ledger, "MAX_ANSWERED", 3)
     history, rows = History(), RequestRows.of_matrix(np.ones((1, 3)))
 

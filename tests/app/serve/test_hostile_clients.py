@@ -90,7 +90,7 @@ def test_a_server_that_logs_every_request_logs_lines_of_json(models, tmp_path):
 
 @pytest.mark.long
 def test_memory_is_flat_over_twenty_thousand_requests(models, tmp_path):
-    """Predictions, learning, refusals, unknown URLs and new connections, in turns."""
+    """Predictions, learning, rejected requests, unknown URLs and new connections, in turns."""
     X, Y = (table.tolist() for table in rows(5))
     with ServerProcess([models / "point.ovk", "--data", tmp_path, "--checkpoint", 5000]) as server:
         client = ServiceClient(server.port)

@@ -1,4 +1,4 @@
-"""The JSON of requests: what two readers would read differently is refused."""
+"""The JSON of requests: what two parsers would read differently is rejected."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The log removes what a crash leaves, refuses other damage, and loses nothing on a full disk."""
+"""The log removes what a crash leaves, rejects other damage, and loses nothing on a full disk."""
 
 import errno
 import os

@@ -317,7 +317,7 @@ def test_a_repeated_id_gets_the_first_reply_and_is_learned_once(client_of, tmp_p
     first = client.post("/v2/models/point/learn", json=body)
     again = client.post("/v2/models/point/learn", json=body)
     assert first.json() == again.json() == {"id": "once", "sequence": 1, "rows": 10}
-    # Other contents under the same id are refused.
+    # Other contents under the same id are rejected.
     for change in ({"rows": X[:3].tolist(), "targets": Y[:3].tolist()}, {"targets": (Y + 1e-9).tolist()}):
         other = client.post("/v2/models/point/learn", json={**body, **change})
         assert other.status_code == 409

@@ -1,4 +1,4 @@
-"""Tokens, limits, and responses to refused requests."""
+"""Tokens, limits, and responses to rejected requests."""
 
 import json
 import re

@@ -39,7 +39,7 @@ def service_of(models, tmp_path):
 
 
 def submitted(service, entries, *, then_stop=False):
-    """The replies to entries that are submitted at once."""
+    """The replies to entries that are submitted simultaneously."""
 
     async def run():
         waiting = [asyncio.ensure_future(service.queue.submit(one)) for one in entries]
