@@ -6,7 +6,6 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 
 #: The packages of each extra. Messages name the packages, which can be installed from any index.
 PACKAGES = {
@@ -57,6 +56,9 @@ def show_versions() -> None:
     ovk ...
     python ...
     """
+    # Its import takes as long as that of the command line, which needs this module.
+    from importlib.metadata import PackageNotFoundError, version
+
     print(f"ovk {import_module('ovk').__version__}")
     print(f"python {platform.python_version()} ({platform.platform()})")
     always = "numpy scipy scikit-learn joblib threadpoolctl"
