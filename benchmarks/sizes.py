@@ -87,16 +87,15 @@ def ours(X: Array, Y: Array, groups: Any) -> OVKRidgeCV:
 
 
 def cases(settings: Settings) -> Iterator[Case]:
-    """A case for each set and size, then all of them."""
+    """A case for each set and size; the last one also has the scores of all."""
     errors: dict[tuple[str, int], dict[str, float]] = {}
     regions: dict[tuple[str, int], dict[str, float]] = {}
-    for table, size in pairs(settings):
-        yield _case(table, size, splits(table, 1, size)[0], settings, errors, regions)
-    scores, checks = summary(errors, regions)
-    yield Case("all sets", {}, [Contender(OURS, lambda: None)], 1, scores=lambda: (scores, checks))
+    every = list(pairs(settings))
+    for k, (table, size) in enumerate(every, start=1):
+        yield _case(table, size, splits(table, 1, size)[0], settings, errors, regions, last=k == len(every))
 
 
-def _case(table: Table, size: int, part: Part, settings: Settings, errors: Any, regions: Any) -> Case:
+def _case(table: Table, size: int, part: Part, settings: Settings, errors: Any, regions: Any, *, last: bool) -> Case:
     fits: dict[str, Fit] = {OURS: ours, **rivals(settings, size)}
     found = errors.setdefault((table.name, size), {})
 
@@ -108,8 +107,17 @@ def _case(table: Table, size: int, part: Part, settings: Settings, errors: Any, 
 
     contenders = [Contender(name, lambda name=name: learn(name)) for name in fits]
     described = {"rows": len(part.X), "inputs": part.X.shape[1], "outputs": part.Y.shape[1]}
-    scores = {"aRRMSE": found, "intervals": regions.setdefault((table.name, size), {})}
-    return Case(f"{table.name}, {size:,}", described, contenders, 1, scores=lambda: (scores, []))
+    own = {"aRRMSE": found, "intervals": regions.setdefault((table.name, size), {})}
+
+    def scores() -> tuple[dict[str, Any], list[Check]]:
+        best = min(error for name, error in found.items() if name != OURS)
+        checks = [Check("error relative to the best alternative", found[OURS] / best, 1.1)]
+        if not last:
+            return own, checks
+        means, further = summary(errors, regions)
+        return {**own, **means}, checks + further
+
+    return Case(f"{table.name}, {size:,}", described, contenders, 1, scores=scores)
 
 
 def summary(
