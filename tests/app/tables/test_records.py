@@ -13,6 +13,7 @@ import pytest
 
 from ovk.app.sessions import Settings, learn
 from ovk.app.tables import is_address, open_records
+from ovk.app.tables.brokers import RowReader
 from ovk.app.tables.text_files import PipedText
 
 
@@ -186,13 +187,36 @@ def test_addresses_of_brokers_are_not_paths():
     assert not is_address("data/t.csv")
 
 
-@pytest.mark.parametrize("ending", ["", '9,"x"\n', "9" * 200_000 + "\n"], ids=["end", "later quote", "long line"])
-def test_rows_that_an_unclosed_quote_swallows_count_as_bad(tmp_path, ending):
+@pytest.mark.parametrize("ending", ["", '9,"x",a\n', '9,9,"a"\n', "9" * 200_000 + "\n"])
+@pytest.mark.parametrize("row", ['1,"2,a\n', '1,2,"a\n', '"1,2,a\n'])
+@pytest.mark.parametrize("ignore", [[], ["note"]])
+def test_rows_that_an_unclosed_quote_swallows_count_as_bad(tmp_path, row, ending, ignore):
     path = tmp_path / "t.csv"
-    good = "".join(f"{i},{2 * i}\n" for i in range(400))
-    path.write_text("x,y\n" + good + '1,"2\n' + good[: len(good) // 2] + ending)
-    with open_records(path) as records, pytest.raises(ValueError, match="more than the limit of 20%"):
-        learn(records, Settings(["y"], model="pkawv", warm_up=20))
+    lines = [f"{i},{2 * i},{'ab'[i % 2]}\n" for i in range(400)]
+    path.write_text("".join(["x,y,note\n", *lines, row, *lines[:200], ending]))
+    with open_records(path) as records, pytest.raises(ValueError, match=r"(?s)20\d of the first 60\d .* limit of 20%"):
+        learn(records, Settings(["y"], model="pkawv", warm_up=20, ignore=ignore))
+
+
+def test_an_unclosed_quote_is_found_where_it_begins(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('x,y\n1,"a\nb"\n2,"c\n3,d\n')
+    with open_records(path) as records:
+        batch = next(records.batches(9))
+    assert [list(column) for column in batch.columns] == [["1"], ["a\nb"]]
+    assert batch.bad == [(2, "a quote is not closed in 2 lines")] * 2
+    with open_records(path, strict=True) as records, pytest.raises(ValueError, match=r"line 4 of .* not closed"):
+        next(records.batches(9))
+    path.write_text('x,"y\n1,2\n3,4\n')
+    with pytest.raises(ValueError, match=r"first line .* must contain the column names, and cannot be read"):
+        open_records(path)
+
+
+def test_rows_that_an_unclosed_quote_of_a_message_swallows_are_faulty():
+    reader = RowReader("csv", ["a", "b"])
+    fault = "a quote is not closed in 3 lines"
+    assert reader.rows(b'1,2\n3,"4\n5,6\n7,8\n') == [["1", "2"], fault, fault, fault]
+    assert reader.rows(b'1,"2\n3"\n4,5\n') == [["1", "2\n3"], ["4", "5"]]
 
 
 def test_names_may_contain_line_ends(tmp_path):

@@ -196,9 +196,10 @@ class RowReader:
         """Lines of values, without a header."""
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
         width = len(self.names)
-        cells, faults = csv_rows(csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter), sys.maxsize)
-        for i, fault in faults:
-            cells[i] = fault
+        read = csv_rows(io.StringIO(text, newline=""), self.delimiter, sys.maxsize)
+        cells: list[MessageRow] = read.rows
+        for i in sorted(read.faults, reverse=True):
+            cells[i : i + 1] = [read.faults[i]] * read.n_lines(i)
         if cells and isinstance(cells[0], list) and [name.strip() for name in cells[0]] == list(self.names):
             del cells[0]
         # Nearly all messages need no change.

@@ -16,7 +16,7 @@ import json
 import lzma
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice, tee
@@ -200,24 +200,53 @@ class TextRecords(Records):
         self.file.close()
 
 
-def csv_rows(reader: Iterator[list[str]], most: int) -> tuple[list[Any], list[tuple[int, str]]]:
-    """At most `most` rows of any width, None for a faulty one; and the faults with their index in the list."""
+class CSVRows(NamedTuple):
+    """Rows of any width, None for a faulty one."""
+
+    rows: list[Any]
+    ends: list[int]  # number of lines up to the end of each row
+    faults: dict[int, str]  # by index of the row
+    lines: list[str]
+
+    def n_lines(self, i: int) -> int:
+        """Lines of a row: the rows that it contains if a quote was not closed."""
+        return self.ends[i] - (self.ends[i - 1] if i else 0)
+
+
+def csv_rows(lines: Iterable[str], delimiter: str, most: int) -> CSVRows:
+    """Read at most `most` rows.
+
+    A row of several lines in which a quote is not closed, or closed within a cell, is faulty: it has swallowed others.
+    """
+    source, again = tee(lines)
+    reader = csv.reader(source, delimiter=delimiter)
     rows: list[Any] = []
-    faults: list[tuple[int, str]] = []
+    ends: list[int] = []
+    faults: dict[int, str] = {}
     # The limit is global, and other libraries change it.
     before = csv.field_size_limit(MAX_CELL)
     try:
         while len(rows) < most:
             try:
-                # Rows before a fault stay in the list.
-                rows.extend(islice(reader, most - len(rows)))
+                for row in islice(reader, most - len(rows)):
+                    rows.append(row)
+                    ends.append(reader.line_num)
                 break
             except csv.Error as error:
-                faults.append((len(rows), str(error)))
+                faults[len(rows)] = str(error)
                 rows.append(None)
+                ends.append(reader.line_num)
+        found = CSVRows(rows, ends, faults, list(islice(again, reader.line_num)))
+        for i in range(len(rows)) if reader.line_num > len(rows) else ():
+            several = found.lines[ends[i] - found.n_lines(i) : ends[i]]
+            if len(several) > 1 and i not in faults:
+                try:
+                    next(csv.reader(several, delimiter=delimiter, strict=True))
+                except csv.Error:
+                    rows[i], faults[i] = None, f"a quote is not closed in {len(several)} lines"
     finally:
         csv.field_size_limit(before)
-    return rows, faults
+    return found
 
 
 class CSVRecords(TextRecords):
@@ -230,16 +259,14 @@ class CSVRecords(TextRecords):
         with readable(label):
             first = next(self.lines, "")
         delimiter = max(",;\t|", key=first.count)
-        # A quoted name may contain line ends.
-        lines, again = tee(chain([first], self.lines))
-        reader = csv.reader(lines, delimiter=delimiter)
-        try:
-            with readable(label):
-                names = next(reader, [])
-        except csv.Error as error:
+        with readable(label):
+            # A quoted name may contain line ends.
+            head = csv_rows(chain([first], self.lines), delimiter, 1)
+        if head.faults:
             raise ValueError(
-                f"the first line of {label} must contain the column names, and cannot be read ({error})"
-            ) from error
+                f"the first line of {label} must contain the column names, and cannot be read ({head.faults[0]})"
+            )
+        names = head.rows[0] if head.rows else []
         if not any(names):
             raise ValueError(f"{label} is empty: its first line must contain the column names")
         if all(map(is_number, names)):
@@ -248,12 +275,12 @@ class CSVRecords(TextRecords):
                 f"({first.strip()[:40]!r}): add a header line"
             )
         self.names = tuple(name.strip() for name in names)
-        self._add_to_digest(_encoded("".join(islice(again, reader.line_num))))
+        self._add_to_digest(_encoded("".join(head.lines)))
         self._delimiter = delimiter
         #: Lines read so far.
-        self._n_lines = reader.line_num
-        #: The last batch: number of its first row, lines before it, and its rows if a cell may have several lines.
-        self._batch: tuple[int, int, list[Any]] = (1, 1, [])
+        self._n_lines = len(head.lines)
+        #: The last batch: number of its first row, lines before it, and lines up to each row if some have several.
+        self._batch: tuple[int, int, list[int]] = (1, 1, [])
 
     def _parse(self, size: int) -> Parsed:
         lines: list[str] = []
@@ -269,16 +296,11 @@ class CSVRecords(TextRecords):
             self._n_lines += len(lines)
         else:
             # A quoted cell may contain line ends, so that `size` rows may need more lines.
-            more, again = (self.lines, iter(())) if self.strict else tee(self.lines)
-            reader = csv.reader(chain(lines, more), delimiter=self._delimiter)
-            rows, faults = csv_rows(reader, size)
-            if faults:
-                # Lines within an unclosed quote are rows that could not be read.
-                swallowed = reader.line_num - len(rows) - sum(map(line_ends, rows))
-                faults += [faults[-1]] * max(swallowed, 0)
-            found = self._parse_rows(rows, faults)
-            data += _encoded("".join(islice(again, reader.line_num - len(lines))))
-            self._n_lines += reader.line_num
+            read = csv_rows(chain(lines, self.lines), self._delimiter, size)
+            found = self._parse_rows(read)
+            data += _encoded("".join(read.lines[len(lines) :]))
+            self._batch = (*self._batch[:2], read.ends)
+            self._n_lines += len(read.lines)
         if not self.strict:
             self._add_to_digest(data)
         return found
@@ -289,18 +311,15 @@ class CSVRecords(TextRecords):
             return None
         return parse_plain(lines, data, self._delimiter, len(self.names), self.columns)
 
-    def _parse_rows(self, rows: list[Any], faults: list[tuple[int, str]]) -> Parsed:
-        width = len(self.names)
-        if self.strict:
-            self._batch = (*self._batch[:2], rows)
+    def _parse_rows(self, read: CSVRows) -> Parsed:
+        width, rows, faults = len(self.names), read.rows, dict(read.faults)
         if faults or set(map(len, rows)) != {width}:
-            known = {i for i, _ in faults}
             for i, row in enumerate(rows):
-                if i not in known and len(row) != width:
+                if row is not None and len(row) != width:
                     if row:
-                        faults += [(i, wrong_width(len(row), width))] * (1 + line_ends(row))
+                        faults[i] = wrong_width(len(row), width)
                     rows[i] = None
-        return self._by_column(rows, sorted(faults))
+        return self._by_column(rows, [(i, faults[i]) for i in sorted(faults) for _ in range(read.n_lines(i))])
 
     def tip(self) -> str:
         if self.offset < MIN_ROWS_FOR_TIP or arrow_installed():
@@ -308,10 +327,9 @@ class CSVRecords(TextRecords):
         return "Tip: install pyarrow to read CSV files about three times faster (pip install pyarrow)."
 
     def place(self, row: int) -> str:
-        first, before, rows = self._batch
-        # A quoted cell may contain line ends.
-        further = sum(map(line_ends, rows[: row - first]))
-        return f"line {before + row - first + further + 1}"
+        first, before, ends = self._batch
+        i = row - first
+        return f"line {before + (ends[i - 1] if ends and i else i) + 1}"
 
 
 def line_ends(cells: Sequence[object] | None) -> int:
