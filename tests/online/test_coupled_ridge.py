@@ -5,7 +5,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from ovk.online.second_order.block_ridge import AllRowsSums, DecayingSums, SumsOfEachOutput
+from ovk.online.second_order.block_ridge import AllRowsSums, DecayingSums, RidgeRows, SumsOfEachOutput
 from ovk.online.second_order.coupled_ridge import FIRST_BLOCKS, CoupledRidge
 from ovk.online.second_order.growing_cholesky import RidgeForecast
 from ovk.operators import Dense, LowRank, MixedEffect
@@ -59,7 +59,7 @@ def learn(ridge, Phi, Y, shrink):
         left = ridge.block_size(6) if ridge.sums.points_left() is None else ridge.sums.points_left()
         stop = start + 1 if left - ridge.points < 5 else start + 5
         seen = observed[start:stop]
-        found = ridge.predict_and_update(Phi[start:stop], Y[start:stop], seen, seen.any(axis=1), last=False)
+        found = ridge.predict_and_update(RidgeRows(Phi[start:stop], Y[start:stop], seen, seen.any(axis=1)), last=False)
         Z.append(RidgeForecast(*found).predictions(shrink=shrink))
         start = stop
         if ridge.points >= left:

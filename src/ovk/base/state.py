@@ -378,8 +378,9 @@ def check_stored(cls: type, values: Mapping[str, Any]) -> None:
     default = "*" if _is_ours(cls) and not cls.__module__.startswith("ovk.app.") else "* inf"
     sizes = {name: int(value) for name, value in values.items() if isinstance(value, Integral)}
     for name, value in values.items():
-        fault = None if name not in hints else _mismatch(value, hints[name])
-        if fault is None:
+        if name in hints and not _matches(value, hints[name]):
+            fault = getattr(hints[name], "__name__", str(hints[name])).replace("collections.abc.", "")
+        else:
             fault = _unlike(value, table.get(name, default), sizes)
         if fault is not None:
             found = f"an array {value.dtype} {value.shape}" if isinstance(value, np.ndarray) else short(value)
@@ -405,11 +406,6 @@ def _declared(cls: type) -> tuple[dict[str, Any], dict[str, Any]]:
     table: dict[str, Any] = {name: spec for one in tables for names, spec in one.items() for name in names.split()}
     shapes = {name: spec for name, spec in table.items() if isinstance(spec, (str, tuple))}
     return hints | {name: spec for name, spec in table.items() if name not in shapes}, shapes
-
-
-def _mismatch(value: Any, hint: Any) -> str | None:
-    """The expected type, if the value is of another one."""
-    return None if _matches(value, hint) else getattr(hint, "__name__", str(hint)).replace("collections.abc.", "")
 
 
 def _matches(value: Any, hint: Any) -> bool:

@@ -247,21 +247,29 @@ def check_inputs(model: Any, X: Any, *, advice: str = FILL, **options: Any) -> A
         return X
     if is_foreign(X):
         if is_dispatched(X) and getattr(model, "_runs_on_devices", False):
-            return _check_on_device(model, X, advice=advice, **options)
+            # They stay on their device, in single or double precision.
+            xp = namespace(X)
+            with _advising(X, advice):
+                return DeviceMatrix(validate_data(model, X, **options | {"dtype": [xp.float64, xp.float32]}))
         X = host_inputs(model, X)
     check_not_masked(X, "X", "missing inputs are not supported")
-    with naming_bad_cells(X, "X"):
-        try:
-            return validate_data(model, X, **options)
-        except ValueError as error:
-            if not str(error).startswith("Input X contains NaN"):
-                raise
-            where = ""
-            if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
-                row, column = np.argwhere(np.isnan(X))[0]
-                where = f", first in row {row}, column {column}"
-            # scikit-learn's message would recommend its own estimators that support nan.
-            raise ValueError(f"Input X contains NaN{where}: {advice}") from error
+    with naming_bad_cells(X, "X"), _advising(X, advice):
+        return validate_data(model, X, **options)
+
+
+@contextmanager
+def _advising(X: Any, advice: str) -> Iterator[None]:
+    """State where X has nan and what to do about it; scikit-learn recommends its own estimators that support nan."""
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("Input X contains NaN"):
+            raise
+        where = ""
+        if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+            row, column = np.argwhere(np.isnan(X))[0]
+            where = f", first in row {row}, column {column}"
+        raise ValueError(f"Input X contains NaN{where}: {advice}") from error
 
 
 def host_inputs(model: Any, X: Any) -> Any:
@@ -272,18 +280,6 @@ def host_inputs(model: Any, X: Any) -> Any:
             "NumPy arrays, or set array_api_dispatch=False, which copies arrays to NumPy"
         )
     return to_host(X)
-
-
-def _check_on_device(model: Any, X: Any, *, advice: str, **options: Any) -> DeviceMatrix:
-    """Inputs that stay on their device, in single or double precision."""
-    xp = namespace(X)
-    options |= {"dtype": [xp.float64, xp.float32]}
-    try:
-        return DeviceMatrix(validate_data(model, X, **options))
-    except ValueError as error:
-        if not str(error).startswith("Input X contains NaN"):
-            raise
-        raise ValueError(f"Input X contains NaN: {advice}") from error
 
 
 def _is_checked(

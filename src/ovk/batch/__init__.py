@@ -3,7 +3,7 @@
 from ovk.batch.classifier import OVKClassifier, OVKClassifierCV
 from ovk.batch.curves import FunctionalRidge, FunctionalRidgeCV, bind_grid, default_operators, has_curve_operator
 from ovk.batch.fields.vector_field import VectorField
-from ovk.batch.movkl.movkl import MovKL, MovKLClassifier, MovKLCV, kernel_grid
+from ovk.batch.movkl.movkl import MovKL, MovKLClassifier, MovKLCV, as_kernels, kernel_grid
 from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
 from ovk.batch.okvar.model import OKVAR
 from ovk.batch.okvar.networks import Network, rank_average

@@ -267,18 +267,9 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
-        """Learn from inputs and labels.
+        """Learn from inputs and class labels (n,), or a column of labels for each task, (n, T), nan where missing.
 
-        Parameters
-        ----------
-        X : (n, p) array
-            Inputs.
-        y : (n,) or (n, T) array
-            Class labels, or a column of labels for each task, nan where missing.
-        sample_weight : (n,) array, optional
-            Weights of the rows.
-        task : (n,) integers, optional
-            Long form: row i is one observation of task task_i with label y_i.
+        The other arguments are those of `OVKRidge.fit`.
         """
         with self._fitting(X, y):
             X = self._check_inputs(X, reset=True)

@@ -272,18 +272,15 @@ class Separable(OperatorKernel):
         G = self.scalar(X, Z)
         inputs = by_entry("kernel", self.scalar.gradient(X, Z))
         outputs = by_entry("operator", self.operator.gradient())
+        # Derivatives of an operator are symmetric, but possibly indefinite.
         return {
             **{name: Kronecker(change, self.operator) for name, change in inputs.items()},
-            **{name: Kronecker(G, Direction(change)) for name, change in outputs.items()},
+            **{name: Kronecker(G, Dense(change)) for name, change in outputs.items()},
         }
 
     def norm_bound(self) -> float | None:
         bound = self.scalar.norm_bound()
         return None if bound is None else bound * float(self.operator.eigh().values[-1])
-
-
-class Direction(Dense, saved=False):
-    """The derivative of an operator: symmetric, but possibly indefinite."""
 
 
 def as_operator_kernel(kernel: Any) -> OperatorKernel:

@@ -203,18 +203,9 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         return tags
 
     def fit(self, X: Any, y: Any = None, *, unlabelled: Any = None, graph: Any = None) -> Self:
-        """Learn from inputs and outputs.
+        """Learn from inputs (n, p) and n outputs, in the form that the output kernel takes.
 
-        Parameters
-        ----------
-        X : (n, p) array
-            Inputs.
-        y : n outputs
-            In the form that the output kernel takes.
-        unlabelled : (u, p) array, optional
-            Inputs without outputs, for the graph penalty (`alpha_graph` > 0).
-        graph : (n + u, n + u) array, sparse matrix or networkx graph, optional
-            Weights between inputs, labelled ones first, or their Laplacian; nearest neighbours by default.
+        `unlabelled` inputs and the `graph` are as in `OVKRidge.fit`.
         """
         with self._fitting(X):
             X = self._check_inputs(X, reset=True)
@@ -286,19 +277,12 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from further rows with the second-order online learner `PKAWV`.
+        """Learn from further inputs (n, p) and n outputs with the second-order online learner `PKAWV`.
 
         Inputs are approximated by `landmarks` (points, or a number of first rows; 100 by default), outputs by
         `output_landmarks` (outputs, or at most this many of those in the first rows; all of these by default; not
         needed for a linear output kernel). For given points, rows in any chunks give the same model as `fit`. Several
         alphas, intercepts and graph penalties are not supported.
-
-        Parameters
-        ----------
-        X : (n, p) array
-            Inputs.
-        y : n outputs
-            In the form that the output kernel takes.
         """
         with self._transaction() as work:
             if not hasattr(work, "output_kernel_"):

@@ -214,10 +214,7 @@ class LinkPredictor(Parameters):
     def threshold_(self) -> float:
         """The score above which a pair is predicted to be a link; computed on first use."""
         check_is_fitted(self)
-        return self._cached(("threshold", self.cosine), self._threshold)
-
-    def _threshold(self) -> float:
-        return best_threshold(*self._left_out_pairs())
+        return self._cached(("threshold", self.cosine), lambda: best_threshold(*self._left_out_pairs()))
 
     def _left_out_pairs(self) -> tuple[Mask, Array]:
         """Whether pairs of known nodes are linked, and their scores with leave-one-out embeddings."""
@@ -240,14 +237,9 @@ class LinkPredictor(Parameters):
         return np.asarray(self.model_.predict(X)).reshape(X.shape[0], -1)
 
     def score_pairs(self, X: Any, Z: Any = None) -> Array:
-        """Scores <h(u), h(u')> of all pairs of a node in X and a node in Z, (m, k).
+        """Scores <h(u), h(u')>, (m, k), of all pairs of a node in X, (m, p), and a node in Z, (k, p), by default X.
 
-        Parameters
-        ----------
-        X : (m, p) array
-            Inputs of nodes, new or known.
-        Z : (k, p) array, optional
-            X by default; ``model.X_known_`` are the training nodes.
+        The nodes are new or known; ``model.X_known_`` are the inputs of the training nodes.
         """
         left = self._scaled(self.embed(X))
         return np.asarray(left @ (left if Z is None else self._scaled(self.embed(Z))).T)

@@ -120,20 +120,10 @@ class VectorField(OVKRegressor):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None) -> Self:
-        """Learn from points and vectors.
+        """Learn from points (n, p) and vectors (n, d); `task` is as in `OVKRidge.fit`.
 
-        Parameters
-        ----------
-        X : (n, p) array
-            Points.
-        y : (n, d) array
-            Vectors, nan where a component is missing.
-        sample_weight : (n,) array, optional
-            How often each row counts; divide relative weights by their mean.
-        task : (n,) integers, optional
-            Long form: row i is one observation of component task_i.
-        groups : (n,) array, optional
-            With criterion "loo", rows of the same group are left out together: near repeats, or blocks of a map.
+        `sample_weight` (n,) is how often each row counts; divide relative weights by their mean. With criterion "loo",
+        rows of the same group in `groups` (n,) are left out together: near repeats, or blocks of a map.
         """
         with self._fitting(X, y):
             if self.criterion not in CRITERIA:

@@ -125,26 +125,28 @@ def kernel_grid(
 # Shared by `MovKL` and `MovKLCV`.
 
 
-def _as_kernels(kernels: Any) -> list[OperatorKernel]:
+def as_kernels(kernels: Any) -> list[OperatorKernel]:
+    """The kernels of a user, none for None."""
     if kernels is None:
         return []
     if isinstance(kernels, OperatorKernel) or not isinstance(kernels, Sequence) or not kernels:
         raise ValueError(f"kernels must be a sequence of at least one kernel, got {kernels!r}")
-    given = [as_operator_kernel(kernel) for kernel in kernels]
-    return [kernel.as_separable() or kernel for kernel in given]
+    return [as_operator_kernel(kernel) for kernel in kernels]
 
 
-def _output_count(kernels: Any) -> int | None:
-    return next((kernel.output_dim for kernel in _as_kernels(kernels) if kernel.output_dim is not None), None)
+def _output_dim(model: MovKL | MovKLCV) -> int | None:
+    return next((kernel.output_dim for kernel in as_kernels(model.kernels) if kernel.output_dim is not None), None)
 
 
-def _has_curves(kernels: Any) -> bool:
-    return any(has_curve_operator(kernel) for kernel in _as_kernels(kernels))
+def _grid_for(model: MovKL | MovKLCV, d: int) -> Grid | None:
+    curves = model.grid is not None or any(map(has_curve_operator, as_kernels(model.kernels)))
+    return CurveOutputs._grid_for(model, d) if curves else None
 
 
 def _system(model: MovKL | MovKLCV, X: Any, targets: Targets, n_eigen: int | None = None) -> System:
     operators = [Identity()] if model.grid_ is None else None
-    kernels: list[OperatorKernel] = _as_kernels(model.kernels) or [*kernel_grid(X, operators=operators)]
+    kernels: list[OperatorKernel] = as_kernels(model.kernels) or [*kernel_grid(X, operators=operators)]
+    kernels = [kernel.as_separable() or kernel for kernel in kernels]
     if n_eigen is not None:
         kernels = [_with_n_eigen(kernel, n_eigen) for kernel in kernels]
     resolved = [model._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
@@ -194,6 +196,7 @@ def _store_result(model: MovKL | MovKLCV, system: System, alpha: float, learned:
 
 
 def _shares(model: MovKL | MovKLCV, X: Any) -> Array:
+    """Contributions of the kernels to the prediction, (M, n, d); with the intercept they add up to it."""
     C = model.expansion_.C
     X = model._check_inputs(X, reset=False)
     terms = zip(model.kernel_.kernels, model.weights_, strict=True)
@@ -286,19 +289,7 @@ class MovKL(CurveOutputs):
     max_iter: int = 200
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
-        """Learn from inputs and outputs.
-
-        Parameters
-        ----------
-        X : (n, p) array
-            Inputs.
-        y : (n, d) or (n,) array
-            Outputs, nan where missing.
-        sample_weight : (n,) array, optional
-            Weights of the rows.
-        task : (n,) integers, optional
-            Long form: row i is one observation of output task_i (for curves: at grid point task_i).
-        """
+        """Learn from inputs and outputs; the arguments are those of `OVKRidge.fit`, with curves as rows of y."""
         with self._fitting(X, y):
             alpha = positive(self.alpha, "alpha")
             X, targets = self._check(X, y, sample_weight, task)
@@ -306,15 +297,7 @@ class MovKL(CurveOutputs):
             _store_result(self, system, alpha, _learn(self, system, alpha))
         return self
 
-    def shares(self, X: Any) -> Array:
-        """Contributions of the kernels to the prediction, (M, n, d); with the intercept they add up to it."""
-        return _shares(self, X)
-
-    def _output_dim(self) -> int | None:
-        return _output_count(self.kernels)
-
-    def _grid_for(self, d: int) -> Grid | None:
-        return super()._grid_for(d) if self.grid is not None or _has_curves(self.kernels) else None
+    shares, _output_dim, _grid_for = _shares, _output_dim, _grid_for
 
 
 @dataclass(eq=False, repr=False)
@@ -409,15 +392,7 @@ class MovKLCV(CurveOutputs):
             self.alphas_, self.errors_ = alphas, errors[0] if self.n_eigen is None else errors
         return self
 
-    def shares(self, X: Any) -> Array:
-        """As in `MovKL`."""
-        return _shares(self, X)
-
-    def _output_dim(self) -> int | None:
-        return _output_count(self.kernels)
-
-    def _grid_for(self, d: int) -> Grid | None:
-        return super()._grid_for(d) if self.grid is not None or _has_curves(self.kernels) else None
+    shares, _output_dim, _grid_for = _shares, _output_dim, _grid_for
 
 
 @dataclass(eq=False, repr=False)

@@ -12,7 +12,6 @@ from ovk.kernels import ScalarKernel
 from ovk.ovkernels import row_slices
 from ovk.solvers import (
     CholeskyFactor,
-    Iterate,
     LowRankPreconditioner,
     SolverInfo,
     cholesky_factor,
@@ -105,17 +104,13 @@ class TiledRidge:
             result[rows] += self.kernel.product(Z[rows], Z, C)
         return result
 
-    def iterate(self, B: Array) -> Iterate:
-        """(K + alpha I)^-1 B for columns (n, r)."""
+    def solve(self, T: Array) -> tuple[Array, Array]:
+        """Coefficients (n, r) and intercepts (r,) for outputs (n, r)."""
+        B = np.column_stack([T, np.ones(len(T))])
         found = conjugate_gradients(self._apply, B, self.precondition, None, self.tol, self.max_iter)
         info = SolverInfo("ConjugateGradient", iterations=found.iterations, residual=found.residual)
         info.warn_above(self.tol, "use a larger alpha, or solver='cholesky' in float64")
-        return found
-
-    def solve(self, T: Array) -> tuple[Array, Array]:
-        """Coefficients (n, r) and intercepts (r,) for outputs (n, r)."""
-        found = self.iterate(np.column_stack([T, np.ones(len(T))])).X
         # C = A^-1 T - z b' with 1'C = 0.
-        C, z = found[:, :-1], found[:, -1:]
+        C, z = found.X[:, :-1], found.X[:, -1:]
         b = C.sum(axis=0) / z.sum()
         return C - z * b, b

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -11,14 +10,14 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Array, DivergenceError, check_finite_predictions, check_inputs, positive, reads_snapshot
-from ovk.batch import bind_grid, has_curve_operator, kernel_grid
+from ovk.batch import as_kernels, bind_grid, has_curve_operator, kernel_grid
 from ovk.curves import Grid, as_grid
 from ovk.online.first_order.kernel_sum import KernelSum
 from ovk.online.first_order.olok import OLOK
 from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows
 from ovk.operators import Identity
-from ovk.ovkernels import Expansion, OperatorKernel, WeightedSum, as_operator_kernel
+from ovk.ovkernels import Expansion, WeightedSum
 
 #: Squared errors of outputs with larger norms could overflow.
 MAX_OUTPUT_NORM = 1e145
@@ -147,7 +146,7 @@ class OnlineMovKL(StreamRegressor):
 
     def _start(self, rows: Rows) -> None:
         X, d = rows.X, rows.Y.shape[1]
-        kernels = self._checked_kernels()
+        kernels = as_kernels(self.kernels)
         curves = self.grid is not None or any(has_curve_operator(kernel) for kernel in kernels)
         self.grid_ = None if not curves else Grid.regular(d) if self.grid is None else as_grid(self.grid)
         if self.grid_ is not None and len(self.grid_) != d:
@@ -165,13 +164,6 @@ class OnlineMovKL(StreamRegressor):
         self.learners_ = [clone(template).set_params(kernel=kernel) for kernel in resolved]
         self.losses_, self.slopes_ = np.zeros(len(resolved)), np.zeros(len(resolved))
         self.largest_, self.t_ = 0.0, 0
-
-    def _checked_kernels(self) -> list[OperatorKernel]:
-        if self.kernels is None:
-            return []
-        if isinstance(self.kernels, OperatorKernel) or not isinstance(self.kernels, Sequence) or not self.kernels:
-            raise ValueError(f"kernels must be a sequence of at least one kernel, got {self.kernels!r}")
-        return [as_operator_kernel(kernel) for kernel in self.kernels]
 
     def _radii(self, Y: Array) -> Array:
         """B in each row (n,): `bound`, or the largest |y| before it."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -232,6 +232,26 @@ class OutputGroup(State):
         return slice(self.start, self.stop)
 
 
+class RidgeRows(NamedTuple):
+    """Points of a block: the rows of their features Phi; their outputs Y and which of them are observed, (n, k).
+
+    Points in `learned` (n,) age the sums of a learner that forgets. `weights` (n,) are None for 1. With `sizes` (n,),
+    which increase up to m, point i is predicted from the first sizes_i features.
+    """
+
+    Phi: Any
+    Y: Array
+    observed: Mask
+    learned: Mask
+    weights: Array | None = None
+    sizes: Indices | None = None
+
+    def take(self, start: int, stop: int) -> RidgeRows:
+        rows, per = slice(start, stop), len(self.Phi) // len(self.Y)
+        others: Any = [None if values is None else values[rows] for values in self[1:]]
+        return RidgeRows(self.Phi[start * per : stop * per], *others)
+
+
 @dataclass
 class ProgressiveRidge(State, ABC):
     """Ridge regression of several outputs on the same features in blocks; `sums` are those before the present block."""
@@ -251,23 +271,8 @@ class ProgressiveRidge(State, ABC):
         """Start a block of at most `points` points."""
 
     @abstractmethod
-    def predict_and_update(
-        self,
-        Phi: Array,
-        Y: Array,
-        observed: Mask,
-        learned: Mask,
-        weights: Array | None = None,
-        sizes: Indices | None = None,
-        *,
-        last: bool,
-    ) -> RidgeForecast:
-        """Predict each point from those before it, and learn its observed labels.
-
-        Phi has the rows of the features of each point; Y and `observed` are (n, k). Points in `learned` (n,) age the
-        sums of a learner that forgets. If `nested`, point i may be predicted from the first sizes_i features, where
-        sizes (n,) increase up to m. `last`: these are the last points of the block.
-        """
+    def predict_and_update(self, rows: RidgeRows, *, last: bool) -> RidgeForecast:
+        """Predict each point from those before it, and learn its observed labels; `last`: they end the block."""
 
     @abstractmethod
     def predict(self, Phi: Array) -> RidgeForecast:
@@ -284,8 +289,8 @@ class ProgressiveRidge(State, ABC):
             return factors
         return np.sqrt(weights) if factors is None else factors * np.sqrt(weights)
 
-    def add_for_new_features(self, new: slice, Phi: Array, Y: Array, observed: Mask, ages: Array) -> None:
-        self.sums.add_for_new_features(new, Phi, np.where(observed, Y, np.nan), ages)
+    def add_for_new_features(self, new: slice, rows: RidgeRows, ages: Array) -> None:
+        self.sums.add_for_new_features(new, rows.Phi, np.where(rows.observed, rows.Y, np.nan), ages)
 
     def merge(self, other: ProgressiveRidge) -> None:
         self.sums.merge(other.sums)
@@ -350,7 +355,8 @@ class GroupBlock(State):
         old, found, start, m = len(self.U), [], 0, 0
         W = np.concatenate([self.U, U])
         G, base = np.zeros((len(W), len(W))), np.zeros((len(W), len(earlier.T)))
-        for size, stop in zip(*_last_of_each(sizes), strict=True):
+        distinct, counts = np.unique(sizes, return_counts=True)
+        for size, stop in zip(distinct.tolist(), np.cumsum(counts).tolist(), strict=True):
             new = slice(m, size)
             G += W[:, new] @ W[:, new].T
             base += W[:, new] @ self.z[new]
@@ -379,12 +385,6 @@ class GroupBlock(State):
         u = self.factor.whiten_row(phi)
         _, ridge, h = self.triangle.predict_row(self.U.dot(u), float(u.dot(u)), u.dot(self.z))
         return ridge, h
-
-
-def _last_of_each(sizes: Indices) -> tuple[list[int], list[int]]:
-    """Distinct numbers in increasing order, and where each of them ends."""
-    found, counts = np.unique(sizes, return_counts=True)
-    return found.tolist(), np.cumsum(counts).tolist()
 
 
 @dataclass
@@ -418,17 +418,8 @@ class BlockRidge(ProgressiveRidge, kind="block"):
             for group in self.groups
         ]
 
-    def predict_and_update(
-        self,
-        Phi: Array,
-        Y: Array,
-        observed: Mask,
-        learned: Mask,
-        weights: Array | None = None,
-        sizes: Indices | None = None,
-        *,
-        last: bool,
-    ) -> RidgeForecast:
+    def predict_and_update(self, rows: RidgeRows, *, last: bool) -> RidgeForecast:
+        Phi, Y, observed, learned, weights, sizes = rows
         if self.per == 1:
             seen = np.asarray(observed.any(axis=1))
         else:
@@ -471,9 +462,6 @@ class BlockRidge(ProgressiveRidge, kind="block"):
 
         factors = self.sums.row_factors(np.array([self.points]))
         return self._each_group(Phi if factors is None else factors * Phi, factors, one)
-
-    def takes_rows(self, m: int) -> bool:
-        return self.per == 1 and all(block is None or block.U.shape[1] == len(block.z) == m for block in self.blocks)
 
     def after_row(self, phi: Array, y: Array) -> tuple[Self, Array, Array]:
         """The problem with one more row, (m,) and (k,) without nan, and its ridge prediction and leverages (k,)."""
@@ -529,7 +517,8 @@ class BlockRidge(ProgressiveRidge, kind="block"):
             self.sums.add(Phi[0] if only else np.concatenate(Phi), Y[0] if only else np.concatenate(Y), self.points)
         self.pending, self.points = [], 0
 
-    def add_for_new_features(self, new: slice, Phi: Array, Y: Array, observed: Mask, ages: Array) -> None:
+    def add_for_new_features(self, new: slice, rows: RidgeRows, ages: Array) -> None:
+        Phi, Y, observed, *_ = rows
         if self.per == 1:
             seen = np.asarray(observed.any(axis=1))
         else:

@@ -40,9 +40,9 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from ovk.base import Array, Indices, Mask
+from ovk.base import Array, Indices
 from ovk.features import ROUNDING, RidgeFactor
-from ovk.online.second_order.block_ridge import AllRowsSums, ProgressiveRidge
+from ovk.online.second_order.block_ridge import AllRowsSums, ProgressiveRidge, RidgeRows
 from ovk.online.second_order.growing_cholesky import RidgeForecast, noise_floor, shifted_cholesky
 from ovk.solvers import solve_lower, whitened_rows
 
@@ -155,17 +155,8 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
             H -= w @ w.transpose(0, 2, 1)
         return RidgeForecast(base if factors is None else base / factors, H / f)
 
-    def predict_and_update(
-        self,
-        Phi: Array,
-        Y: Array,
-        observed: Mask,
-        learned: Mask,
-        weights: Array | None = None,
-        sizes: Indices | None = None,
-        *,
-        last: bool,
-    ) -> RidgeForecast:
+    def predict_and_update(self, rows: RidgeRows, *, last: bool) -> RidgeForecast:
+        Phi, Y, observed, learned, weights, _ = rows
         if Phi.shape[1] > self.weights.shape[1]:
             # The identities need the same features throughout a block; predictions do not depend on where it ends.
             self.commit(Phi.shape[1])

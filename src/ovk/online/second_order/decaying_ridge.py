@@ -23,32 +23,13 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isqrt, sqrt
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrmm, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
 from ovk.base import SIZE, Array, Mask, SingularSystemError, State, Times
-
-
-class CompactState(State):
-    """A state with lower triangular matrices, of which files and pickles store the triangle alone."""
-
-    #: Names of (m, m) matrices of which only the lower triangle is read.
-    _triangles: ClassVar[tuple[str, ...]] = ()
-
-    def state(self) -> dict[str, Any]:
-        return super().state() | {name: packed(getattr(self, name)) for name in self._triangles}
-
-    @classmethod
-    def _build(cls, state: Mapping[str, Any]) -> Self:
-        built = super()._build(state)
-        vars(built).update({name: unpacked(getattr(built, name)) for name in cls._triangles})
-        return built
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_state, (self.state(),)
 
 
 def packed(A: Array) -> Array:
@@ -170,7 +151,7 @@ def block_length(discount: float, most: int = 128) -> int:
     return most if discount >= 1.0 else max(1, min(most, int(np.log(MIN_BLOCK_DECAY) / np.log(discount))))
 
 
-class DecayingRidge(CompactState):
+class DecayingRidge(State):
     """Ridge regression on features, which predicts each row before learning from it and forgets old rows.
 
     A row without labels is predicted and has no other effect. If only some labels are nan, they count as predicted
@@ -183,7 +164,6 @@ class DecayingRidge(CompactState):
         *("alpha", "discount", "block", "limit", "robust", "reach"),
         *("S", "B", "count", "errors", "factor", "whitened", "roots"),
     )
-    _triangles = ("S", "factor")
     _stored = {
         "alpha discount": float,
         "block": SIZE,
@@ -224,13 +204,17 @@ class DecayingRidge(CompactState):
         return self._replace()
 
     def state(self) -> dict[str, Any]:
-        n = self.count
-        part = {"factor": packed(self.factor[:n, :n]), "whitened": self.whitened[:n], "errors": self.errors[:n]}
-        return super().state() | part
+        # Only the lower triangles of S and of the factor are read.
+        n, part = self.count, {"S": packed(self.S), "factor": packed(self.factor[: self.count, : self.count])}
+        return super().state() | part | {"whitened": self.whitened[:n], "errors": self.errors[:n]}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_state, (self.state(),)
 
     @classmethod
     def _build(cls, state: Mapping[str, Any]) -> Self:
         built = super()._build(state)
+        built.S, built.factor = unpacked(built.S), unpacked(built.factor)
         if not (0.0 < built.discount <= 1.0 and built.alpha > 0.0):
             raise ValueError(f"DecayingRidge.discount and alpha must be positive, the file has {built.discount:g}")
         if len(built.factor) != len(built.errors):

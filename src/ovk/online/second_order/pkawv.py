@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import SIZE, Array, Indices, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
+from ovk.base import SIZE, Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
 from ovk.features import (
     DEPENDENCE_TOL,
     KORS,
@@ -31,6 +31,7 @@ from ovk.online.second_order.block_ridge import (
     DecayingSums,
     OutputGroup,
     ProgressiveRidge,
+    RidgeRows,
     StreamSums,
     SumsOfEachOutput,
     WindowSums,
@@ -382,59 +383,60 @@ class PKAWV(StreamRegressor):
                     first, made = start, min(max(stop, start + several), len(X))
                     Phi = self.features_.transform(X[first:made])
                 ready = Phi[(start - first) * per : (stop - first) * per]
-            piece = X[rows], Y[rows], observed[rows], learned[rows], _of_rows(weights, rows)
-            Z[rows] = self._learn_piece(*piece, ready).predictions(shrink=shrink)
+            some = None if weights is None else weights[rows]
+            piece = RidgeRows(ready, Y[rows], observed[rows], learned[rows], some)
+            Z[rows] = self._learn_piece(X[rows], piece).predictions(shrink=shrink)
             start = stop
         return Z
 
-    def _learn_piece(
-        self, X: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, ready: Array | None
-    ) -> RidgeForecast:
-        forecasts, past, known, per = [], self.past_, self.features_.m, self.features_.per
+    def _learn_piece(self, X: Array, rows: RidgeRows) -> RidgeForecast:
+        """Learn rows; their features are computed from the inputs X if they are None."""
+        forecasts, past, known = [], self.past_, self.features_.m
         draws, sizes, stops = np.empty(0), np.full(len(X), known), [len(X)]
-        if ready is None and not self.features_.settled:
+        if rows.Phi is None and not self.features_.settled:
             # One for each row, needed or not, so that chunk sizes make no difference.
             self.rng_ = copied_generator(self.rng_)
             draws = self.rng_.random(len(X))
-        if ready is None:
-            ready, sizes = self.features_.transform_and_grow(X, draws, exact=past is not None)
-        if past is not None and not all(ridge.nested for ridge in self.ridges_):
-            stops = np.append(np.flatnonzero(np.diff(sizes)) + 1, len(X)).tolist()
+        if rows.Phi is None:
+            Phi, sizes = self.features_.transform_and_grow(X, draws, exact=past is not None)
+            rows = rows._replace(Phi=Phi)
+        if past is not None:
+            rows = rows._replace(sizes=sizes)
+            if not all(ridge.nested for ridge in self.ridges_):
+                stops = np.append(np.flatnonzero(np.diff(sizes)) + 1, len(X)).tolist()
         start = 0
         for stop in stops:
-            rows, m = slice(start, stop), ready.shape[1] if past is None else int(sizes[stop - 1])
-            if past is not None and m > known:
-                self._add_past_to_new_features(known, m)
-                known = m
-            self._left -= int(learned[rows].sum())
-            parts = Y[rows], observed[rows], learned[rows], _of_rows(weights, rows)
-            found, labels = self._learn_rows(
-                ready[start * per : stop * per, :m], *parts, None if past is None else sizes[rows]
-            )
+            part = rows.take(start, stop)
+            if past is not None:
+                m = int(sizes[stop - 1])
+                if m > known:
+                    self._add_past_to_new_features(known, m)
+                    known = m
+                part = part._replace(Phi=part.Phi[:, :m])
+            self._left -= int(part.learned.sum())
+            found, labels = self._learn_rows(part)
             forecasts.append(found)
             if past is not None:
-                past.append(X[rows][learned[rows]], labels[learned[rows]])
+                past.append(X[start:stop][part.learned], labels[part.learned])
             start = stop
         if self._left <= 0:
             self._commit()
             self._start_block()
         return RidgeForecast.concatenate(forecasts)
 
-    def _learn_rows(
-        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, sizes: Indices | None
-    ) -> tuple[RidgeForecast, Array]:
+    def _learn_rows(self, rows: RidgeRows) -> tuple[RidgeForecast, Array]:
         """The forecast, and the labels as learned, which are clipped for the Huber loss."""
         last = self._left <= 0
         if self.limits_ is None:
-            return self._update_ridges(Phi, Y, observed, learned, weights, sizes, last=last), Y
-        Y, per, start, found = Y.copy(), self.features_.per, 0, []
+            return self._update_ridges(rows, last=last), rows.Y
+        Y, start, found = rows.Y.copy(), 0, []
+        rows = rows._replace(Y=Y)
         while start < len(Y):
-            before, rest = [ridge._snapshot() for ridge in self.ridges_], slice(start, None)
-            parts = Phi[start * per :], Y[rest], observed[rest], learned[rest], _of_rows(weights, rest)
-            forecast = self._update_ridges(*parts, _of_rows(sizes, rest), last=last)
+            before, rest = [ridge._snapshot() for ridge in self.ridges_], rows.take(start, len(Y))
+            forecast = self._update_ridges(rest, last=last)
             with np.errstate(over="ignore"):
-                residuals = np.nan_to_num(np.where(observed[rest], Y[rest] - forecast.predictions(shrink=False), 0.0))
-            numbers = np.flatnonzero(learned[rest])
+                residuals = np.nan_to_num(np.where(rest.observed, rest.Y - forecast.predictions(shrink=False), 0.0))
+            numbers = np.flatnonzero(rest.learned)
             inliers = self.limits_.inliers(residuals[numbers])
             stop = len(Y)
             if inliers < len(numbers):
@@ -443,38 +445,26 @@ class PKAWV(StreamRegressor):
                 i = int(numbers[inliers])
                 stop, numbers = start + i + 1, numbers[: inliers + 1]
                 clipped = self.limits_.clip(residuals[numbers])[-1]
-                Y[start + i] = np.where(observed[start + i], forecast.predictions(shrink=False)[i] + clipped, np.nan)
-                lot = slice(start, stop)
-                parts = Phi[start * per : stop * per], Y[lot], observed[lot], learned[lot], _of_rows(weights, lot)
-                forecast = self._update_ridges(*parts, _of_rows(sizes, lot), last=last and stop == len(Y))
+                Y[start + i] = np.where(rest.observed[i], forecast.predictions(shrink=False)[i] + clipped, np.nan)
+                forecast = self._update_ridges(rows.take(start, stop), last=last and stop == len(Y))
             else:
                 self.limits_.clip(residuals[numbers])
             found.append(forecast)
             start = stop
         return RidgeForecast.concatenate(found), Y
 
-    def _update_ridges(
-        self,
-        Phi: Array,
-        Y: Array,
-        observed: Mask,
-        learned: Mask,
-        weights: Array | None,
-        sizes: Indices | None,
-        *,
-        last: bool,
-    ) -> RidgeForecast:
-        pairs = zip(self.ridges_, self._ridge_inputs(Phi, Y, observed), strict=True)
-        found = [ridge.predict_and_update(*part, learned, weights, sizes, last=last) for ridge, part in pairs]
-        return self._join_forecasts(found)
+    def _update_ridges(self, rows: RidgeRows, *, last: bool) -> RidgeForecast:
+        pairs = zip(self.ridges_, self._ridge_inputs(rows), strict=True)
+        return self._join_forecasts([ridge.predict_and_update(part, last=last) for ridge, part in pairs])
 
-    def _ridge_inputs(self, Phi: Array, Y: Array, observed: Mask) -> list[tuple[Array, Array, Mask]]:
-        """Features, outputs and the mask of observed outputs of each ridge problem."""
+    def _ridge_inputs(self, rows: RidgeRows) -> list[RidgeRows]:
+        """The rows of each ridge problem, which differ in their outputs."""
         if self.vectors_ is not None:
-            return [(Phi, Y @ self.vectors_, observed)]
+            return [rows._replace(Y=rows.Y @ self.vectors_)]
         if len(self.ridges_) == 1:
-            return [(Phi, Y, observed)]
-        return [(Phi, Y[:, q : q + 1], observed[:, q : q + 1]) for q in range(len(self.ridges_))]
+            return [rows]
+        columns = [slice(q, q + 1) for q in range(len(self.ridges_))]
+        return [rows._replace(Y=rows.Y[:, q], observed=rows.observed[:, q]) for q in columns]
 
     def _join_forecasts(self, found: list[RidgeForecast]) -> RidgeForecast:
         if len(found) == 1:
@@ -487,9 +477,10 @@ class PKAWV(StreamRegressor):
         past = self.past_
         assert past is not None
         ages: Array = np.arange(len(past) - 1.0, -1.0, -1.0)
-        parts = self._ridge_inputs(self.features_.transform_past(past.X)[:, :m], past.Y, ~np.isnan(past.Y))
+        Phi, observed = self.features_.transform_past(past.X)[:, :m], ~np.isnan(past.Y)
+        parts = self._ridge_inputs(RidgeRows(Phi, past.Y, observed, np.full(len(past), True)))
         for ridge, part in zip(self.ridges_, parts, strict=True):
-            ridge.add_for_new_features(slice(known, None), *part, ages)
+            ridge.add_for_new_features(slice(known, None), part, ages)
         self._start_block()
 
     def _couple(self) -> None:
@@ -522,8 +513,10 @@ class PKAWV(StreamRegressor):
     def _row_plan(self) -> Any:
         ridge, features = self.ridges_[0], self.features_
         plain = features.settled and self.vectors_ is not None and self.past_ is None and self.limits_ is None
-        takes = plain and isinstance(ridge, BlockRidge) and ridge.takes_rows(features.m)
-        return True if takes else None
+        if not plain or not isinstance(ridge, BlockRidge) or ridge.per > 1:
+            return None
+        same = all(block is None or block.U.shape[1] == len(block.z) == features.m for block in ridge.blocks)
+        return True if same else None
 
     def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         X, y = self._row_in_units(X, y)
@@ -572,10 +565,6 @@ class PKAWV(StreamRegressor):
 def _units(model: PKAWV) -> list[float]:
     found = (model.input_units_, model.output_units_)
     return [x for units in found if units is not None for x in (*units.centre.tolist(), *units.scale.tolist())]
-
-
-def _of_rows(values: Any, rows: slice) -> Any:
-    return None if values is None else values[rows]
 
 
 def copied_generator(rng: np.random.Generator) -> np.random.Generator:
