@@ -18,7 +18,7 @@ def ovk(capsys):
         code = end.value.code or 0
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
-        assert "error of ovk" not in err
+        assert "bug in ovk" not in err, err
         if code not in (0, 2):
             *warnings, error = err.splitlines()
             assert error.startswith("ovk: "), "an error is one sentence"

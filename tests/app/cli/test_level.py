@@ -105,9 +105,10 @@ def test_a_level_that_is_not_a_default():
 @pytest.mark.long
 def test_unknown_bounds_are_explained(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 400), tmp_path / "m.ovk"
-    ovk("fit", path, "--targets", "a,b", "--features", "", "--lags", 1, "--save", model)
+    code, out, err = ovk("fit", path, "--targets", "a,b", "--features", "", "--lags", 1, "--save", model)
+    assert code == 0, err
     code, out, err = ovk("predict", model, path, "--level", 0.999)
-    assert code == 0
+    assert code == 0, err
     assert out.splitlines()[1].count(",,") > 0
     assert "99.9% intervals require at least 999 errors" in err
     assert ovk("predict", model, path)[2] == ""
