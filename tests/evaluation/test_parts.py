@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ovk import OLOK, AutoStream, progressive
 from ovk.app.report import report
-from ovk.app.report.sections import drift_section
+from ovk.app.report.writer import drift_section
 from ovk.evaluation import ACI, ProgressiveResult, RefittedRidge
 from ovk.evaluation.task import RunningSum
 from ovk.plotting import IntervalDisplay, RecentDisplay

@@ -73,7 +73,7 @@ def test_a_followed_stream_shows_that_it_is_alive(screen, monkeypatch):
 
 def test_a_display_ends_its_thread_and_its_line(screen):
     file = screen(force_terminal=True, width=60)
-    with Display(lambda: ("learning", 0.5, time.monotonic())):
+    with Display("learning", 0.5):
         wait_until(lambda: "learning" in file.getvalue(), "the display")
     ended = file.getvalue()
     time.sleep(0.3)

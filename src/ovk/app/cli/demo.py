@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,9 +12,9 @@ import typer
 from scipy.signal import lfilter
 
 from ovk import OLOK, PKAWV, AutoStream, progressive
-from ovk.app.cli.options import Json
-from ovk.app.cli.output import Display, Exit, err, exit_code_on_error, print_json, show
-from ovk.app.sessions import Session, Settings, learn, result_summary
+from ovk.app.cli.output import Display, Exit, err, exit_code_on_error, show
+from ovk.app.report import report
+from ovk.app.sessions import Session, SessionProgress, Settings, learn, result_summary
 from ovk.base import Array, one_blas_thread
 from ovk.datasets import make_stream
 from ovk.evaluation import ProgressiveResult, RefittedRidge, ScoreTable
@@ -93,7 +92,6 @@ def command(
         "."
     ),
     rows: Annotated[int, typer.Option(help="Rows of the stream.", min=400)] = ROWS,
-    as_json: Json = False,
 ) -> None:
     """Compare learners on a generated stream with related outputs, missing labels and drift.
 
@@ -104,40 +102,47 @@ def command(
     start = time.perf_counter()
     stream = make_stream(rows, OUTPUTS, random_state=0)
     missing = float(np.isnan(stream.target).mean())
-    if not as_json:
-        show(
-            f"{OUTPUTS} related outputs, {rows:,} rows, {missing:.0%} of the labels missing. In the middle third, the "
-            "shared function changes."
-        )
-        show("Each row is predicted before it is learned.")
-        show("")
+    show(
+        f"{OUTPUTS} related outputs, {rows:,} rows, {missing:.0%} of the labels missing. In the middle third, the "
+        "shared function changes."
+    )
+    show("Each row is predicted before it is learned.")
+    show("")
     with one_blas_thread(tiles=1):
-        results = _evaluate(stream)
+        found = _evaluate(stream)
     seconds = time.perf_counter() - start
     model_file, page, file = directory / "demo.ovk", directory / "report.html", directory / "demo.csv"
     write_demo_table(file)
     session = _learn_table(file, model_file)
-    found = _combined(results, stream.target_names)
     errors = _errors(found, rows)
-    drawn = _report(found, session, page, seconds, rows, missing, _conclusion(errors))
-    if as_json:
-        print_json(
-            {
-                "rows": rows,
-                "mse": {learner.name: learner.mse for learner in found.learners},
-                "seconds": seconds,
-                "report": page if drawn else None,
-                "model_file": model_file,
-                "table": file,
-            }
-        )
-        return
-    periods = ("before the drift", "during", "after", "all rows")
-    table = ScoreTable("mean squared error", tuple(errors), periods, np.array(list(errors.values())))
-    for line in [*table.lines(), "", *_conclusion(errors).splitlines(), ""]:
+    summary = replace(
+        result_summary(found),
+        conclusion=_conclusion(errors),
+        settings={"command": "ovk demo"},
+        # The rows of the stream have no order that a plot could show; hours have.
+        recent=session.recent,
+        targets=list(STATIONS),
+    )
+    summary.sentences += [
+        f"{rows:,} rows with {OUTPUTS} related outputs; {missing:.0%} of the labels are missing",
+        "in the middle third of the stream, the shared function changes",
+        "coupled outputs share their labels; separate outputs use only their own",
+        f"learning took {seconds:,.1f} seconds",
+        "the predictions and outcomes of the last rows below are those of the sample file, learned by AutoStream",
+    ]
+    table = ScoreTable(
+        "mean squared error",
+        tuple(errors),
+        ("before the drift", "during", "after", "all rows"),
+        np.array(list(errors.values())),
+    )
+    for line in [*table.lines(), "", *summary.conclusion.splitlines(), ""]:
         show(line)
-    if drawn:
+    try:
+        report(summary, page, title="ovk demo")
         show(f"report: {page} (open it in a browser)")
+    except ImportError as missing_package:
+        show(f"no report: {missing_package}", err)
     show(f"table:  {file} (hourly readings of {len(STATIONS)} stations, {MISSING:.0%} missing)")
     show(f"model:  {model_file} (AutoStream on this table)")
     for line in session.summary().conclusion.splitlines():
@@ -150,74 +155,35 @@ def command(
 
 def _learn_table(file: Path, model_file: Path) -> Session:
     """Learn the sample file as `ovk stream` does."""
-    start, hours = time.monotonic(), 24 * 7 * WEEKS
-    done = 0
-
-    def count(reached: Any) -> None:
-        nonlocal done
-        done = reached.session.offset
-
     settings = Settings(list(STATIONS), time=["time"], lags=list(LAGS), block=512)
-    with Display(lambda: (f"learning {file.name}", done / hours, start)):
+    with Display(f"learning {file.name}", 0.0) as display:
+
+        def count(reached: SessionProgress) -> None:
+            display.done = reached.session.offset / (24 * 7 * WEEKS)
+
         return learn(file, settings, save_to=model_file, on_progress=count)
 
 
-def _evaluate(stream: Any) -> dict[str, ProgressiveResult]:
-    models = learners()
-    results: dict[str, ProgressiveResult] = {}
-    start, total, done = time.monotonic(), len(models) * len(stream.data), 0
-    with Display(lambda: (name, done / total, start)):
-        for name, model in models.items():
-
-            def chunks() -> Iterator[tuple[Any, Any]]:
-                nonlocal done
-                for at in range(0, len(stream.data), CHUNK):
-                    yield stream.data[at : at + CHUNK], stream.target[at : at + CHUNK]
-                    done += CHUNK
-
+def _evaluate(stream: Any) -> ProgressiveResult:
+    """The results of all learners as one: the first learner is its model, the others are among its baselines."""
+    models, results = learners(), list[ProgressiveResult]()
+    with Display("learning", 0.0) as display:
+        for k, (name, model) in enumerate(models.items()):
+            display.text, display.done = name, k / len(models)
             # The baselines do not depend on the learner.
             baselines: list[Any] = [] if results else ["mean", RefittedRidge(max_rows=600)]
-            results[name] = progressive(
-                model, chunks(), untested=CHUNK, baselines=baselines, chunk_size=CHUNK, keep="all", progress=False
-            )
-    return results
-
-
-def _combined(results: dict[str, ProgressiveResult], outputs: list[str]) -> ProgressiveResult:
-    """One result with the first learner as its model and the others as baselines."""
-    first, *others = results.values()
-    model, *rest = (result.model._replace(name=name) for name, result in results.items())
+            found = progressive(
+                model, stream.data, stream.target, untested=CHUNK, baselines=baselines, chunk_size=CHUNK, keep="all",
+                progress=False,
+            )  # fmt: skip
+            results.append(replace(found, model=found.model._replace(name=name)))
+    first, *others = results
     return replace(
         first,
-        model=model,
-        baselines=(*rest, *first.baselines),
+        baselines=(*(one.model for one in others), *first.baselines),
         baseline_predictions=(*(one.predictions for one in others), *(first.baseline_predictions or ())),
-        outputs=tuple(outputs),
+        outputs=tuple(stream.target_names),
     )
-
-
-def _report(
-    found: ProgressiveResult, session: Session, page: Path, seconds: float, rows: int, missing: float, conclusion: str
-) -> bool:
-    """Write the report; False if matplotlib is missing."""
-    from ovk.app.report import report
-
-    # The rows of the stream have no order that a plot could show; hours have.
-    table: dict[str, Any] = {"recent": session.recent, "targets": list(STATIONS)}
-    summary = replace(result_summary(found), conclusion=conclusion, settings={"command": "ovk demo"}, **table)
-    summary.sentences += [
-        f"{rows:,} rows with {OUTPUTS} related outputs; {missing:.0%} of the labels are missing",
-        "in the middle third of the stream, the shared function changes",
-        "coupled outputs share their labels; separate outputs use only their own",
-        f"learning took {seconds:,.1f} seconds",
-        "the predictions and outcomes of the last rows below are those of the sample file, learned by AutoStream",
-    ]
-    try:
-        report(summary, page, title="ovk demo")
-    except ImportError as missing_package:
-        show(f"no report: {missing_package}", err)
-        return False
-    return True
 
 
 def _errors(found: ProgressiveResult, rows: int) -> dict[str, list[float]]:

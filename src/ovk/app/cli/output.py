@@ -95,11 +95,11 @@ LINE_INTERVAL = 10.0
 class Display:
     """Progress on standard error: on a terminal one line that changes, otherwise a line every ten seconds.
 
-    `state` returns a text, the share that is done or None, and the start by `time.monotonic`.
+    The line shows `text`, the share `done` if it is known, and the time since `start` by `time.monotonic`.
     """
 
-    def __init__(self, state: Callable[[], tuple[str, float | None, float]]) -> None:
-        self._state = state
+    def __init__(self, text: str, done: float | None = None) -> None:
+        self.text, self.done, self.start = text, done, time.monotonic()
         self._ended = threading.Event()
         self._live: Live | None = None
 
@@ -120,9 +120,11 @@ class Display:
         sign = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int(8 * time.monotonic()) % 10]
         return Text(f"{sign} {self._text(err.width - 3)}", no_wrap=True)
 
+    def _words(self) -> str:
+        return self.text
+
     def _text(self, width: int = 0) -> str:
-        text, done, start = self._state()
-        return printable(progress_line(text, done, time.monotonic() - start, width))
+        return printable(progress_line(self._words(), self.done, time.monotonic() - self.start, width))
 
     def _print_lines(self) -> None:
         while not self._ended.wait(LINE_INTERVAL):
@@ -137,21 +139,17 @@ class ProgressDisplay(Display):
     """Progress of a stream: rows, rows per second and the last checkpoint."""
 
     def __init__(self, records: Records) -> None:
-        super().__init__(self._reached)
-        self.rows, self._records = 0, records
-        self._now: tuple[str, float | None] = ("waiting for the first rows" if records.waits else "warming up", None)
-        self._start = self._last = time.monotonic()
+        super().__init__("waiting for the first rows" if records.waits else "warming up")
+        self.rows, self._records, self._last = 0, records, self.start
 
     def show(self, reached: SessionProgress) -> None:
-        self.rows, self._last = reached.rows, time.monotonic()
-        rate = reached.rows / max(self._last - self._start, 1e-9)
-        text = f"{reached.session.offset:,} rows, {rate:,.0f} rows/s, saved up to row {reached.saved:,}"
-        self._now = text, self._records.fraction_read()
+        self.rows, self._last, self.done = reached.rows, time.monotonic(), self._records.fraction_read()
+        rate = reached.rows / max(self._last - self.start, 1e-9)
+        self.text = f"{reached.session.offset:,} rows, {rate:,.0f} rows/s, saved up to row {reached.saved:,}"
 
-    def _reached(self) -> tuple[str, float | None, float]:
-        text, done = self._now
+    def _words(self) -> str:
         idle = self._records.waits and self.rows and time.monotonic() - self._last >= MIN_SECONDS_IDLE
-        return f"{text}, waiting for new rows" if idle else text, done, self._start
+        return f"{self.text}, waiting for new rows" if idle else self.text
 
 
 @contextmanager
@@ -160,21 +158,19 @@ def announced(text: str) -> Iterator[Callable[[str], None]]:
 
     If standard error is not a terminal, a message is also printed immediately.
     """
-    start = time.monotonic()
-    stage: tuple[str, float | None, float] = (text, None, start)
-    bar: tuple[str, float | None, float] = ("", None, start)
+    display = Display(text)
+    start = display.start
 
     def announce(now: str) -> None:
-        nonlocal stage
-        stage = now, None, start
+        nonlocal text
+        text = display.text = now
         if not err.is_terminal:
             show(f"{now}...", err)
 
     def update(label: str, done: float | None, since: float) -> None:
-        nonlocal bar
-        bar = label, done, since
+        display.text, display.done, display.start = (label, done, since) if label else (text, None, start)
 
-    with progress_to(update), Display(lambda: bar if bar[0] else stage):
+    with progress_to(update), display:
         yield announce
 
 

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -69,7 +70,7 @@ class WorkersLostError(RuntimeError):
     no worker for 120 s (worker_timeout); 5 of 12 parts are finished: start workers and run this again
     """
 
-    def __init__(self, why: str, finished: int, total: int) -> None:
+    def __init__(self, why: str, finished: int = 0, total: int = 0) -> None:
         super().__init__(why, finished, total)
         self.why, self.finished, self.total = why, finished, total
         self.resume: Callable[..., Any] | None = None
@@ -89,11 +90,11 @@ class Engine(ABC):
         """Number and result of each call, in the order of arrival; `early` are results that are not merged yet."""
 
 
+@dataclass
 class ProcessEngine(Engine):
     """Local processes, or only this one."""
 
-    def __init__(self, n_jobs: int | None = None) -> None:
-        self.n_jobs = n_jobs
+    n_jobs: int | None = None
 
     def results(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         from joblib import Parallel, delayed
@@ -105,14 +106,15 @@ class ProcessEngine(Engine):
         try:
             yield from zip(calls, found, strict=True)
         except TerminatedWorkerError as error:
-            raise _WorkersLost("a process died, perhaps for lack of memory,") from error
+            raise WorkersLostError("a process died, perhaps for lack of memory,") from error
 
 
+@dataclass
 class DaskEngine(Engine):
     """The workers of a `distributed.Client`. A partition that is lost with its worker is repeated."""
 
-    def __init__(self, client: Any, worker_timeout: float = WORKER_TIMEOUT) -> None:
-        self.client, self.worker_timeout = client, worker_timeout
+    client: Any
+    worker_timeout: float
 
     def share(self, value: Any) -> Any:
         from dask import config
@@ -164,7 +166,7 @@ class DaskEngine(Engine):
             if workers:
                 seen = time.monotonic()
             elif time.monotonic() - seen > self.worker_timeout:
-                raise _WorkersLost(f"no worker for {self.worker_timeout:g} s (worker_timeout)")
+                raise WorkersLostError(f"no worker for {self.worker_timeout:g} s (worker_timeout)")
         return done
 
     @staticmethod
@@ -174,13 +176,9 @@ class DaskEngine(Engine):
         try:
             return transfer.result()
         except KilledWorker as error:
-            raise _WorkersLost(f"workers died repeatedly on {part}, perhaps for lack of memory,") from error
+            raise WorkersLostError(f"workers died repeatedly on {part}, perhaps for lack of memory,") from error
         except concurrent.futures.CancelledError as error:
-            raise _WorkersLost(f"the cluster dropped {part}") from error
-
-
-class _WorkersLost(Exception):
-    """The reason why an engine has no workers."""
+            raise WorkersLostError(f"the cluster dropped {part}") from error
 
 
 class Pass:
@@ -210,9 +208,10 @@ class Pass:
                         while self._merged not in early:
                             number, early[number] = next(results)
                             bar.update()
-                    except _WorkersLost as error:
-                        finished = self._merged + len(early)
-                        raise WorkersLostError(f"{error} while {self._label}", finished, total) from error.__cause__
+                    except WorkersLostError as error:
+                        error.why += f" while {self._label}"
+                        error.finished, error.total = self._merged + len(early), total
+                        raise
                     self._tree.add(early.pop(self._merged))
                     self._merged += 1
             self._result = self._tree.result()
@@ -231,7 +230,7 @@ def perform(work: Callable[..., Any], number: int, given: Any, *shared: Any) -> 
         raise PartitionError(f"part {number} ({partition.label}) failed: {error}") from error
 
 
-def as_engine(client: Any, n_jobs: int | None, worker_timeout: float = WORKER_TIMEOUT) -> Engine:
+def as_engine(client: Any, n_jobs: int | None = None, worker_timeout: float = WORKER_TIMEOUT) -> Engine:
     if client is None:
         return ProcessEngine(n_jobs)
     with required("clusters", "dask"):

@@ -147,21 +147,19 @@ class PredictionColumns:
         self._keep = dict(keep or {})
         self.outputs, self._timed, self._outcomes = list(outputs), timed, outcomes
         self._count = 0 if labels is None else len(labels)
-        last = [" outcome"] if outcomes else []
-        if labels is None:
-            ends, forms = ["", " lower", " upper", *last], ["%.7g"] * 3 + ["%.9g"] * outcomes
-        else:
-            ends = ["", *(f"={label}" for label in labels), *last]
-            forms = ["%s"] + ["%.6g"] * (1 + len(labels)) + ["%s"] * outcomes
-        names = [f"{name}{end}" for name in outputs for end in ends]
-        if labels is not None:
-            names.insert(1, "probability")
-        self.names = [*self._keep, first, *(["time"] if timed else []), *names]
+        columns = [*((name, "%s") for name in self._keep), (first, "%d"), *([("time", "%s")] if timed else [])]
+        for name in outputs:
+            if labels is None:
+                columns += [(name, "%.7g"), (f"{name} lower", "%.7g"), (f"{name} upper", "%.7g")]
+            else:
+                columns += [(name, "%s"), ("probability", "%.6g"), *((f"{name}={label}", "%.6g") for label in labels)]
+            if outcomes:
+                columns.append((f"{name} outcome", "%.9g" if labels is None else "%s"))
+        self.names, self._forms = ([*part] for part in zip(*columns, strict=True))
         kept = [safe_text(name) for name in self._keep]
         # Names of classes come from the data; an escape sequence in one would reach the terminal.
         shown = map(printable, [*kept, *(escape_formula(name) for name in self.names[len(kept) :])])
         self.header = csv_line(list(shown))
-        self._forms = [*["%s"] * len(kept), "%d", *(["%s"] if timed else []), *forms * len(self.outputs)]
 
     def values(self, found: Predictions, batch: Batch | None = None) -> list[Any]:
         """(n,) arrays in the order of the names; unknown numbers are not finite, unknown labels are None.
@@ -194,7 +192,7 @@ class PredictionColumns:
 
     def objects(self, found: Predictions, batch: Batch | None = None) -> Iterator[dict[str, Any]]:
         """A dict for each row, with a nested dict for each output; unknown values are None."""
-        columns = [_json_cells(column) for column in self.values(found, batch)]
+        columns = [_cells(column) for column in self.values(found, batch)]
         lead = len(self._keep) + 1 + self._timed
         names = ["prediction", "lower", "upper", *(["outcome"] if self._outcomes else [])]
         for i, cells in enumerate(zip(*columns, strict=True)):
@@ -223,27 +221,24 @@ def _as_array(cells: Sequence[Any]) -> Any:
     return array
 
 
-def _csv_cells(values: Any, form: str) -> tuple[list[Any], str]:
-    """The cells of a column and the format of each: text if any is unknown."""
-    if values.dtype.kind == "f":
-        known = np.isfinite(values)
-        if known.all():
-            return values.tolist(), form
-        return [form % value if seen else "" for value, seen in zip(values.tolist(), known, strict=True)], "%s"
-    if values.dtype.kind in "OU":
-        text = {cell: csv_line([safe_text(cell), ""])[:-2] for cell in {*map(str, values.tolist())}}
-        return ["" if cell is None else text[str(cell)] for cell in values.tolist()], form
-    if values.dtype.kind == "M":
-        return ["" if text == "NaT" else text for text in np.datetime_as_string(values).tolist()], form
-    return values.tolist(), form
-
-
-def _json_cells(values: Any) -> list[Any]:
+def _cells(values: Any) -> list[Any]:
+    """The cells of a column: numbers and texts, None where unknown."""
     if values.dtype.kind == "M":
         return [None if text == "NaT" else text for text in np.datetime_as_string(values).tolist()]
-    if values.dtype.kind == "f":
-        return [value if known else None for value, known in zip(values.tolist(), np.isfinite(values), strict=True)]
+    if values.dtype.kind == "f" and not (known := np.isfinite(values)).all():
+        return [value if seen else None for value, seen in zip(values.tolist(), known, strict=True)]
     return list(values.tolist())
+
+
+def _csv_cells(values: Any, form: str) -> tuple[list[Any], str]:
+    """The cells of a column and the format of each: text if any is unknown."""
+    cells = _cells(values)
+    if values.dtype.kind in "OU":
+        text = {cell: csv_line([safe_text(cell), ""])[:-2] for cell in {*map(str, cells)}}
+        cells = [None if cell is None else text[str(cell)] for cell in cells]
+    if None in cells:
+        return ["" if cell is None else form % cell for cell in cells], "%s"
+    return cells, form
 
 
 def _arrow_column(arrow: Any, values: Any) -> Any:

@@ -12,8 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk.app.parallel import CHUNK_ROWS, Partition, PartitionedFit, PartitionError, Pass, RidgeLearner, as_engine
-from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, TestedForecasts, horizon_errors, rows_seen, season_of
-from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
+from ovk.app.sessions.forecasts import (
+    MAX_FORECASTS_KEPT,
+    TestedForecasts,
+    conformal_widths,
+    horizon_errors,
+    rows_seen,
+    season_of,
+)
 from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor, relative_to_lag
 from ovk.app.sessions.session import MIN_ROWS, LearnedTable, check_row_count, opened
 from ovk.app.sessions.settings import KERNELS, Settings, check_bad_rows, declared
@@ -36,9 +42,20 @@ from ovk.app.tables import (
     concatenate,
     fill_forward,
 )
-from ovk.base import COUNT, Array, Indices, Mask, Registered, State, check_int, one_blas_thread
+from ovk.base import (
+    COUNT,
+    Array,
+    Indices,
+    Mask,
+    Registered,
+    State,
+    as_word,
+    check_int,
+    is_missing_cell,
+    one_blas_thread,
+)
 from ovk.batch import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
-from ovk.evaluation import Chunk, RecentErrors, RunningMoments, Scores, ScoreTable, Standardised
+from ovk.evaluation import DEFAULT_LEVEL, Chunk, RecentErrors, RunningMoments, Scores, ScoreTable, Standardised
 from ovk.kernels import ScalarKernel
 
 #: Maximum number of rows for exact leave-one-out. Beyond it, a subset chooses and landmarks learn from all rows.
@@ -494,6 +511,73 @@ def _fit_classifier(settings: Settings, X: Array, y: Any) -> tuple[Standardised,
     return scaling, OVKClassifier(ridge.kernel_, ridge.alpha_, landmarks=LANDMARKS, random_state=0).fit(X, y)
 
 
+# Groups of rows, such as patients: errors and intervals for unseen groups.
+
+#: Folds of groups for validation, and maximum number of folds to test intervals.
+FOLDS, MAX_TEST_FOLDS = 5, 100
+
+
+@dataclass
+class GroupErrors(RecentErrors):
+    """Predictions of rows whose groups were held out, and intervals for rows of unseen groups.
+
+    Each group has the same weight, shared by its rows. If groups are exchangeable, an interval of level p contains the
+    outcome of a row of a new group with a probability of about p; below p / (1 - p) groups (9 for 90%) its width is
+    infinite.
+
+    The coverage is measured on each group (with more than 100 groups, a hundredth of them at a time) with the widths of
+    the others; a group counts as one outcome. `groups` (m,) are the group numbers of the rows.
+    """
+
+    groups: Indices | None = None
+
+    @classmethod
+    def of(cls, F: Array, Y: Array, groups: Indices, level: float = DEFAULT_LEVEL) -> GroupErrors:
+        """From predictions F (n, d) of held-out rows, outcomes Y (n, d), nan where missing, and groups (n,)."""
+        plain = RecentErrors.empty(Y.shape[1], size=max(len(Y), 1), level=level, rate=0.0)
+        plain.update(F, Y)
+        found = cls(**vars(plain), groups=np.asarray(groups))
+        found._measure()
+        return found
+
+    def widths(self, level: float) -> Array:
+        """(d,) half widths of intervals of that level for rows of unseen groups; infinite with too few groups."""
+        return conformal_widths(self.Y - self.F, level, self.groups)
+
+    def _measure(self) -> None:
+        """Test each group with the widths of the others."""
+        assert self.groups is not None
+        levels = self.levels.tolist()
+        self.tested, self.inside = np.zeros((2, len(levels), self.Y.shape[1]))
+        errors = self.Y - self.F
+        known = np.isfinite(errors)
+        distinct, number = np.unique(self.groups, return_inverse=True)
+        sizes = np.array([np.bincount(number, column, len(distinct)) for column in known.T]).T
+        fold = np.arange(len(distinct)) % MAX_TEST_FOLDS
+        for one in np.unique(fold):
+            own = fold[number] == one
+            for k, level in enumerate(levels):
+                widths = conformal_widths(errors[~own], level, self.groups[~own])
+                finite = np.isfinite(widths)
+                self.tested[k] += finite * (sizes[fold == one] > 0).sum(axis=0)
+                shares = known[own] * (np.abs(errors[own]) <= widths) / np.maximum(sizes[number[own]], 1)
+                self.inside[k] += finite * shares.sum(axis=0)
+                if level == self.level:
+                    self.half[own] = widths
+
+
+def group_numbers(cells: Sequence[Any], name: str, label: str) -> Indices:
+    """(n,) group numbers of the cells of a column, in order of appearance; missing cells form one group."""
+    places: dict[str | None, int] = {}
+    numbers = [places.setdefault(None if is_missing_cell(cell) else as_word(cell), len(places)) for cell in cells]
+    if len(places) < FOLDS:
+        raise ValueError(
+            f"column {name!r} of {label} has {len(places)} groups; at least {FOLDS} are required for group-wise "
+            "validation"
+        )
+    return np.array(numbers, dtype=np.intp)
+
+
 # Files that do not fit in memory: landmarks, on the workers of a cluster or in processes.
 
 #: Minimum number of rows in the sample, and rows in the sample per landmark.
@@ -548,25 +632,21 @@ def fit_files(
     settings: Settings,
     landmarks: int = 1000,
     client: Any = None,
-    *,
-    n_jobs: int | None = None,
-    seed: int = 0,
 ) -> TableModel:
     """Learn files range by range: ridge regression on landmarks, with all settings selected automatically.
 
     A sample of all ranges determines column types, scales, landmarks, the kernel's width and the coupling; the
     leave-one-out errors of all rows select alpha. Errors and intervals come from the leave-one-out errors of the
-    sample. Ranges have no common order, so lags are not supported. `client` and `n_jobs` are as in
-    `ovk.app.parallel.fit`; `seed` draws the sample.
+    sample. Ranges have no common order, so lags are not supported. `client` is as in `ovk.app.parallel.fit`.
     """
     settings.check_no_groups("omit --landmarks, --scheduler and --workers, or omit groups")
     if settings.lags:
         raise ValueError("lags are not supported for files that are learned in ranges: omit lags, or use ovk stream")
     m = check_int(landmarks, "landmarks")
-    engine = as_engine(client, n_jobs)
+    engine = as_engine(client)
     with one_blas_thread(tiles=1):
         each = -(-max(MIN_SAMPLE_ROWS, ROWS_PER_LANDMARK * m) // len(ranges))
-        sampling = Pass(partial(sample_rows, rows=max(each, 2), seed=seed), operator.add, "sampling")
+        sampling = Pass(partial(sample_rows, rows=max(each, 2), seed=0), operator.add, "sampling")
         found = sampling.run(engine, [RangePartition(one) for one in ranges])
         names, label = found[0][0], ranges[0].label
         for (other, _), one in zip(found, ranges, strict=True):
@@ -582,10 +662,10 @@ def fit_files(
         scaling, scaled = _standardised(X, Y)
         # The leave-one-out errors of these rows are reported below, so no metric may depend on their outputs.
         chosen = chosen_ridge(settings, scaled.X, scaled.Y, metric=False)
-        ridge = OVKRidge(chosen.kernel_, chosen.alpha_, fit_intercept=True, landmarks=m, random_state=seed)
-        learner = RidgeLearner(ridge, seed, np.multiply.outer(ALPHA_FACTORS, chosen.alpha_))
+        ridge = OVKRidge(chosen.kernel_, chosen.alpha_, fit_intercept=True, landmarks=m, random_state=0)
+        learner = RidgeLearner(ridge, 0, np.multiply.outer(ALPHA_FACTORS, chosen.alpha_))
         prepared = [RangePartition(one, preparation, scaling) for one in ranges]
-        estimator = PartitionedFit(learner, prepared, seed, sample=[(scaled.X, scaled.Y)]).run(engine)
+        estimator = PartitionedFit(learner, prepared, 0, sample=[(scaled.X, scaled.Y)]).run(engine)
     total = learner.n_rows
     bad_rows = rows.bad[:MAX_BAD_ROWS_KEPT]
     if learner.n_bad:
