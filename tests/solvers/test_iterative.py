@@ -71,14 +71,15 @@ def test_a_good_start_saves_iterations(solver, name):
     assert np.array_equal(start, C)
 
 
-def test_plain_conjugate_gradient_ends_after_as_many_steps_as_eigenvalues():
+@pytest.mark.parametrize("solve", [conjugate_gradient, conjugate_gradients])
+def test_conjugate_gradient_ends_after_as_many_steps_as_eigenvalues(solve):
     A = np.diag([1.0, 1.0, 2.0, 5.0])
     B = np.arange(1.0, 5.0)[:, None]
-    found = conjugate_gradient(lambda x: A @ x, B, lambda r: r.copy(), None, 1e-12, 100)
+    found = solve(lambda x: A @ x, B, lambda r: r.copy(), None, 1e-12, 100)
     assert found.iterations == 3
     assert_allclose(found.X, B / np.diagonal(A)[:, None])
     assert found.residual <= 1e-12
-    nothing = conjugate_gradient(lambda x: A @ x, 0 * B, lambda r: r, None, 1e-12, 100)
+    nothing = solve(lambda x: A @ x, 0 * B, lambda r: r, None, 1e-12, 100)
     assert nothing.iterations == 0
     assert not nothing.X.any()
 
