@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import partial
+from io import StringIO
 from typing import Any
 
 import numpy as np
 from reproduce.multitask_gp import installed, multitask_gp
 from scipy.linalg import LinAlgWarning
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, train_test_split
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -94,6 +97,31 @@ def catboost(X: Any, Y: Any, groups: Any) -> Any:
     return CatBoostRegressor(loss_function=loss, **how).fit(X, _flat(Y))
 
 
+class RecursiveFeatureMachine(RegressorMixin, BaseEstimator):
+    """`xRFM()`, which needs rows of its own for validation: a fifth of them."""
+
+    def fit(self, X: Any, y: Any) -> RecursiveFeatureMachine:
+        """Fit in single precision, as xRFM's examples do."""
+        from xrfm import xRFM
+
+        rows, validation = train_test_split(np.arange(len(X)), test_size=0.2, random_state=0)
+        X, y = np.float32(X), np.float32(y).reshape(len(X), -1)
+        self.model_ = xRFM(device="cpu", random_state=0, n_threads=1, verbose=False)
+        with redirect_stdout(StringIO()):
+            self.model_.fit(X[rows], y[rows], X[validation], y[validation])
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """(m, d) predictions."""
+        return self.model_.predict(np.float32(X))
+
+
+def xrfm(X: Any, Y: Any, groups: Any) -> Any:
+    """A recursive feature machine on standardised inputs and outputs."""
+    model = make_pipeline(StandardScaler(), RecursiveFeatureMachine())
+    return TransformedTargetRegressor(model, transformer=StandardScaler(), check_inverse=False).fit(X, Y)
+
+
 def gaussian_process(X: Any, Y: Any, groups: Any) -> Any:
     """A Gaussian kernel and noise chosen by the evidence, shared by the outputs."""
     kernel = ConstantKernel() * RBF(np.sqrt(X.shape[1])) + WhiteKernel()
@@ -146,6 +174,7 @@ STRONG: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
     "LightGBM": ("lightgbm", lightgbm),
     "LightGBM, 1,000 trees": ("lightgbm", partial(lightgbm, trees=1000)),
     "CatBoost": ("catboost", catboost),
+    "xRFM": ("xrfm", xrfm),
     "ExtraTrees": ("sklearn", extra_trees),
     "KernelRidge, wide grid": ("sklearn", kernel_ridge_wide),
 }
