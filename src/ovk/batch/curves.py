@@ -28,7 +28,7 @@ from ovk.base import (
     unnamed,
 )
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.batch.ridge.ridge_system import check_on_device, rows_held_out_together, takes_gram
+from ovk.batch.ridge.ridge_system import rows_held_out_together, takes_gram
 from ovk.batch.tuning.error_surface import (
     CandidateErrors,
     candidate_kernels,
@@ -189,8 +189,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         """
         if grid is not None and region == "ellipsoid":
             raise ValueError("region='ellipsoid' refers to the fitted grid: omit grid, or set region='box'")
-        how: dict[str, Any] = {"method": method, "region": region, "groups": groups, "folds": folds}
-        found = super().predict_interval(X, level, **how)
+        found = super().predict_interval(X, level, method=method, region=region, groups=groups, folds=folds)
         if grid is None:
             return found
         predictions = self._predict_at(X, grid)
@@ -246,7 +245,8 @@ class CurveOutputs(OVKRegressor, saved=False):
             variance = kept.left_out.variance_without(cross, prior)[0, block]
             std[number] = np.sqrt(kept.left_out.scale * (variance + kept.left_out.noise))
         roots = self.grid_.roots()
-        return self._training_outputs()[chosen] / roots + self.level_, mean / roots + self.level_, std / roots
+        Y = self._training_data().targets.Y[chosen]
+        return Y / roots + self.level_, mean / roots + self.level_, std / roots
 
     def _predict_at(self, X: Any, points: Any) -> Array:
         expansion = self.expansion_
@@ -570,8 +570,7 @@ class FunctionalRidgeCV(CurveOutputs):
             X, targets = self._check(X, y, sample_weight, task)
             kernel, alpha, solver = self._choose(X, targets)
             self._solve(kernel, alpha, X, targets, solver)
-            separable = kernel.as_separable()
-            chosen = None if separable is None else separable.operator
+            chosen = getattr(kernel.as_separable(), "operator", None)
             self.n_eigen_ = chosen.n_eigen if self.n_eigen is not None and isinstance(chosen, Integral) else None
             per_row = 1 if targets.task is not None else self.output_errors_.shape[-1]
             self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * per_row
@@ -620,11 +619,8 @@ class FunctionalRidgeCV(CurveOutputs):
     def _choose(self, X: Any, targets: Targets) -> tuple[OperatorKernel, float, Any]:
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
         kernels = self._of_input_curves(X, self._kernels())
-        if isinstance(X, DeviceMatrix):
-            for one in kernels:
-                check_on_device(one)
-            X = X.double()
-        kernels = compared = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+        kernels = compared = [self._resolved(X, targets.d, kernel) for kernel in kernels]
+        X = X.double() if isinstance(X, DeviceMatrix) else X
         operators = candidates = self._operators(targets.d)
         curves, gaps = self.grid_, targets.task is None and not targets.complete
         many = np.count_nonzero(~np.isnan(targets.Y)) > MAX_COMPARED_VALUES
@@ -661,8 +657,7 @@ class FunctionalRidgeCV(CurveOutputs):
             return [None if one is None else self._own_copy(one, d).resolve(d) for one in given]
         if self.operators is not None:
             raise ValueError("n_eigen and operators cannot be combined: omit one of them")
-        separable = [kernel.as_separable() for kernel in self._kernels()]
-        operators = [None if kernel is None else kernel.operator for kernel in separable]
+        operators = [getattr(kernel.as_separable(), "operator", None) for kernel in self._kernels()]
         first = operators[0]
         if len(operators) > 1 and (first is None or not all(equal(other, first) for other in operators)):
             raise ValueError("n_eigen requires kernels k * T with the same T: pass truncated operators as operators")

@@ -29,6 +29,7 @@ from ovk.base import (
     NamedOutputs,
     Parameters,
     Targets,
+    check_choice,
     check_inputs,
     check_int,
     check_no_missing_labels,
@@ -47,7 +48,6 @@ from ovk.objectives import Calibration, two_sided
 from ovk.ovkernels import Expansion, OperatorKernel
 from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
 
-BIASES = ("none", "shared", "task")
 #: Largest number of groups between their bounds for which spans are computed.
 MAX_SPAN_GROUPS = 3000
 #: A coefficient closer to its bound than this fraction of its range counts as at the bound.
@@ -88,8 +88,7 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
         Returns the dual, its solution and the values of f at the pairs, with biases.
         """
         C, tol = positive(self.C, "C"), positive(self.tol, "tol")
-        if self.bias not in BIASES:
-            raise ValueError(f"bias must be one of {', '.join(map(repr, BIASES))}, got {self.bias!r}")
+        check_choice(self.bias, "bias", ("none", "shared", "task"))
         kernel = clone(default_kernel(self.kernel)).resolve(X, targets.d)
         observed = targets.pairs()
         task, y, box = observed.outputs, observed.values, C * observed.weights

@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 from scipy.linalg.blas import dtrmm
 from sklearn.base import clone
 
-from ovk.base import Array, Indices, Mask, Parameters, State, check_int, equal, positive
+from ovk.base import Array, Indices, Mask, Parameters, State, check_choice, check_int, equal, positive
 from ovk.features.nystrom import ROUNDING_TOL, RPCholesky, independent
 from ovk.features.stream_features import FeaturePlan, StreamFeatures
 from ovk.kernels import ScalarKernel
@@ -493,8 +493,7 @@ class Nystrom(FeaturePlan):
     budget: int | None = None
 
     def keeps_past(self) -> bool:
-        if self.past not in ("projected", "exact"):
-            raise ValueError(f"past must be 'projected' or 'exact', got {self.past!r}")
+        check_choice(self.past, "past", ("projected", "exact"))
         return self.past == "exact"
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:

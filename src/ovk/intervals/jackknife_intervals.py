@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import chi2, norm
 
-from ovk.base import Array, Indices, Mask, check_int, check_level
+from ovk.base import Array, Indices, Mask, check_choice, check_int, check_level
 from ovk.intervals.learned_noise import NoiseScale
 from ovk.intervals.regions import Regions, masses, shrunk, upper_quantile
 from ovk.solvers import LeaveOneOut
@@ -62,8 +62,7 @@ def jackknife(
         else:
             each = np.array([_quantile(column, groups, level) for column in np.abs(scores).T])
         return _around(F, each * s, np.broadcast_to(each, F.shape).copy())
-    if region not in ("box", "ellipsoid"):
-        raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {region!r}")
+    check_choice(region, "region", ("each", "box", "ellipsoid"))
     if region == "box":
         q = _quantile(_largest(scores / _others_scale(scores, loo.block)), groups, level)
         return _around(F, q * c * s, np.full((len(F), 1), q))

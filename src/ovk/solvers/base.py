@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sklearn.exceptions import ConvergenceWarning
 
 from ovk.base import Array, Parameters, Registered
-from ovk.ovkernels import Gram
+from ovk.ovkernels import Decoupled, Gram
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,15 @@ class Solver(Parameters, ABC):
 
     `factor` does the work that depends on neither, so a path of alphas shares it.
     """
+
+    def _decoupled(self, gram: Gram) -> Decoupled:
+        decoupled = gram.decouple()
+        if decoupled is None:
+            raise ValueError(
+                f"{type(self).__name__} does not support sums of kernels whose operators do not commute: use "
+                "solver='auto' or ConjugateGradient()"
+            )
+        return decoupled
 
     @abstractmethod
     def factor(self, gram: Gram) -> Any:

@@ -88,10 +88,8 @@ class CholeskyState:
         """A factor for each scalar problem; None if its gram is zero."""
         if alpha != self._alpha:
             parts = self.decoupled
-            self._triangles = [
-                None if parts.vanishes(q) else cholesky_factor(partial(parts.matrix, q), alpha)
-                for q in range(len(parts))
-            ]
+            makers = [None if parts.vanishes(q) else partial(parts.matrix, q) for q in range(len(parts))]
+            self._triangles = [None if make is None else cholesky_factor(make, alpha) for make in makers]
             self._alpha = alpha
         return self._triangles
 
@@ -129,23 +127,13 @@ class Cholesky(Solver):
     """
 
     def factor(self, gram: Gram) -> CholeskyState:
-        decoupled = gram.decouple()
-        if decoupled is None:
-            raise ValueError(
-                "Cholesky does not support sums of kernels whose operators do not commute: use solver='auto' or "
-                "ConjugateGradient()"
-            )
-        return CholeskyState(decoupled)
+        return CholeskyState(self._decoupled(gram))
 
     def solve(self, state: CholeskyState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
         C = state.solve(Y, alpha)
-        factors = [factor for factor in state.triangles(alpha) if factor is not None]
-        info = SolverInfo(
-            "Cholesky",
-            condition=max((factor.condition for factor in factors), default=1.0),
-            jitter=max((factor.jitter for factor in factors), default=0.0),
-        )
-        return Solution(C, info)
+        found = [(factor.condition, factor.jitter) for factor in state.triangles(alpha) if factor is not None]
+        condition, jitter = np.max(found, axis=0).tolist() if found else (1.0, 0.0)
+        return Solution(C, SolverInfo("Cholesky", condition=condition, jitter=jitter))
 
 
 # Triangular systems without copies, for lower triangles and right-hand sides in C order.

@@ -110,12 +110,7 @@ class Eigen(Solver):
 
     def factor(self, gram: Gram) -> EigenState:
         tol = positive(self.tol, "tol", zero=True)
-        decoupled = gram.decouple()
-        if decoupled is None:
-            raise ValueError(
-                "Eigen does not support sums of kernels whose operators do not commute: use solver='auto' or "
-                "ConjugateGradient()"
-            )
+        decoupled = self._decoupled(gram)
         rotated = decoupled.rotation()
         if rotated is not None and len(rotated.grams) == 1:
             pairs = eigenpairs(rotated.grams[0], tol)

@@ -531,10 +531,6 @@ MAX_DOUBLE_PAIRS, MAX_SINGLE_VALUE = 4000, 1e5
 SINGLE_TOLERANCE, MAX_REFINEMENTS = 1e-10, 200
 
 
-def _inner(V: Array) -> Array:
-    return V @ V.T
-
-
 def _inverse_blocks(P: Array) -> Array:
     return 1.0 / P if P.shape[1] == 1 else np.asarray(np.linalg.inv(P))
 
@@ -558,10 +554,7 @@ class PairwiseLeaveOneOut(LeaveOneOut):
         intercept: bool = True,
         together: Indices | None = None,
     ) -> None:
-        def times(v: Array) -> Array:
-            return K @ v
-
-        self._solve(lambda dtype: K.astype(dtype), times, np.diagonal(K), pairs, alpha, intercept, together)
+        self._solve(K.astype, lambda v: K @ v, np.diagonal(K), pairs, alpha, intercept, together)
 
     def _solve(
         self,
@@ -599,7 +592,8 @@ class PairwiseLeaveOneOut(LeaveOneOut):
             # Leaving out a block without observations changes nothing.
             self._seen, numbers = np.unique(self.block[rows], return_inverse=True)
             self._blocks = Blocks(len(pairs), numbers)
-            P = [np.stack([_inner(inverse.T[own, own.min() :]) for own in each]) for each in self._blocks.sets]
+            parts = [[inverse.T[own, own.min() :] for own in each] for each in self._blocks.sets]
+            P = [np.stack([V @ V.T for V in each]) for each in parts]
             bar.update()
         self._c = found[:, -1]
         # The intercepts' part of l: Z M e_j for output j.
@@ -617,9 +611,8 @@ class PairwiseLeaveOneOut(LeaveOneOut):
             ]
         self._inverses = [_inverse_blocks(block) for block in P]
         self._r = self._blocks.solve(P, self._c[:, None])
-        self.residuals, self.variances = np.full((2, n, d), np.nan)
-        self.residuals[rows, outputs] = self._r[:, 0] / scales
-        self.variances[rows, outputs] = self._blocks.diagonal(self._inverses) / scales**2
+        self.residuals = pairs.spread(self._r[:, 0] / scales, np.nan)
+        self.variances = pairs.spread(self._blocks.diagonal(self._inverses) / scales**2, np.nan)
 
     def _factored(self, gram: Callable[[Any], Array], dtype: Any) -> Array:
         """Lower factor of A; in double precision where rounding makes A indefinite."""

@@ -138,12 +138,7 @@ def _newton_step(
 
 
 def _step(
-    at: Callable[[Array], float],
-    penalty: Penalty | None,
-    point: Array,
-    value: float,
-    gradient: Array,
-    step: float,
+    at: Callable[[Array], float], penalty: Penalty | None, point: Array, value: float, gradient: Array, step: float
 ) -> tuple[Array, float, float]:
     """The result of a sufficiently small proximal step, the value of f there, and the step size."""
     for _ in range(MAX_HALVINGS):

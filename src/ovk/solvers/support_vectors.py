@@ -19,13 +19,12 @@ as much as it will, so it at most doubles the time of an easy problem. Coordinat
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import lapack
+from scipy.optimize import brentq
 
 from ovk.base import Array, Indices, Mask
 
@@ -117,10 +116,8 @@ def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, 
             # Q is singular for dependent rows (repeated points, a linear kernel).
             jitter = max(100.0 * jitter, 1e-300)
             continue
-        step, _ = lapack.dpotrs(L, -gradient[free], lower=1)
-        found = _projected_step(Q, d, gradient, low, high, free, step)
-        if found is None:
-            found = _straight_step(Q, d, gradient, low, high, free, step)
+        at = Q, d, gradient, low, high, free, _solve(L, -gradient[free])
+        found = _projected_step(*at) or _straight_step(*at)
         if found is None:
             break
         d, change = found
@@ -147,19 +144,19 @@ def _straight_step(
     Q: Array, d: Array, gradient: Array, low: Array, high: Array, free: Indices, step: Array
 ) -> tuple[Array, Array] | None:
     """The step up to the first bound, and Q times it; None if the gain is below rounding."""
-    at, down = d[free], step < 0
-    room = np.where(down, low[free] - at, high[free] - at)
+
+    def reach(step: Array) -> Array:
+        room = np.where(step < 0, low[free] - d[free], high[free] - d[free])
+        return np.asarray(np.divide(room, step, out=np.full(len(step), np.inf), where=step != 0))
+
+    part = reach(step)
     # A coordinate at its bound is free only if its gradient points inwards, but the joint step may point outwards.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(step == 0, np.inf, room / step)
     if (part <= 0).any():
         step = np.where(part <= 0, 0.0, step)
         part = np.where(part <= 0, np.inf, part)
         if float(gradient[free] @ step) >= 0:
             step = np.where(part < np.inf, -gradient[free] / np.einsum("ii->i", Q)[free].clip(1e-300), 0.0)
-            room = np.where(step < 0, low[free] - at, high[free] - at)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                part = np.where(step == 0, np.inf, room / step)
+            part = reach(step)
     move = np.zeros_like(d)
     move[free] = step
     change = Q @ move
@@ -323,8 +320,8 @@ def _solve(L: Array, right: Array) -> Array:
 
 #: First delta in units of the mean diagonal of K, the factor between stages, and maximum number of stages.
 FIRST_SMOOTHING, STAGE_FACTOR, MAX_STAGES = 0.1, 0.25, 40
-#: Maximum number of Newton steps in a stage, relative slope at which it ends, and bisections of the line search.
-MAX_NEWTON_STEPS, SLOPE_TOLERANCE, BISECTIONS = 100, 1e-7, 40
+#: Maximum number of Newton steps in a stage, and relative slope at which it ends.
+MAX_NEWTON_STEPS, SLOPE_TOLERANCE = 100, 1e-7
 #: Maximum number of consecutive stages without a lower gap.
 MAX_FAILED_STAGES = 2
 
@@ -381,21 +378,19 @@ class _Smoothed:
             if len(free) and not self._solve(free, target):
                 return False
             move, change = target - self.beta, self._problem.product(target) - self.f
-            # The slope along the move is linear except for the outer part.
-            at_start, per_length = float(self.beta @ change), float(move @ change)
-
-            slope = partial(self._slope, r, change, at_start, per_length)
-            down = -slope(0.0)
+            along = r, change, float(self.beta @ change), float(move @ change)
+            down = -self._slope(0.0, *along)
             first = down if first is None else first
             if down <= 0.0:
                 break
-            length = _root(slope, 1e-10 * down)
+            length = 1.0 if self._slope(1.0, *along) <= 1e-10 * down else brentq(self._slope, 0.0, 1.0, args=along)
             self.beta, self.f = self.beta + length * move, self.f + length * change
             if down <= SLOPE_TOLERANCE * first:
                 break
         return True
 
-    def _slope(self, r: Array, change: Array, at_start: float, per_length: float, length: float) -> float:
+    def _slope(self, length: float, r: Array, change: Array, at_start: float, per_length: float) -> float:
+        """The slope along a move, which is linear except for the outer part."""
         return at_start + length * per_length - float(self.outer(r - length * change) @ change)
 
     def _solve(self, free: Indices, target: Array) -> bool:
@@ -406,21 +401,9 @@ class _Smoothed:
         A = self._problem.matrix(free)
         A[np.diag_indices_from(A)] += self.delta
         L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
-        if failed:
-            return False
-        target[free], _ = lapack.dpotrs(L, right, lower=1)
-        return True
-
-
-def _root(slope: Callable[[float], float], level: float) -> float:
-    """The zero in (0, 1] of an increasing slope that is negative at 0, or 1."""
-    if slope(1.0) <= level:
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
-    return high
+        if not failed:
+            target[free] = _solve(L, right)
+        return not failed
 
 
 #: Coordinates in a step, steps between two checks of the gap, checks between two rounds of shrinking.
@@ -540,10 +523,8 @@ class _Search:
         A gap of `tol` determines the function only up to the root of `tol`; once the active bounds are known, one
         Newton step is exact up to rounding, so that repeated rows and weights give the same function.
         """
-        W = np.flatnonzero(self._free())
-        if not 0 < len(W) <= MAX_FREE or self._cost(W, 1) > max(
-            MAX_POLISH_STEPS * STEP_COST, MAX_POLISH_SHARE * self.spent
-        ):
+        W, most = np.flatnonzero(self._free()), max(MAX_POLISH_STEPS * STEP_COST, MAX_POLISH_SHARE * self.spent)
+        if not 0 < len(W) <= MAX_FREE or self._cost(W, 1) > most:
             return
         before, gap = (self.b.copy(), self.r), self.gap()
         self._solve(W, FREE_NEWTON_STEPS, 0.0)

@@ -407,6 +407,4 @@ def _leave_out_pairs(system: System, weights: Array, alpha: float, folds: Indice
         )
     together = observed.points if folds is None else folds[observed.points]
     left = PairwisePath(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)
-    residuals = np.full(observed.shape, np.nan)
-    residuals[observed.points, observed.outputs] = left
-    return residuals
+    return observed.spread(left, np.nan)

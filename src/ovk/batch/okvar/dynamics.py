@@ -75,7 +75,9 @@ class FittedDynamics:
         return Y[known], F[known]
 
     def forecast(self, series: TimeSeries, steps: int) -> Array:
-        last, view = self._last_states(series)
+        last, view = (values[-self.lag :] for values in self._views(series))
+        if len(last) < self.lag or np.isnan(last).any() or np.isnan(view).any():
+            raise ValueError(f"X must end in {self.lag} consecutive complete states")
         season = self._season_after(series.times[-1:], steps)
         return self.units.original(self._paths(last[None], view[None], season)[0])
 
@@ -107,12 +109,6 @@ class FittedDynamics:
         """The standardised states of a series, and the inputs of h."""
         standard = self.units.standardised(series)
         return standard.values, low_passed(standard, self.memory).values
-
-    def _last_states(self, series: TimeSeries) -> tuple[Array, Array]:
-        last, view = (values[-self.lag :] for values in self._views(series))
-        if len(last) < self.lag or np.isnan(last).any() or np.isnan(view).any():
-            raise ValueError(f"X must end in {self.lag} consecutive complete states")
-        return last, view
 
     def _waves(self, times: Array) -> Array:
         """S' w at times in the units of the data, (n, d)."""

@@ -23,6 +23,7 @@ from ovk.base import (
     ProgressBar,
     Targets,
     check_alpha,
+    check_choice,
     check_finite_predictions,
     check_groups,
     check_inputs,
@@ -241,8 +242,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """A copy of a kernel or operator, so that later changes of the parameter do not change the fitted function."""
         return clone(part)
 
-    def _resolved(self, X: Any, d: int) -> OperatorKernel:
-        kernel: OperatorKernel = self._own_copy(self._default_kernel(), d)
+    def _resolved(self, X: Any, d: int, given: OperatorKernel | None = None) -> OperatorKernel:
+        kernel: OperatorKernel = self._own_copy(given or self._default_kernel(), d)
         if isinstance(X, DeviceMatrix):
             check_on_device(kernel)
         found = kernel.resolve(X, d)
@@ -274,14 +275,12 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def _single_precision(self, solver: Any = "auto") -> bool:
         """Whether the kernel matrix is held in single precision; rejects options that are incompatible with it."""
-        if self.loss not in self._losses:
-            raise ValueError(f"loss must be {' or '.join(map(repr, self._losses))}, got {self.loss!r}")
+        check_choice(self.loss, "loss", self._losses)
         try:
             name = str(np.dtype(self.dtype).name)
         except TypeError:
-            name = repr(self.dtype)
-        if name not in ("float32", "float64"):
-            raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}")
+            name = self.dtype
+        check_choice(name, "dtype", ("float64", "float32"))
         others = {"loss": self._loss != "squared", "solver": isinstance(solver, str) and solver != "auto"}
         others["alpha_graph"] = self.alpha_graph > 0
         for other in [other for other, given in others.items() if given and name == "float32"]:
@@ -426,8 +425,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot be combined: the first is the diagonal of the second")
-        if of not in DEVIATION_KINDS:
-            raise ValueError(f"of must be {', '.join(map(repr, DEVIATION_KINDS))}, got {of!r}")
+        check_choice(of, "of", DEVIATION_KINDS)
         expansion = self.expansion_
         if return_std or return_cov:
             self._check_prior()
@@ -507,7 +505,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             new, q = X[rows], outputs[rows]
             # One row at a time: the diagonal blocks of all outputs would take (n, d, d) numbers.
             prior = [self.kernel_.pairs(new[i : i + 1], q[i : i + 1])[0, 0] for i in range(len(q))]
-            result[rows] = prior - system.reduction_at(new, q, intercept=self.intercept_ is not None)
+            result[rows] = prior - system.reduction_at(new, q, intercept=self.intercept_ is not None)[:, 0, 0]
         return np.maximum(result, 0.0)
 
     def _training_system(self) -> RidgeSystem:
@@ -568,8 +566,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             Has `predictions`, `lower` and `upper`, (n, d), data frames if y was one, and `contains(Y)`.
         """
         check_is_fitted(self)
-        if method not in INTERVAL_METHODS:
-            raise ValueError(f"method must be {', '.join(map(repr, INTERVAL_METHODS))}, got {method!r}")
+        check_choice(method, "method", INTERVAL_METHODS)
         if method != "jackknife" and region != "each":
             raise ValueError(f"region={region!r} requires method='jackknife', got method={method!r}")
         self._check_prior()
@@ -583,8 +580,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         for part in track(list(row_slices(X.shape[0], rows.width)), "intervals"):
             cross, prior = rows.kernels(X[part])
             if method == "jackknife":
-                how: dict[str, Any] = {"region": region, "groups": shared, "noise": noise}
-                parts.append(jackknife(rows.left_out, cross, prior, level, **how))
+                parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared, noise=noise))
             else:
                 parts.append(jackknife_plus(rows.left_out, cross, prior, level, groups=shared))
         return self._regions_of_outputs(concatenate(parts), asked)
@@ -602,10 +598,6 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         self._training_data()
         return self._leave_out(groups, None).left_out.residuals.copy()
 
-    def _training_outputs(self) -> Array:
-        """(training rows, d) outputs, nan where one is missing; (rows, 1) in long form."""
-        return self._training_data().targets.Y
-
     def _left_out_deviation(self, X: Any, *, observation: bool) -> Array:
         """(n, d) standard deviations of new observations or of the function."""
         rows = self._leave_out(None, None)
@@ -619,11 +611,9 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """The leave-one-out predictor, kept for the next call; it takes the memory of one factorisation."""
         sums = self.landmarks_ if self.interval_landmarks_ is None else self.interval_landmarks_
         if sums is not None and self.landmark_loo_ is not None and groups is None and folds is None:
-            how: dict[str, Any] = {"alpha": self.alpha_, "left_out": self.landmark_loo_}
-            how["intercept"] = self.intercept_ is not None
-            width = sums.m * self.n_outputs_**2
-            found = LandmarkLeaveOneOut(sums, self.expansion_, **how)
-            return LeaveOneOutPredictor(found, width, lambda new: (new, new))
+            known = self.intercept_ is not None
+            found = LandmarkLeaveOneOut(sums, self.expansion_, self.alpha_, self.landmark_loo_, intercept=known)
+            return LeaveOneOutPredictor(found, sums.m * self.n_outputs_**2, lambda new: (new, new))
         key = None if groups is None else np.asarray(groups).tobytes(), folds
         memo = self.__dict__.setdefault("_memo", {})
         if memo.get("left out", (None,))[0] != key:
@@ -805,6 +795,7 @@ class OVKRidge(OVKRegressor):
         """
         with self._fitting(X, y), progress_shown(self.verbose):
             self.learned_rows_ = None
+            self.graph_: sparse.csr_array | None = None
             if positive(self.alpha_graph, "alpha_graph", zero=True) > 0:
                 self._fit_manifold(X, y, sample_weight, task, unlabelled, graph)
             elif y is None and is_stream(X):
@@ -858,11 +849,7 @@ class OVKRidge(OVKRegressor):
             self._store(kernel, alpha, RidgeSolution(X, targets, *found))
         else:
             self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets), (X, P))
-        self.graph_: sparse.csr_array | None = weights
-
-    def _store(self, kernel: OperatorKernel, alpha: Any, found: RidgeSolution) -> None:
-        super()._store(kernel, alpha, found)
-        self.graph_ = None
+        self.graph_ = weights
 
     def _check_prior(self) -> None:
         super()._check_prior()

@@ -28,8 +28,6 @@ from ovk.base import (
 
 #: Largest relative deviation of a column that is constant up to rounding.
 CONSTANT_DEVIATION = 1e-12
-
-
 #: Columns with this skewness or excess kurtosis, and this many different values, may be replaced by normal scores.
 MIN_SKEWNESS, MIN_KURTOSIS, MIN_VALUES = 1.0, 4.0, 20
 #: Maximum number of quantiles between which normal scores are interpolated.

@@ -412,8 +412,7 @@ class ComparisonData:
             K = G * (T / np.sqrt(np.outer(alphas, alphas)))[outputs]
             path = PairwisePath(K, pairs.scaled_values(), pairs.groups, E).path(np.array(ALPHA_FACTORS))
             for c, residuals in zip(ALPHA_FACTORS, path, strict=True):
-                R = np.full(some.Y.shape, np.nan)
-                R[pairs.points, pairs.outputs] = residuals / pairs.roots
+                R = pairs.spread(residuals / pairs.roots, np.nan)
                 error = float(np.mean(mean_loss(R * np.sqrt(alphas), threshold, some.weight) / self.variance))
                 if error < best:
                     best, operator, factor = error, T, c

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base import Array, ProgressBar, Targets, check_alphas, check_int, positive
+from ovk.base import Array, ProgressBar, Targets, check_alphas, check_choice, check_int, positive
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import rows_held_out_together
 from ovk.batch.tuning.error_surface import SeparableErrors, pairwise_errors
@@ -152,8 +152,7 @@ class OutputKernelRidge(OVKRegressor):
         return self
 
     def _check_parameters(self, penalty: Penalty, d: int) -> None:
-        if self.leave_out not in ("row", "entry"):
-            raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
+        check_choice(self.leave_out, "leave_out", ("row", "entry"))
         if self.rank is not None and (check_int(self.rank, "rank") > d or not isinstance(penalty, Spectral)):
             raise ValueError(
                 f"rank must be at most the number of outputs {d}, with penalty 'frobenius' or 'trace', got "

@@ -18,6 +18,7 @@ from ovk.base import (
     Targets,
     check_alpha,
     check_alphas,
+    check_choice,
     check_frame,
     check_groups,
     check_inputs,
@@ -32,7 +33,6 @@ from ovk.batch.ridge.landmarks import LandmarkLeaveOneOut, LandmarkRidge, choose
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import (
     TrainingData,
-    check_on_device,
     merge_same_inputs,
     new_generator,
     robust_targets,
@@ -301,18 +301,16 @@ class OVKRidgeCV(OVKRegressor):
         """Leave-one-out residuals of some training rows, and their variances, for intervals."""
         parts = []
         for rows in row_slices(len(X), sums.m * targets.d**2):
-            part, weight = targets.rows(rows), None if targets.weight is None else targets.weight[rows]
+            part, known = targets.rows(rows), self.intercept_ is not None
             R = part.Y - self.expansion_(X[rows])
-            how: dict[str, Any] = {"intercept": self.intercept_ is not None}
-            parts.append(LandmarkLeaveOneOut.of_rows(sums, X[rows], R, weight, self.alpha_, **how))
+            parts.append(LandmarkLeaveOneOut.of_rows(sums, X[rows], R, part.weight, self.alpha_, intercept=known))
         return np.concatenate(parts, axis=1)
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any
     ) -> tuple[Any, InputScaling | None, Targets, Any]:
         """Scaled inputs of the informative rows, their scaling, outputs and groups."""
-        if self.leave_out not in ("row", "entry"):
-            raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
+        check_choice(self.leave_out, "leave_out", ("row", "entry"))
         X, targets = self._check_rows(X, y, sample_weight, task)
         if self.kernel is not None and (groups is not None or self.time_order):
             raise ValueError("groups and time_order require kernel=None, because they select the kernel")
@@ -329,8 +327,7 @@ class OVKRidgeCV(OVKRegressor):
             if reset:
                 self.columns_: FrameColumns | None = None
             return super()._check_inputs(X, reset=reset, stream=stream)
-        if self.missing_inputs not in ("impute", "error"):
-            raise ValueError(f"missing_inputs must be 'impute' or 'error', got {self.missing_inputs!r}")
+        check_choice(self.missing_inputs, "missing_inputs", ("impute", "error"))
         check_frame(X, "X")
         frame, impute = is_frame(X), self.missing_inputs == "impute"
         if reset:
@@ -394,8 +391,7 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[AutomaticChoice, Separable, float | Array]:
         """The automatic choice, with its kernel and alphas in the units of the outputs."""
         same = rows_held_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
-        if self.metric not in (True, False, "auto"):
-            raise ValueError(f"metric must be True, False or 'auto', got {self.metric!r}")
+        check_choice(self.metric, "metric", (True, False, "auto"))
         if self.metric is True and sparse.issparse(X):
             raise ValueError("metric=True does not support sparse inputs: set metric='auto' or False")
         choice, kernel, alpha = self._in_standard_units(X, targets, same, groups)
@@ -483,11 +479,8 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[OperatorKernel, float | Array, Any]:
         """The best kernel with its operator, alpha and solver."""
         given = candidate_operators(self.operators, self.omegas, kernels)
-        if isinstance(X, DeviceMatrix):
-            for one in kernels:
-                check_on_device(one)
-            X = X.double()
-        kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+        kernels = [self._resolved(X, targets.d, kernel) for kernel in kernels]
+        X = X.double() if isinstance(X, DeviceMatrix) else X
         operators: list[OutputOperator | None] = [
             None if one is None else self._own_copy(one, targets.d).resolve(targets.d) for one in given
         ]

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base import Array, Indices, ProgressBar, Registered, Targets, check_int
+from ovk.base import Array, Indices, ProgressBar, Registered, Targets, check_choice, check_int
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import new_generator, order_of_rows, same_inputs
 from ovk.kernels import ScalarKernel
@@ -139,13 +139,9 @@ def tune(
         raise ValueError(f"model must be an OVKRidge or a FunctionalRidge, got {type(model).__name__}")
     if given.get("landmarks") is not None:
         raise ValueError("tune does not support landmarks: tune on a subset of the rows, then fit with landmarks")
-    for value, name, allowed in (
-        (criterion, "criterion", ("evidence", "loo")),
-        (noise, "noise", ("output", "shared")),
-        (leave_out, "leave_out", ("row", "entry")),
-    ):
-        if value not in allowed:
-            raise ValueError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}")
+    check_choice(criterion, "criterion", ("evidence", "loo"))
+    check_choice(noise, "noise", ("output", "shared"))
+    check_choice(leave_out, "leave_out", ("row", "entry"))
     fitted: Any = clone(model)
     with fitted._fitting(X, Y):
         inputs, targets = fitted._check(X, Y, None, task)
@@ -214,9 +210,7 @@ class Search:
         self._kernel_size = sum(one.size for one in self.tuned)
         given = np.asarray(alpha, dtype=np.float64)
         self._fixed = np.atleast_1d(given) if fixed else None
-        variance = np.array([criterion.variance.mean()]) if shared else criterion.variance
-        if fixed:
-            variance = np.empty(0)
+        variance = np.empty(0) if fixed else criterion.variance.mean(keepdims=True) if shared else criterion.variance
         # Start at alpha if it is a plausible noise level; the default of 1 often is not.
         start = np.clip(np.broadcast_to(given, variance.shape), 0.01 * variance, 0.3 * variance)
         self.start = np.concatenate([read(kernel, self.tuned), np.log(start)])
@@ -310,16 +304,13 @@ class Search:
 
     def _drawn(self, rng: np.random.Generator) -> Array:
         drawn = self.start + RESTART_SPREAD * rng.standard_normal(len(self.start))
-        place = 0
         for one in self.tuned:
-            part = slice(place, place + one.size)
             if not one.logarithm and one.shape:
                 # A factor of any sign: a new direction of the same length.
-                size = float(np.sqrt(np.mean(self.start[part] ** 2)))
-                drawn[part] = (size if size > 0 else 1.0) * rng.standard_normal(one.size)
+                size = float(np.sqrt(np.mean(self.start[one.part] ** 2)))
+                drawn[one.part] = (size if size > 0 else 1.0) * rng.standard_normal(one.size)
             elif not one.logarithm:
-                drawn[part] = rng.uniform(size=one.size)
-            place += one.size
+                drawn[one.part] = rng.uniform(size=one.size)
         return drawn
 
 
@@ -356,6 +347,7 @@ class Parameter:
     name: str  # nested
     shape: tuple[int, ...]
     logarithm: bool  # tuned on a logarithmic scale
+    part: slice  # of the vector
 
     @property
     def size(self) -> int:
@@ -370,13 +362,14 @@ def named_terms(kernel: OperatorKernel) -> list[Term] | None:
 
 def parameters(kernel: OperatorKernel, X: Any) -> list[Parameter]:
     found: list[Parameter] = []
-    values = kernel.get_params()
+    values, place = kernel.get_params(), 0
     for name in gradient_names(kernel, X):
         value = np.asarray(values[name], dtype=np.float64)
         last = name.split("__")[-1]
         if last in NOT_TUNED or (last not in ANY_SIGN | INTERVALS and not (value > 0).all()):
             continue
-        found.append(Parameter(name, value.shape, last not in ANY_SIGN | INTERVALS))
+        found.append(Parameter(name, value.shape, last not in ANY_SIGN | INTERVALS, slice(place, place + value.size)))
+        place += value.size
     return found
 
 
@@ -415,33 +408,28 @@ def read(kernel: OperatorKernel, tuned: list[Parameter]) -> Array:
 
 def write(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> OperatorKernel:
     changed: dict[str, Any] = {}
-    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
-        value = (np.exp(part) if one.logarithm else part).reshape(one.shape)
+    for one in tuned:
+        value = (np.exp(vector[one.part]) if one.logarithm else vector[one.part]).reshape(one.shape)
         changed[one.name] = value if one.shape else float(value)
     return kernel.replace(**changed)
 
 
 def chain(tuned: list[Parameter], vector: Array, slopes: dict[str, Array]) -> Array:
     """Derivative with respect to the vector, from derivatives with respect to the parameters."""
-    parts = []
-    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
+    result = np.empty_like(vector)
+    for one in tuned:
         slope = np.asarray(slopes[one.name]).ravel()
-        parts.append(slope * np.exp(part) if one.logarithm else slope)
-    return np.concatenate([*parts, np.empty(0)])
-
-
-def _parts(tuned: list[Parameter], vector: Array) -> list[Array]:
-    """The vector split by parameter."""
-    return np.split(vector, np.cumsum([p.size for p in tuned])[:-1]) if tuned else []
+        result[one.part] = slope * np.exp(vector[one.part]) if one.logarithm else slope
+    return result
 
 
 def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> list[tuple[float, float]]:
     """Lower and upper bound of each number of the vector."""
     limits: list[tuple[float, float]] = []
     params = kernel.get_params()
-    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
+    for one in tuned:
         owner, _, last = one.name.rpartition("__")
-        for value in part:
+        for value in vector[one.part]:
             if one.logarithm:
                 down, up = np.log(BOUND_FACTORS.get(last, BOUND_FACTORS[""]))
                 limits.append((float(value) + down, float(value) + up))
