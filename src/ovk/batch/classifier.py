@@ -237,8 +237,7 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         """Logarithms of the calibrated probabilities of each column, (n, K)."""
         check_is_fitted(self)
         X = self._check_inputs(X, reset=False)
-        F = np.asarray(self.model_.predict(X))
-        scores = self.labels_.scores(F.reshape(X.shape[0], -1))
+        scores = self.labels_.scores(np.asarray(self.model_.predict(X)).reshape(X.shape[0], -1))
         return [one.log_probabilities(score) for one, score in zip(self._calibrations(), scores, strict=True)]
 
     def decision_function(self, X: Any) -> Any:
@@ -294,8 +293,7 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
 
     def _calibrate(self, residuals: Array, rows: slice | Indices, weight: Array | None) -> None:
         """Calibrate now, and keep the result, where leave-one-out residuals are not available later."""
-        found = self._calibrated(residuals, rows, weight)
-        self.calibrations_ = [(one.slopes, one.offsets) for one in found]
+        self.calibrations_ = [(one.slopes, one.offsets) for one in self._calibrated(residuals, rows, weight)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy over all known labels."""

@@ -99,8 +99,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         if self.kernel is not None:
             return as_operator_kernel(self.kernel)
         # Neighbouring times share information; a single output has none.
-        single = getattr(self, "grid_", self) is None
-        return Separable(Gaussian(), Identity() if single else Integral())
+        return Separable(Gaussian(), Identity() if getattr(self, "grid_", self) is None else Integral())
 
     def _own_copy(self, part: Any, d: int) -> Any:
         grid = self._grid_for(d)
@@ -197,11 +196,9 @@ class CurveOutputs(OVKRegressor, saved=False):
         weights = self.grid_.interpolation(grid, beyond=True)
         middle, lower, upper = unnamed((found.predictions, found.lower, found.upper))
         below, above = (_interpolated(distances, weights) for distances in (middle - lower, upper - middle))
-        each = found.radius.shape[1] == middle.shape[1]
-        radius = _interpolated(found.radius, weights) if each else found.radius
-        covered = np.full(radius.shape, np.nan)
+        radius = _interpolated(found.radius, weights) if found.radius.shape[1] == middle.shape[1] else found.radius
         middle, lower, upper = returned((predictions, predictions - below, predictions + above), X)
-        return Regions(middle, lower, upper, radius, covered)
+        return Regions(middle, lower, upper, radius, np.full(radius.shape, np.nan))
 
     def _outputs_alike(self) -> bool:
         return self.grid_ is not None
@@ -245,8 +242,7 @@ class CurveOutputs(OVKRegressor, saved=False):
             variance = kept.left_out.variance_without(cross, prior)[0, block]
             std[number] = np.sqrt(kept.left_out.scale * (variance + kept.left_out.noise))
         roots = self.grid_.roots()
-        Y = self._training_data().targets.Y[chosen]
-        return Y / roots + self.level_, mean / roots + self.level_, std / roots
+        return self._training_data().targets.Y[chosen] / roots + self.level_, mean / roots + self.level_, std / roots
 
     def _predict_at(self, X: Any, points: Any) -> Array:
         expansion = self.expansion_
@@ -274,7 +270,6 @@ def _interpolated(distances: Array, weights: Any) -> Array:
 
 
 def has_curve_operator(kernel: OperatorKernel) -> bool:
-    """Whether one of the kernel's operators acts on curves."""
     return any(isinstance(part, CurveOperator) for part in kernel.get_params().values())
 
 
@@ -416,11 +411,10 @@ def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
     curves = [OnCurves(Gaussian(factor * length), grid) for factor in LENGTH_FACTORS]
     if X.shape[1] == d:
         return [*curves]
-    numbers = X[:, d:]
     # Repeated rows count once, as in the median distance.
     scales = np.unique(X, axis=0)[:, d:].std(axis=0)
     scales = np.where(scales > 0, scales, 1.0)
-    lengths = scales * median_distance(numbers / scales)
+    lengths = scales * median_distance(X[:, d:] / scales)
     first = [OnColumns(curve, np.arange(d)) for curve in curves]
     rest = [OnColumns(Gaussian(factor * lengths), np.arange(d, X.shape[1])) for factor in LENGTH_FACTORS]
     return [*first, *[k + h + k * h for k in first for h in rest]]
@@ -483,8 +477,7 @@ class FunctionalRidge(CurveOutputs):
         """Fit the model; arguments as in `OVKRidge.fit`, with curves as rows of y."""
         with self._fitting(X, y):
             X, targets = self._check(X, y, sample_weight, task)
-            alpha = check_alpha(self.alpha, targets.d)
-            self._solve(self._resolved(X, targets.d), alpha, X, targets, self.solver)
+            self._solve(self._resolved(X, targets.d), check_alpha(self.alpha, targets.d), X, targets, self.solver)
         return self
 
 

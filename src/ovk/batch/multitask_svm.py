@@ -136,8 +136,7 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
 
     def _values(self, X: Any, task: Any) -> Array:
         """(n, d), or (n,) for the task of each row."""
-        expansion = self.expansion_
-        values = expansion(self._check_inputs(X, reset=False))
+        values = self.expansion_(self._check_inputs(X, reset=False))
         if task is None:
             return values
         return np.asarray(values[np.arange(len(values)), check_tasks(task, len(values), values.shape[1])])

@@ -147,8 +147,7 @@ def _folded(curves: list[Curve], period: float) -> list[Curve]:
     folded = [np.mod(t, period) for t, _ in curves]
     # 1.3 and 0.3 have the same phase up to rounding.
     union = np.unique(np.concatenate(folded))
-    first = np.append(True, np.diff(union) > PHASE_TOLERANCE * period)
-    union = union[first]
+    union = union[np.append(True, np.diff(union) > PHASE_TOLERANCE * period)]
     found = []
     for t, (_, y) in zip(folded, curves, strict=True):
         number = np.searchsorted(union, t, side="right") - 1

@@ -171,8 +171,7 @@ class ProductGrid(Grid):
 
     def interpolation(self, points: Any, *, beyond: bool = False) -> Any:
         """The matrix L, (d, m), with Y L the functions on a `ProductGrid` or at (m, k) points, linear in each axis."""
-        maps = [partial(side.interpolation, beyond=beyond) for side in self.sides()]
-        return self.along(maps, points, beyond=beyond)
+        return self.along([partial(side.interpolation, beyond=beyond) for side in self.sides()], points, beyond=beyond)
 
     def filled(self, Y: Any) -> Array:
         if np.isnan(Y).any():
@@ -255,8 +254,7 @@ class Components(Grid):
         return np.ones(len(self))
 
     def interpolation(self, points: Any, *, beyond: bool = False) -> Array:
-        new = self.inside(points)
-        return np.asarray(self.checked()[:, None] == new, dtype=np.float64)
+        return np.asarray(self.checked()[:, None] == self.inside(points), dtype=np.float64)
 
     def spline(self, points: Any) -> Array:
         return self.interpolation(points)

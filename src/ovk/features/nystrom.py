@@ -50,8 +50,7 @@ class NystromMap(State):
         """Features, (n, m); on the device of X if it is on one."""
         K: Any = self.kernel(self.points, X)
         if isinstance(K, DeviceMatrix):
-            there: Array = solve_on_device(K.like(self.L), K).T
-            return there
+            return solve_on_device(K.like(self.L), K).T  # type: ignore[no-any-return]
         return np.asarray(solve_triangular(self.L, K, lower=True, check_finite=False).T)
 
     def coefficients(self, W: Array) -> Array:

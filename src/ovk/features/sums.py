@@ -48,7 +48,6 @@ class FeatureSums(State):
         self.B += Phi.T @ (Y if weights is None else Y * weights[:, None])
 
     def with_rows(self, Phi: Array, Y: Array) -> Self:
-        """A copy with further rows."""
         new = self * 1.0
         new.add(Phi, Y)
         return new
@@ -111,8 +110,7 @@ class RidgeFactor(State):
         """A factor whose leading blocks are factors of those of A."""
         if self.values is None:
             return self
-        R = np.asarray(np.linalg.qr(self.values[:, None] * self.L, mode="r"))
-        return type(self)(R.T)
+        return type(self)(np.asarray(np.linalg.qr(self.values[:, None] * self.L, mode="r")).T)
 
     def whiten_rows(self, Phi: Array) -> Array:
         """Phi A^-1/2, (n, m), for a square root of A."""

@@ -157,9 +157,8 @@ def _leave_one_out_distances(scores: Array, z: Array, C: Array, block: Indices) 
 
 def _squared_distances(z: Array, C: Array) -> Array:
     """(n,) z_i'C^-1 z_i over the observed outputs."""
-    seen = ~np.isnan(z)
     h = np.zeros(len(z))
-    patterns, number = np.unique(seen, axis=0, return_inverse=True)
+    patterns, number = np.unique(~np.isnan(z), axis=0, return_inverse=True)
     for p, pattern in enumerate(patterns):
         rows = np.flatnonzero(number.reshape(-1) == p)
         if pattern.any():
@@ -187,8 +186,7 @@ def jackknife_plus(
     """Intervals for each output at new points by jackknife+, or CV+ if `loo` leaves out folds; see `jackknife`."""
     level = check_level(level)
     step = max(1, MAX_BATCH_SIZE // max(loo.residuals.size, 1))
-    starts = range(0, len(cross), step)
-    parts = [_ends(loo, cross[a : a + step], prior[a : a + step], level, groups) for a in starts]
+    parts = [_ends(loo, cross[a : a + step], prior[a : a + step], level, groups) for a in range(0, len(cross), step)]
     lower, upper = (np.concatenate(ends) for ends in zip(*parts, strict=True))
     radius = 0.5 * (upper - lower)
     return Regions(loo.predict(cross), lower, upper, radius, np.full(radius.shape, np.nan))

@@ -414,8 +414,7 @@ class Polynomial(ScalarKernel):
     coef0: float = 1.0
 
     def _checked(self) -> tuple[int, float, float]:
-        degree = check_int(self.degree, "degree")
-        return degree, positive(self.gamma, "gamma"), positive(self.coef0, "coef0", zero=True)
+        return check_int(self.degree, "degree"), positive(self.gamma, "gamma"), positive(self.coef0, "coef0", zero=True)
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         degree, gamma, coef0 = self._checked()

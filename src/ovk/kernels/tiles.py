@@ -245,8 +245,7 @@ class _HalfDistances:
         right = self._right[first : first + h.shape[1]]
         rows, columns = np.nonzero(h >= NEAR_SHARE * np.add.outer(left[:, -2], right[:, -1]))
         if len(rows):
-            difference = left[rows, :-2] / self._weight - right[columns, :-2]
-            h[rows, columns] = self._norms(difference)
+            h[rows, columns] = self._norms(left[rows, :-2] / self._weight - right[columns, :-2])
 
 
 #: Maximum of |a|^2 / (2 scale^2) for distances that are accurate to 1e-11.
@@ -306,8 +305,7 @@ def products(X: Any, Z: Any | None) -> Array:
         return np.asarray(product.toarray() if sparse.issparse(product) else product, dtype=np.float64)
     on_device = paired(X, Z)
     if on_device is not None:
-        there: Array = on_device[0] @ on_device[1].T
-        return there
+        return on_device[0] @ on_device[1].T  # type: ignore[no-any-return]
     X = np.asarray(X, dtype=np.float64)
     Z = X if Z is None else np.asarray(Z, dtype=np.float64)
     return np.asarray(X @ Z.T)

@@ -73,8 +73,7 @@ class SeparableTerms:
         if sparse.issparse(C):
             gram = self.gram(X, Z)
             return gram.matmat(C) if since is None else gram.matmul_window(C, since)
-        products = [k.product(X, Z, C, since) for k in self.scalars]
-        return self._applied(products, lambda T, P: T.apply(P))
+        return self._applied([k.product(X, Z, C, since) for k in self.scalars], lambda T, P: T.apply(P))
 
     def diagonal_blocks(self, X: Any) -> Array:
         return self._applied([k.diag(X) for k in self.scalars], lambda T, g: g[:, None, None] * T.dense())

@@ -17,10 +17,7 @@ from ovk.operators import Dense, OutputOperator, spectrum
 
 
 class Gram(ABC):
-    """K(x_i, z_j) for all i, j, as a linear map from coefficients (m, d) to values (n, d).
-
-    Only `dense` forms the (n d, m d) matrix.
-    """
+    """K(x_i, z_j) for all i, j, as a linear map from (m, d) to (n, d); only `dense` forms the (n d, m d) matrix."""
 
     shape: tuple[int, int]  # (n, m) points
     output_dim: int
@@ -193,8 +190,7 @@ class Observed(Gram):
         return full
 
     def matmat(self, C: Any) -> Array:
-        values = self.base.matmat(self.spread(C))
-        return values[self.rows, self.outputs][:, None]
+        return self.base.matmat(self.spread(C))[self.rows, self.outputs][:, None]
 
     def __rmul__(self, factor: float) -> Observed:
         return Observed(factor * self.base, self.rows, self.outputs)
@@ -222,8 +218,7 @@ class Observed(Gram):
         return Observed(self.base.rescale(rows, columns, outputs), self.rows, self.outputs)
 
     def diagonal_blocks(self) -> Array:
-        blocks = self.base.diagonal_blocks()
-        return blocks[self.rows, self.outputs, self.outputs][:, None, None]
+        return self.base.diagonal_blocks()[self.rows, self.outputs, self.outputs][:, None, None]
 
 
 class Stacked(Decoupled):
@@ -440,8 +435,7 @@ def _total(parts: Any) -> Array:
 def _picked(A: Any, rows: Indices, columns: Indices) -> Array:
     """A[np.ix_(rows, columns)], in a third of the time."""
     if isinstance(A, DeviceMatrix):
-        there: Any = A[rows].columns(columns)
-        return there  # type: ignore[no-any-return]
+        return A[rows].columns(columns)  # type: ignore[return-value]
     return np.take(A[rows], columns, axis=1)
 
 
@@ -516,8 +510,7 @@ def common_eigenvectors(matrices: list[Array]) -> tuple[Array, Array, list[slice
             return None
         values[k][values[k] < tolerance * scales[k]] = 0.0
     close = [q for q in range(1, d) if (np.abs(values[:, q] - values[:, q - 1]) > tolerance * np.array(scales)).any()]
-    bounds = [0, *close, d]
-    groups = [slice(a, b) for a, b in pairwise(bounds)]
+    groups = [slice(a, b) for a, b in pairwise([0, *close, d])]
     for group in groups:
         values[:, group] = values[:, group].mean(axis=1, keepdims=True)
     return values, vectors, groups

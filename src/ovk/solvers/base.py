@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sklearn.exceptions import ConvergenceWarning
 
 from ovk.base import Array, Parameters, Registered
-from ovk.ovkernels import Decoupled, Gram
+from ovk.ovkernels import Gram
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,7 @@ class Solution(NamedTuple):
 
 
 class Solver(Parameters, ABC):
-    """Solves (K + alpha I) C = Y for one gram and any number of alphas and right-hand sides.
-
-    `factor` does the work that depends on neither, so a path of alphas shares it.
-    """
-
-    def _decoupled(self, gram: Gram) -> Decoupled:
-        decoupled = gram.decouple()
-        if decoupled is None:
-            raise ValueError(
-                f"{type(self).__name__} does not support sums of kernels whose operators do not commute: use "
-                "solver='auto' or ConjugateGradient()"
-            )
-        return decoupled
+    """Solves (K + alpha I) C = Y for one gram and any number of alphas and right-hand sides."""
 
     @abstractmethod
     def factor(self, gram: Gram) -> Any:

@@ -42,10 +42,7 @@ class CholeskyFactor(NamedTuple):
 
 
 def cholesky_factor(make: Callable[[], Any], alpha: float) -> CholeskyFactor:
-    """Factor ``make() + alpha I``, adding jitter if rounding makes it indefinite.
-
-    The matrix is overwritten, so `make` is called for every attempt.
-    """
+    """Factor ``make() + alpha I`` in place, so `make` is called again to add jitter if rounding makes it indefinite."""
     jitter, start = 0.0, 0.0
     for attempt in range(4):
         A = make()
@@ -104,6 +101,16 @@ class CholeskyState:
         return self.decoupled.join(parts)
 
 
+def decoupled(gram: Gram, solver: Solver) -> Decoupled:
+    found = gram.decouple()
+    if found is None:
+        raise ValueError(
+            f"{type(solver).__name__} does not support sums of kernels whose operators do not commute: use "
+            "solver='auto' or ConjugateGradient()"
+        )
+    return found
+
+
 class Cholesky(Solver):
     """Direct solver: one Cholesky factorisation for each distinct eigenvalue of the output operator.
 
@@ -127,13 +134,12 @@ class Cholesky(Solver):
     """
 
     def factor(self, gram: Gram) -> CholeskyState:
-        return CholeskyState(self._decoupled(gram))
+        return CholeskyState(decoupled(gram, self))
 
     def solve(self, state: CholeskyState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
-        C = state.solve(Y, alpha)
         found = [(factor.condition, factor.jitter) for factor in state.triangles(alpha) if factor is not None]
         condition, jitter = np.max(found, axis=0).tolist() if found else (1.0, 0.0)
-        return Solution(C, SolverInfo("Cholesky", condition=condition, jitter=jitter))
+        return Solution(state.solve(Y, alpha), SolverInfo("Cholesky", condition=condition, jitter=jitter))
 
 
 # Triangular systems without copies, for lower triangles and right-hand sides in C order.
@@ -144,19 +150,16 @@ def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> Array:
     if L.shape[0] == 0 or B.shape[1] == 0:
         return B
     # BLAS expects Fortran order, in which C arrays are their transposes: solve B' = X' L' from the right.
-    solved: Array = dtrsm(1.0, L.T, B.T, side=1, lower=0, trans_a=int(transposed)).T
-    return solved
+    return np.asarray(dtrsm(1.0, L.T, B.T, side=1, lower=0, trans_a=int(transposed)).T)
 
 
 def whitened_rows(L: Array, Phi: Array) -> Array:
     """Phi L'^-1, (r, n): L^-1 applied to each row of Phi."""
     if L.shape[0] == 0 or Phi.shape[0] == 0:
         return Phi
-    solved: Array = dtrsm(1.0, L.T, Phi.T, side=0, lower=0, trans_a=1).T
-    return solved
+    return np.asarray(dtrsm(1.0, L.T, Phi.T, side=0, lower=0, trans_a=1).T)
 
 
 def forward_row(L: Array, b: Array) -> Array:
     """L^-1 b, (n,), for a single right-hand side."""
-    solved: Array = dtrsv(L.T, b, lower=0, trans=1)
-    return solved
+    return np.asarray(dtrsv(L.T, b, lower=0, trans=1))

@@ -267,8 +267,7 @@ class MissingOutputs(Solver):
         gram, pairs, operator = state
         F, mask = operator.eigh().root(), gram.spread(np.ones(gram.shape[0]))
         Phi: Array = pairs.Q * np.sqrt(pairs.g)
-        fractions = mask.mean(axis=0)
-        e, U = np.linalg.eigh((F.T * fractions) @ F)
+        e, U = np.linalg.eigh((F.T * mask.mean(axis=0)) @ F)
         denominator = alpha + pairs.g[:, None] * np.maximum(e, 0.0)[None, :]
 
         def normal(W: Array) -> Array:

@@ -341,8 +341,7 @@ class PairwisePath:
     """
 
     def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
-        pairs = gram if isinstance(gram, Eigenpairs) else eigenpairs(gram)
-        self._path = SeparablePath(pairs, y[:, None], E, together)
+        self._path = SeparablePath(gram if isinstance(gram, Eigenpairs) else eigenpairs(gram), y[:, None], E, together)
 
     def residuals(self, alpha: float) -> Array:
         return next(self.path(np.array([alpha])))
@@ -539,10 +538,8 @@ class PairwiseLeaveOneOut(LeaveOneOut):
     """Any kernel and any gaps, as one dense problem of the observed pairs, scaled by sqrt(w / alpha) to the ridge 1.
 
     E has a column for the intercept of each output. Variances are small differences, so they are computed from the
-    factor of A, which is more accurate than the inverse.
-
-    For new points `cross` is the kernel between every output of x and the pairs, (m, d, N), and `prior` that of every
-    output of x with itself, (m, d).
+    factor of A, which is more accurate than the inverse. For new points `cross` is the kernel between every output of x
+    and the pairs, (m, d, N), and `prior` that of every output of x with itself, (m, d).
     """
 
     def __init__(
@@ -670,9 +667,7 @@ class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
 
     With a_jp = T_jq s_p for the pair p = (i, q) of scale s_p, and A_j the (n, N) matrix with a_jp at (i, p), k_j(x) is
     A_j'k(x). So k_j'A^-1 k_j = |R_j k(x)|^2, where A = L L' and L^-1 A_j' = Q_j R_j with orthonormal columns Q_j: R_j
-    is (n, n) for any number of outputs. G (n, n) is the gram of k.
-
-    For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
+    is (n, n) for any number of outputs. G (n, n) is the gram of k; for `cross` and `prior` see `SeparableLeaveOneOut`.
     """
 
     def __init__(
@@ -693,11 +688,9 @@ class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
             return np.ascontiguousarray(K)
 
         def times(v: Array) -> Array:
-            columns = [(G @ pairs.spread(column) @ T)[points, outputs] for column in v.T]
-            return np.stack(columns, axis=1)
+            return np.stack([(G @ pairs.spread(column) @ T)[points, outputs] for column in v.T], axis=1)
 
-        diagonal = np.diagonal(G)[points] * np.diagonal(T)[outputs]
-        self._solve(gram, times, diagonal, pairs, alpha, intercept, together)
+        self._solve(gram, times, np.diagonal(G)[points] * np.diagonal(T)[outputs], pairs, alpha, intercept, together)
         self._T, self._pairs, self._asked = T, pairs, 0
         self._C = pairs.spread(self._scales * self._c) @ T
 

@@ -89,8 +89,7 @@ def solve_with_intercept(
     `columns` is E, as (n,) (the same column u for each of d outputs) or as (N, d); None for no intercept.
     """
     if columns is not None and isinstance(solver, ConjugateGradient) and solves_by_output(state[0]):
-        own = columns[np.arange(len(columns)), state[0].outputs]
-        return solver.solve_centred(state, Y, alpha, own)
+        return solver.solve_centred(state, Y, alpha, columns[np.arange(len(columns)), state[0].outputs])
     solution = solver.solve(state, Y, alpha)
     if columns is None:
         return solution, None

@@ -100,11 +100,10 @@ def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, 
     Every step lowers the value, so the result is at least as good as d = 0.
     """
     d, gradient = np.zeros_like(g), g.copy()
-    size = float(np.einsum("ii->i", Q).max(initial=0.0))
     # Gradients that point out of the box do not count.
     open_ = ~(((low >= 0) & (g >= 0)) | ((high <= 0) & (g <= 0)))
     goal = tol * float(np.abs(g[open_]).max(initial=0.0))
-    jitter = 1e-12 * size
+    jitter = 1e-12 * float(np.einsum("ii->i", Q).max(initial=0.0))
     for _ in range(steps):
         free = np.flatnonzero(~(((d <= low) & (gradient >= 0)) | ((d >= high) & (gradient <= 0))))
         if len(free) == 0 or np.abs(gradient[free]).max() <= goal:
@@ -163,8 +162,7 @@ def _straight_step(
     slope, curve = float(gradient @ move), float(move @ change)
     if slope >= 0:
         return None
-    best = -slope / curve if curve > 0 else np.inf
-    length = min(best, float(part.min()))
+    length = min(-slope / curve if curve > 0 else np.inf, float(part.min()))
     new = d + length * move
     new[free] = np.where(part <= length, np.where(step < 0, low[free], high[free]), new[free])
     return new, length * change
@@ -397,12 +395,11 @@ class _Smoothed:
         """Write the Newton step into the free entries of `target`."""
         fixed = target.copy()
         fixed[free] = 0.0
-        right = self._problem.q[free] - self._problem.product(fixed)[free]
         A = self._problem.matrix(free)
         A[np.diag_indices_from(A)] += self.delta
         L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
         if not failed:
-            target[free] = _solve(L, right)
+            target[free] = _solve(L, self._problem.q[free] - self._problem.product(fixed)[free])
         return not failed
 
 
@@ -434,8 +431,7 @@ def dual_coordinate(
             search.restore()
             last = np.inf
             continue
-        check = iteration // CHECK_INTERVAL
-        if check % SHRINK_INTERVAL == SHRINK_INTERVAL - 1:
+        if iteration // CHECK_INTERVAL % SHRINK_INTERVAL == SHRINK_INTERVAL - 1:
             search.shrink()
         stalled, last = gap > 0.5 * last, gap
         moved = (search.step_smoothed(tol) or search.step_all(tol) or search.step_free()) if stalled else False
@@ -630,8 +626,7 @@ class _SameTask:
         self.base, self.task, self.rho = base, task, rho
 
     def matmat(self, C: Any) -> Array:
-        sums = np.bincount(self.task, weights=C[:, 0])
-        return self.base.matmat(C) + self.rho * sums[self.task][:, None]
+        return self.base.matmat(C) + self.rho * np.bincount(self.task, weights=C[:, 0])[self.task][:, None]
 
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
         same = self.task[rows][:, None] == self.task[columns][None, :]
@@ -698,8 +693,7 @@ def _certified(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array, i
             even = balanced(candidate, task, T)
             values = problem.product(even)
             best = best_biases(problem, task, T, problem.q - values)
-            info = problem.info(even, problem.q - values - best[task], values, iterations, tol)
-            found.append((even, best, info))
+            found.append((even, best, problem.info(even, problem.q - values - best[task], values, iterations, tol)))
     return min(found, key=_gap)
 
 

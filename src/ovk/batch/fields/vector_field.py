@@ -136,8 +136,7 @@ class VectorField(OVKRegressor):
             X, targets = X[keep], targets.rows(keep)
             self.learned_rows_ = None if keep.all() else keep
             rng = as_generator(self.random_state)
-            named = self._kernels_of(X.shape[1], targets.d)
-            kernels = {name: one.resolve(X, targets.d) for name, one in named.items()}
+            kernels = {name: one.resolve(X, targets.d) for name, one in self._kernels_of(X.shape[1], targets.d).items()}
             kernel = next(iter(kernels.values()))
             self.criterion_values_: Any = None
             self.compared_: Any = None
@@ -259,8 +258,7 @@ class VectorField(OVKRegressor):
 
     def divergence(self, X: Any) -> Array:
         """Divergence of the field at each row of X, in closed form, (n,)."""
-        J = self._square_jacobian(X, "divergence")
-        return np.asarray(np.einsum("nii->n", J))
+        return np.asarray(np.einsum("nii->n", self._square_jacobian(X, "divergence")))
 
     def curl(self, X: Any) -> Array:
         """Curl of the field at each row of X, in closed form: (n,) in the plane, (n, 3) in space."""

@@ -158,10 +158,9 @@ class BlockTerms(KernelTerms):
         self.each: list[Gram] = found if rows is None else [gram.rescale(rows, rows, None) for gram in found]
 
     def gram(self, weights: Array) -> DenseBlocks:
-        alive = [(weight, gram) for weight, gram in zip(weights, self.each, strict=True) if weight != 0]
         total = np.zeros((self.each[0].shape[0] * self.each[0].output_dim,) * 2)
-        for weight, gram in alive:
-            total += weight * gram.dense()
+        for k in np.flatnonzero(weights):
+            total += weights[k] * self.each[k].dense()
         return DenseBlocks(total, self.each[0].output_dim)
 
     def quadratic_forms(self, C: Array) -> Array:
@@ -392,8 +391,7 @@ def _leave_out_by_solving(system: System, learned: LearnedWeights, alpha: float,
 
         residuals[out] = system.Y[out] - values(out)
         if system.intercept:
-            b = u @ (system.Y[kept] - values(kept)) / (u @ u)
-            residuals[out] -= np.outer(system.u[out], b)
+            residuals[out] -= np.outer(system.u[out], u @ (system.Y[kept] - values(kept)) / (u @ u))
     return residuals
 
 

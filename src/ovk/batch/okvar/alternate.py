@@ -466,13 +466,12 @@ class AlternatingMinimiser:
             # Integrals are so ill-conditioned that the dual objective would take far more steps than the primal one.
             norm = self.penalty is None or self.penalty.polar(fit.C) is not None
             certified = norm and self.regression.W is None
-            scale = float(np.linalg.norm(smooth(np.zeros_like(fit.C))[1]))
             fit.C, fit.info = proximal_gradient(
                 smooth,
                 self.penalty,
                 self._starting_point(fit),
                 step=1.0 / max(self._curvature(gram), 1e-300),
-                scale=max(scale, 1e-300),
+                scale=max(float(np.linalg.norm(smooth(np.zeros_like(fit.C))[1])), 1e-300),
                 tol=tol,
                 max_iter=max_iter,
                 lower_bound=lower_bound if certified else None,
@@ -551,8 +550,7 @@ class AlternatingMinimiser:
         """n log(mean squared residual) of each variable, plus log(n) for each parameter."""
         V = self.values(fit.B, fit.C)
         R, seen = self.regression.residual(V), self.regression.seen.sum(axis=0)
-        decays = int((self.regression.coefficients(V)[1] > 0).sum())
-        others = self.regression.E.shape[1] * len(seen) + decays
+        others = self.regression.E.shape[1] * len(seen) + int((self.regression.coefficients(V)[1] > 0).sum())
         squares = np.maximum((R**2).sum(axis=0), 1e-300)
         used = seen > 0
         likelihood = float((seen[used] * np.log(squares[used] / seen[used])).sum())

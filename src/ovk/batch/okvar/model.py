@@ -334,12 +334,11 @@ class OKVAR(NamedOutputs, Parameters):
             (steps, d), a data frame if the model was fitted to one; with `interval`, a tuple of it and the lower and
             upper ends.
         """
-        dynamics = self.dynamics_
         found = self.series_ if X is None else read_series(self, X, None, times, self.step_)
         if len(found) != 1:
             whose = "the model was fitted to" if X is None else "X holds"
             raise ValueError(f"forecast continues one series, but {whose} {len(found)}: pass one series as X")
-        middle = dynamics.forecast(found[0], check_int(steps, "steps"))
+        middle = self.dynamics_.forecast(found[0], check_int(steps, "steps"))
         if interval is None:
             return self._named(middle, None)
         half = self._half_widths(steps, in_interval(interval, "interval", 1e-6, 1 - 1e-6))

@@ -57,9 +57,8 @@ def best_okvar(
     >>> model.alpha, values.shape
     (1.0, (3,))
     """
-    listed = _model_list(models)
     check_choice(criterion, "criterion", ("bic", "series", "forecast"))
-    fitted: list[OKVAR] = [clone(model) for model in listed]
+    fitted: list[OKVAR] = [clone(model) for model in _model_list(models)]
     values = []
     for model in track(fitted, "selecting"):
         if criterion == "bic":

@@ -30,7 +30,6 @@ class TimeSeries(State):
         return len(self.values)
 
     def part(self, start: int, end: int) -> TimeSeries:
-        """The points `start` to `end` - 1."""
         return TimeSeries(self.values[start:end], self.times[start:end])
 
 
@@ -211,6 +210,5 @@ def low_passed(series: TimeSeries, memory: float) -> TimeSeries:
 
 def relaxed(p: Array, before: Array, after: Array, span: float, memory: float) -> Array:
     """p at the end of a step of length `span`, for x linear from `before` to `after`."""
-    slope = (after - before) / span
-    lagging = slope * memory
+    lagging = (after - before) / span * memory
     return np.asarray(after - lagging + (p - before + lagging) * np.exp(-span / memory))

@@ -311,8 +311,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     def _calibration(self, chosen: list[ScoredCandidate], T: Array, Y: Array) -> Array:
         """Quantiles of |y(t) - leave-one-out prediction| / standard deviation over functions and points."""
         rows = min(CALIBRATION_ROWS, len(T))
-        residuals = _joined(self.groups_, [one.residuals[:rows] for one in chosen])
-        left = self.outputs_.functions(T[:rows] - residuals)
+        left = self.outputs_.functions(T[:rows] - _joined(self.groups_, [one.residuals[:rows] for one in chosen]))
         std = self._spread(np.stack([one.variances[:rows] for one in chosen], axis=1), self.outputs_.values())
         ratio = np.abs(Y[:rows] - left) / np.maximum(std, 1e-300)
         return np.quantile(np.where(std > 0, ratio, 0.0), np.linspace(0.0, 1.0, QUANTILES))

@@ -91,10 +91,8 @@ def search(
 ) -> tuple[list[tuple[int, int]], list[ScoredCandidate]]:
     """Groups of output coordinates (start, stop) of about equal leave-one-out error, and the best candidate for each.
 
-    With `refine`, decays and length scales near the best are tried as well.
-
-    Z, (m, J), are whitened input coordinates of functions in random order, `scales`, (J,), their standard deviations,
-    and T, (m, r), output coordinates by descending variance.
+    With `refine`, decays and length scales near the best are tried as well. Z, (m, J), are whitened input coordinates
+    of functions in random order, `scales`, (J,), their deviations, and T, (m, r), outputs by descending variance.
     """
     if len(tried) == 1 and len(alphas) == 1 and not refine:
         (only,) = leave_one_out(tried[0], Z, scales, T, alphas)
@@ -154,8 +152,7 @@ def _groups(errors: Array, count: int) -> list[tuple[int, int]]:
     if not total[-1] > 0:
         return [(0, len(errors))]
     cuts = np.searchsorted(total, total[-1] * np.arange(1, count) / count) + 1
-    bounds = [0, *sorted({int(cut) for cut in cuts if cut < len(errors)}), len(errors)]
-    return list(pairwise(bounds))
+    return list(pairwise([0, *sorted({int(cut) for cut in cuts if cut < len(errors)}), len(errors)]))
 
 
 def _promising(
@@ -196,7 +193,6 @@ def fill_gaps(Y: Array) -> Array:
         warnings.warn(
             f"{1.0 - seen.mean():.0%} of the output values are missing; filling them can be slow and inaccurate: use "
             "fewer grid points (ovk.curves.common_grid) or FunctionalRidgeCV, which does not fill gaps",
-            UserWarning,
             stacklevel=3,
         )
     mean = np.nanmean(Y, axis=0)
@@ -213,8 +209,7 @@ def fill_gaps(Y: Array) -> Array:
             # Factors may come in pairs, such as sine and cosine: a single one need not reduce the error.
             if worse == MAX_FAILED_RANKS:
                 break
-    common = mean + (_factors(centred, seen, rank) if rank else 0.0)
-    return np.where(seen, Y, common)
+    return np.where(seen, Y, mean + (_factors(centred, seen, rank) if rank else 0.0))
 
 
 def _factors(Y: Array, seen: Mask, q: int) -> Array:

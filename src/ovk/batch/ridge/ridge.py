@@ -80,7 +80,6 @@ DEVIATION_KINDS, INTERVAL_METHODS = ("observation", "function", "posterior"), ("
 
 
 def kernel_tags(tags: Any, kernel: Any) -> Any:
-    """scikit-learn's tags of an estimator with this kernel."""
     tags.input_tags.sparse = True
     tags.input_tags.pairwise = takes_gram(kernel)
     tags.target_tags.single_output = True
@@ -157,7 +156,6 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
     _nan_advice = FILL
-    #: Values of `loss`.
     _losses: tuple[str, ...] = ("squared", "huber")
     #: Whether inputs may stay on a device.
     _runs_on_devices = False
@@ -254,7 +252,6 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     @property
     def _loss(self) -> str:
-        """The loss of the fit."""
         return self.loss
 
     @property
@@ -450,8 +447,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             std = self._left_out_deviation(X, observation=of == "observation")
             return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
         n, d = values.shape
-        width = self.X_fit_.shape[0] * d**2
-        covariance = np.concatenate([self._covariance(X[rows]) for rows in row_slices(n, width)])
+        covariance = np.concatenate([self._covariance(X[rows]) for rows in row_slices(n, self.X_fit_.shape[0] * d**2)])
         scale, noise = self._scale_and_noise(of)
         covariance = (covariance + np.diag(noise)) * np.sqrt(np.multiply.outer(scale, scale))
         if return_cov:
@@ -620,8 +616,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             together = self._blocks(groups)
             fitted = replace(self._training_data(), device=memo.get("device"))
             if folds is not None:
-                n = fitted.X.shape[0]
-                together = fold_indices(n, folds, np.random.default_rng(0), together)
+                together = fold_indices(fitted.X.shape[0], folds, np.random.default_rng(0), together)
             # The matrix of pairs has at most this many rows.
             with threads_for(fitted.targets.Y.size):
                 memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
@@ -872,5 +867,4 @@ class OVKRidge(OVKRegressor):
         shape = head[0][1]
         points = self._landmarks(X, shape.d, self.random_state)
         alpha = check_alpha(self.alpha, shape.d)
-        kernel = self._resolved(points, shape.d)
-        self._fit_landmarks(kernel, alpha, points, shape, chain(head, parts))
+        self._fit_landmarks(self._resolved(points, shape.d), alpha, points, shape, chain(head, parts))

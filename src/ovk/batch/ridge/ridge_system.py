@@ -109,14 +109,11 @@ class RidgeSystem(ABC):
     def solve(self, *, intercept: bool) -> tuple[Solution, Array | None]:
         """Coefficients of the expansion, and the intercept."""
         solver, state = self._factored
-        columns = self.columns() if intercept else None
-        (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, columns)
+        (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, self.columns() if intercept else None)
         return Solution(self.coefficients(C), info), None if b is None else self.intercept(b)
 
 
 class CompleteSystem(RidgeSystem):
-    """Complete outputs."""
-
     def __init__(self, kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> None:
         self._kernel, self._X = kernel, X
         self._rows = None if targets.weight is None else np.sqrt(targets.weight)
@@ -287,7 +284,6 @@ def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
             f"the columns of X and y sum to zero, and with {X.shape[1]} inputs a linear kernel can fit all {n} rows: "
             "each row follows from the others, so leave-one-out errors and the chosen alpha are too small. Set "
             "fit_intercept=True, or do not centre the data",
-            UserWarning,
             stacklevel=6,
         )
 
@@ -516,8 +512,7 @@ def pivoted_preconditioner(kernel: ScalarKernel, X: Any, scales: Array, ridge: f
     def entries(rows: Indices, columns: Indices) -> Array:
         return np.asarray(scales[rows, None] * to_host(kernel(X[rows], X[columns])) * scales[columns])
 
-    diagonal = scales**2 * kernel.diag(X)
-    F: Any = random_pivots(entries, diagonal, min(rank, len(scales)), np.random.default_rng(seed)).F
+    F: Any = random_pivots(entries, scales**2 * kernel.diag(X), min(rank, len(scales)), np.random.default_rng(seed)).F
     if not F.shape[1]:
         return lambda B: B / ridge
     return LowRankPreconditioner(X.like(F) if isinstance(X, DeviceMatrix) else F)(ridge)
@@ -566,8 +561,7 @@ def robust_targets(
         if targets.task is None:
             R = np.where(np.isnan(targets.Y), np.nan, C * alphas / total[:, None])
         else:
-            own = np.asarray(C[np.arange(len(given)), targets.task])
-            R = (own * alphas[targets.task] / total)[:, None]
+            R = (np.asarray(C[np.arange(len(given)), targets.task]) * alphas[targets.task] / total)[:, None]
         before, weights = weights, huber_weights(R, spread)
         if np.abs(weights - before).max() < WEIGHT_TOLERANCE:
             break

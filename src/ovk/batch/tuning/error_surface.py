@@ -99,10 +99,7 @@ class CandidateErrors:
     def surface(
         self, kernel: OperatorKernel, operators: list[OutputOperator | None]
     ) -> tuple[Array, Eigenpairs | None]:
-        """Mean squared errors (operators, alphas, d), and eigenpairs of the whole gram if computed.
-
-        Each of `operators` replaces the operator of the kernel; None keeps it.
-        """
+        """Mean squared errors (operators, alphas, d), None for the kernel's own, and eigenpairs of the whole gram."""
         alphas, targets = self.alphas, self.targets
         surface = np.empty((len(operators), len(alphas), targets.d))
         every = None

@@ -211,8 +211,7 @@ class OutputKernelRidge(OVKRegressor):
     def _learn_operator(self, profile: Profile, penalty: Penalty, alpha: float, start: Array) -> Learned:
         tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter", least=0)
         if max_iter == 0:
-            value = profile.evaluate(start, alpha).value + alpha * penalty.value(start)
-            return Learned(start, [value], False)
+            return Learned(start, [profile.evaluate(start, alpha).value + alpha * penalty.value(start)], False)
         found = learn_operator(profile, penalty, alpha, start, tol=tol, max_iter=max_iter)
         if self.rank is None or not isinstance(penalty, Spectral):
             return found

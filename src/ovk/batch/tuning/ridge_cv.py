@@ -355,8 +355,7 @@ class OVKRidgeCV(OVKRegressor):
         _, standard = self._standard_units(targets)
         with one_blas_thread():
             rng, how = new_generator(self.random_state), self._how(standard) | {"groups": groups}
-            best = best_form([inputs(X), other(X)], standard.Y, rng, **how)
-        return other if best else inputs
+            return other if best_form([inputs(X), other(X)], standard.Y, rng, **how) else inputs
 
     def _number_names(self) -> list[str]:
         if self.columns_ is None:
@@ -376,8 +375,7 @@ class OVKRidgeCV(OVKRegressor):
         self.loss_ = "squared" if self.loss == "auto" else self.loss
         self.omega_: float | None = None
         if self.kernel is not None:
-            kernels = candidate_kernels(self.kernel, self._default_kernel)
-            return self._compare(kernels, alphas, X, targets, scored)
+            return self._compare(candidate_kernels(self.kernel, self._default_kernel), alphas, X, targets, scored)
         self.choice_, kernel, alpha = self._find(X, targets, groups)
         given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
         if self.leave_out != "row" or any(one is not None for one in given):
@@ -555,17 +553,14 @@ class OVKRidgeCV(OVKRegressor):
             warnings.warn(
                 f"{n:,} rows are fitted with {m:,} landmarks: set landmarks=None for an exact fit, or "
                 "another number of landmarks",
-                UserWarning,
                 stacklevel=3,
             )
-        given = m if automatic else self.landmarks
-        return choose_landmarks(given, X, self.random_state, lambda rows: kernel)
+        return choose_landmarks(m if automatic else self.landmarks, X, self.random_state, lambda rows: kernel)
 
 
 def _warn_of_edges(X: Any, edges: list[str], remedy: str) -> None:
     if edges and X.shape[0] >= MIN_EDGE_ROWS:
         warnings.warn(
             f"the choice lies at the edge of its grid, where the error still falls ({'; '.join(edges)}): {remedy}",
-            UserWarning,
             stacklevel=4,
         )

@@ -37,16 +37,12 @@ NOISE_RANGE = 1e-7, 10.0
 MIN_NOISE_SHARE = 1e-4
 #: Value of the criterion if the matrix cannot be factored: finite, so that the line search recovers.
 FAILED_VALUE = 1e30
-#: Standard deviation of the logarithms of restarts.
-RESTART_SPREAD = 1.0
 #: Relative increase of the leave-one-out error by the evidence that is mostly chance.
 LEFT_OUT_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
 class TuningInfo(Registered):
-    """How a kernel was tuned."""
-
     _stored = {"value start restarts left_out": "* inf"}
 
     criterion: str  # "evidence" or "loo"
@@ -153,7 +149,6 @@ def tune(
             warnings.warn(
                 f"the parameters of {left} are not tuned, because it has no gradient(): add that method, or choose "
                 "them with GridSearchCV",
-                UserWarning,
                 stacklevel=2,
             )
         search = Search(suits, kernel, fitted.alpha, shared=noise == "shared")
@@ -179,7 +174,6 @@ def tune(
                 warnings.warn(
                     f"tuning increased the leave-one-out error from {info.left_out[0]:.5g} to {info.left_out[1]:.5g} "
                     "of the variance; the initial settings were kept. Try criterion='loo'",
-                    UserWarning,
                     stacklevel=2,
                 )
         fitted.tuning_ = info
@@ -229,7 +223,6 @@ class Search:
             self.bounds[place] = max(low, floor), high
 
     def parameters_at(self, vector: Array) -> dict[str, Any]:
-        """`kernel` and `alpha` at a vector of the search."""
         kernel, noise = self.at(vector)
         return {"kernel": kernel, "alpha": float(noise[0]) if len(noise) == 1 else noise}
 
@@ -303,7 +296,7 @@ class Search:
         return np.asarray(np.clip(vector, low, high))
 
     def _drawn(self, rng: np.random.Generator) -> Array:
-        drawn = self.start + RESTART_SPREAD * rng.standard_normal(len(self.start))
+        drawn = self.start + rng.standard_normal(len(self.start))
         for one in self.tuned:
             if not one.logarithm and one.shape:
                 # A factor of any sign: a new direction of the same length.
@@ -424,7 +417,6 @@ def chain(tuned: list[Parameter], vector: Array, slopes: dict[str, Array]) -> Ar
 
 
 def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> list[tuple[float, float]]:
-    """Lower and upper bound of each number of the vector."""
     limits: list[tuple[float, float]] = []
     params = kernel.get_params()
     for one in tuned:
@@ -514,8 +506,7 @@ class TuningCriterion:
         if terms is None:
             value, slopes, by_noise = self._unstructured(kernel, noise)
         else:
-            matrices = [(term.kernel(self.X), term.operator.dense()) for term in terms]
-            found = self._separable(matrices, noise)
+            found = self._separable([(term.kernel(self.X), term.operator.dense()) for term in terms], noise)
             value, slopes, by_noise = found.value, {}, found.noise
             for term, by_gram, by_operator in zip(terms, found.grams, found.operators, strict=True):
                 for name, slope in term.kernel.gradient_product(by_gram, self.X).items():
@@ -528,7 +519,6 @@ class TuningCriterion:
         return value, slopes, by_noise
 
     def _separable(self, matrices: list[tuple[Array, Array]], noise: Array) -> Criterion:
-        """From scalar grams and operators of the terms."""
         if self._Y is not None and len(matrices) == 1:
             criterion = separable_evidence if self._evidence else separable_leave_one_out
             return criterion(*matrices[0], self._Y, noise)
