@@ -153,9 +153,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         if self.grid_ is None:
             return found
         found = unnamed(found)
-        roots = self.grid_.roots()
-        if task is not None:
-            roots = roots[np.asarray(to_host(task))]
+        roots = self.grid_.roots() if task is None else self.grid_.roots()[np.asarray(to_host(task))]
         mean = (found[0] if return_std or return_cov else found) / roots + self.level_
         if return_cov:
             return self._named(mean, X), returned(found[1] / np.outer(roots, roots), X)

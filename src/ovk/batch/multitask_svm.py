@@ -320,11 +320,8 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
     def predict(self, X: Any, task: Any = None) -> Labels:
         """Labels: (n,) of classes, (n, tasks) of tasks; (n,) for the task of each row if `task` is given."""
         values = self.decision_function(X, task)
-        if self._per_class() and values.ndim > 1:
-            labels: Labels = self.classes_[values.argmax(axis=-1)]
-        else:
-            labels = self.classes_[(values > 0).astype(int)]
-        return self._named(labels, X)
+        several = self._per_class() and values.ndim > 1
+        return self._named(self.classes_[values.argmax(axis=-1) if several else (values > 0).astype(int)], X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
         """Accuracy over all observed labels."""

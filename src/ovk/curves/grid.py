@@ -146,10 +146,8 @@ class Grid(Parameters):
         `beyond` allows points slightly outside, as in `inside`, where curves are constant.
         """
         own, new = self.checked(), self.inside(points, beyond=beyond)
-        if self.period is None:
-            new = np.clip(new, own[0], own[-1])
-        else:
-            own = np.append(own, own[0] + self.period)
+        own = own if self.period is None else np.append(own, own[0] + self.period)
+        new = np.clip(new, own[0], own[-1])
         right = np.clip(np.searchsorted(own, new, side="right"), 1, len(own) - 1)
         share = (new - own[right - 1]) / (own[right] - own[right - 1])
         L = np.zeros((len(own), len(new)))

@@ -140,11 +140,9 @@ class Given(Parameters):
     ) -> Self:
         """The dictionary that `selection`, or `RPCholesky`, chooses from all inputs X, (n, p)."""
         X = np.asarray(X, dtype=np.float64)
-        K = kernel if isinstance(kernel, ScalarKernel) else as_operator_kernel(kernel)
-        if not isinstance(K, ScalarKernel):
-            separable = K.as_separable()
-            K = K.resolve(X, K.gram(X[:1]).output_dim) if separable is None else separable.scalar
-        K = K.resolve(X) if isinstance(K, ScalarKernel) else K
+        given = as_operator_kernel(kernel)
+        separable = given.as_separable()
+        K: Any = given.resolve(X, given.gram(X[:1]).output_dim) if separable is None else separable.scalar.resolve(X)
         if isinstance(selection, RPCholesky):
             size = selection.size if budget is None else min(budget, selection.size)
             return cls(selection.replace(size=size).points(K, X, np.random.default_rng(random_state)))

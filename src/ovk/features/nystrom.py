@@ -94,9 +94,7 @@ def independent(gram: Array) -> tuple[Indices, Array]:
     """Indices of linearly independent rows of a gram, ascending, and their Cholesky factor."""
     largest = float(np.diagonal(gram).max(initial=0.0))
     if not np.isfinite(gram).all():
-        raise SingularSystemError(
-            "the kernel is not finite at the landmarks: scale X, or check the kernel's parameters"
-        )
+        raise SingularSystemError("the kernel is not finite at the landmarks: scale X, or check its parameters")
     if largest <= 0:
         raise ValueError("the kernel is zero at every landmark: choose other landmarks or another kernel")
     _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=ROUNDING_TOL * largest, lower=1)

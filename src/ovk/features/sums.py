@@ -179,12 +179,9 @@ class OutputSums(State):
 
     def __add__(self, other: OutputSums) -> OutputSums:
         common = self.common + other.common
-        own = [sums for sums in (self, other) if sums.own_S is not None]
-        if not own:
-            return OutputSums(common)
-        # Copies, since rows are added in place.
-        first, *rest = [(np.array(sums.own_S), np.array(sums.own_B)) for sums in own]
-        return OutputSums(common, *(first if not rest else (first[0] + rest[0][0], first[1] + rest[0][1])))
+        own = [(sums.own_S, sums.own_B) for sums in (self, other) if sums.own_S is not None]
+        # Sums are copies: rows are added in place.
+        return OutputSums(common, *(sum(parts) for parts in zip(*own, strict=True)))
 
     def S(self) -> Array:
         """S for each output, (d, m, m); read-only."""

@@ -345,6 +345,11 @@ class TransformedKernel(ScalarKernel, saved=False):
     def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
         return prefixed("kernel", self.kernel.gradient_product(weights, self.coordinates(X)))
 
+    def _mapped_slopes(self, M: Array, X: Any, Z: Any) -> list[Slope]:
+        """Slopes for phi(x) = M'x: M D (A M'z + B M'x), with D the inner kernel's metric."""
+        inner = self.kernel.slopes(*self._pair(X, Z))
+        return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]
+
 
 @dataclass(eq=False, repr=False)
 class Mapped(TransformedKernel):
@@ -369,10 +374,7 @@ class Mapped(TransformedKernel):
         return X @ X.like(M) if isinstance(X, DeviceMatrix) else np.asarray(X @ M)
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
-        # d/dx k(M'x, M'z) = M D (A M'z + B M'x), with D the inner kernel's metric
-        M = self._map(X.shape[1])
-        inner = self.kernel.slopes(*self._pair(X, Z))
-        return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]
+        return self._mapped_slopes(self._map(X.shape[1]), X, Z)
 
 
 rule("+", ScalarKernel, ScalarKernel)(Sum)

@@ -144,8 +144,11 @@ class _FieldKernel(OperatorKernel, saved=False):
     # With weights W of the entries, sum W (a u u' + b I) = sum_nm a_nm (u'W u)_nm + b_nm tr W_nm.
     def gradient_product(self, weights: Array, X: Any) -> tuple[float, dict[str, float]]:
         x, _, s = self._units(X, None)
-        p, second = x.shape[1], self.kernel.profile(s, 2)
-        along, trace = _contracted(weights, x)
+        (n, p), second = x.shape, self.kernel.profile(s, 2)
+        W = weights.reshape(n, p, n, p)
+        u = [x[:, i, None] - x[None, :, i] for i in range(p)]
+        trace: Any = sum(W[:, i, :, i] for i in range(p))
+        along: Any = sum(u[i] * sum(W[:, i, :, j] * u[j] for j in range(p)) for i in range(p))
 
         def product(a: Array, b: Array) -> float:
             return float(np.vdot(a, along) + np.vdot(b, trace))
@@ -158,16 +161,6 @@ class _FieldKernel(OperatorKernel, saved=False):
             return None
         self._scale()
         return float(self._ab(np.zeros(1), self.dims)[1][0])
-
-
-def _contracted(weights: Array, x: Array) -> tuple[Array, Array]:
-    """u'W u and tr W, (n, n), of the blocks W (p, p) of weights (n p, n p), with u = x_i - x_j."""
-    n, p = x.shape
-    W = weights.reshape(n, p, n, p)
-    u = [x[:, i, None] - x[None, :, i] for i in range(p)]
-    trace = sum(W[:, i, :, i] for i in range(p))
-    along = sum(u[i] * sum(W[:, i, :, j] * u[j] for j in range(p)) for i in range(p))
-    return np.asarray(along), np.asarray(trace)
 
 
 class CurlFree(_FieldKernel):

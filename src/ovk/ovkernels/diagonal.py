@@ -268,9 +268,7 @@ class Transformable(OperatorKernel):
         if callable(transform):
             seen = np.asarray(transform(X), dtype=np.float64)
             if seen.ndim != 2 or len(seen) != len(X):
-                raise ValueError(
-                    f"transforms[{i}] must map (n, p) inputs to (n, q), got {seen.shape} for inputs {X.shape}"
-                )
+                raise ValueError(f"transforms[{i}] must map (n, p) inputs to (n, q), got {seen.shape} for {X.shape}")
             return seen
         A = np.atleast_2d(np.asarray(transform, dtype=np.float64))
         if A.shape[1] != X.shape[1]:

@@ -406,11 +406,8 @@ class Rotated(Decoupled):
         return np.concatenate(parts, axis=1) @ self.vectors.T
 
     def matrix(self, q: int) -> Array:
-        total: Array = self.weights[q, 0] * self.grams[0]
-        for weight, G in zip(self.weights[q, 1:], self.grams[1:], strict=True):
-            if weight != 0:
-                total += weight * G
-        return total
+        pairs = enumerate(zip(self.weights[q], self.grams, strict=True))
+        return _total(weight * G for k, (weight, G) in pairs if k == 0 or weight != 0)
 
     def vanishes(self, q: int) -> bool:
         return not self.weights[q].any()
@@ -479,15 +476,12 @@ def distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
 
 def weighted_sum(grams: Sequence[Array], weights: Array) -> Array:
     """sum_s weights_s G_s; a single gram of weight one is not copied."""
-    used = np.flatnonzero(weights)
+    used = np.flatnonzero(weights).tolist()
     if len(used) == 1 and weights[used[0]] == 1.0:
-        return grams[int(used[0])]
+        return grams[used[0]]
     if not len(used):
         return np.zeros_like(grams[0])
-    total: Array = weights[used[0]] * grams[used[0]]
-    for s in used[1:]:
-        total += grams[s] if weights[s] == 1.0 else weights[s] * grams[s]
-    return total
+    return _total(grams[s] if s != used[0] and weights[s] == 1.0 else weights[s] * grams[s] for s in used)
 
 
 def common_eigenvectors(matrices: list[Array]) -> tuple[Array, Array, list[slice]] | None:

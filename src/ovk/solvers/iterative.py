@@ -425,10 +425,8 @@ def pivoted_cholesky(gram: Gram, rank: int, tol: float = 1e-12) -> Array:
         pivot = int(left.argmax())
         if left[pivot] <= tol * largest:
             return F[:, :k]
-        one: Indices = np.array([pivot])
-        column = gram.entries(points, outputs, points[one], outputs[one])[:, 0]
-        column = (column - F[:, :k] @ F[pivot, :k]) / np.sqrt(left[pivot])
-        F[:, k] = column
+        column = gram.entries(points, outputs, points[[pivot]], outputs[[pivot]])[:, 0]
+        F[:, k] = column = (column - F[:, :k] @ F[pivot, :k]) / np.sqrt(left[pivot])
         left -= column**2
         left[pivot] = 0.0
     return F

@@ -17,7 +17,7 @@ mean beforehand is *not* the same as an intercept. Weights w scale rows: W^1/2 K
 There are two forms, each with its residuals along a path of alphas and its functions at one alpha:
 
     separable   a kernel k T and complete outputs             `SeparablePath`   `SeparableLeaveOneOut`
-    pairwise    any kernel; pairs of a row and an output      `PairwisePath`    `PairwiseLeaveOneOut`
+    pairwise    any kernel; pairs of a row and an output      `pairwise_path`   `PairwiseLeaveOneOut`
 
 The separable form works in the eigenvectors of the scalar gram, G = Q diag(g) Q', and of T = V diag(t) V'. The columns
 of Y V are separate problems with A = t_q G + alpha I, and with S = 1 / (g t' + alpha)
@@ -334,22 +334,15 @@ def factored_leave_one_out(
     return blocks.solve(P, C), blocks.diagonal(P)
 
 
-class PairwisePath:
-    """Residuals of any gram (N, N), as one scalar problem on N observed pairs with outputs y (N,).
+def pairwise_path(
+    gram: Array | Eigenpairs, y: Array, together: Indices, alphas: Array, E: Array | None = None
+) -> Iterator[Array]:
+    """Residuals (N,) of any gram (N, N) at each alpha in turn, as one scalar problem on N pairs with outputs y (N,).
 
     Pairs with the same number in `together` are left out together; E (N, k) has an intercept for each output.
     """
-
-    def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
-        self._path = SeparablePath(gram if isinstance(gram, Eigenpairs) else eigenpairs(gram), y[:, None], E, together)
-
-    def residuals(self, alpha: float) -> Array:
-        return next(self.path(np.array([alpha])))
-
-    def path(self, alphas: Array) -> Iterator[Array]:
-        """Residuals (N,) at each alpha in turn."""
-        for residuals in self._path.path(Spectrum(np.ones(1), np.eye(1)), alphas):
-            yield residuals[:, 0]
+    path = SeparablePath(gram if isinstance(gram, Eigenpairs) else eigenpairs(gram), y[:, None], E, together)
+    return (residuals[:, 0] for residuals in path.path(Spectrum(np.ones(1), np.eye(1)), alphas))
 
 
 # Leave-one-out functions at one alpha.

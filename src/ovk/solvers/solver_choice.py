@@ -118,9 +118,7 @@ def _shared_column(solve: Callable[[Array], Array], rotated: Rotated | None, u: 
         Z = solve(np.outer(u, V.sum(axis=1))) @ V
         total = u @ Z
         if not np.isfinite(total).all():
-            raise SingularSystemError(
-                "kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel"
-            )
+            raise SingularSystemError("kernel values must be finite, got nan or inf: scale X, or check the kernel")
         if not (total > 0).all():
             raise SingularSystemError("alpha must be positive with an intercept and a singular operator, got 0")
         along = (u @ C @ V) / total

@@ -334,8 +334,7 @@ def smoothed_newton(problem: BoxDual, *, tol: float = 1e-4, work: float = np.inf
     state = _Smoothed(problem, work)
     best, least, failures = None, np.inf, 0
     for _ in range(MAX_STAGES):
-        state.low, state.high, state.delta = part * lower, part * upper, delta
-        if not state.minimise():
+        if not state.minimise(part * lower, part * upper, delta):
             return best
         if part == 1.0:
             b = state.outer(q - state.f)
@@ -351,10 +350,6 @@ def smoothed_newton(problem: BoxDual, *, tol: float = 1e-4, work: float = np.inf
 class _Smoothed:
     """Newton steps on the smoothed loss; holds beta and f = K beta."""
 
-    low: Array
-    high: Array
-    delta: float
-
     def __init__(self, problem: BoxDual, work: float) -> None:
         self._problem, self._work = problem, work
         self.beta, self.f = np.zeros((2, len(problem.q)))
@@ -363,9 +358,9 @@ class _Smoothed:
         """b(r), the slope of the smoothed loss."""
         return np.asarray(np.clip(r / self.delta, self.low, self.high))
 
-    def minimise(self) -> bool:
-        """Minimise at the current delta and bounds; False if a system is singular or the work is used up."""
-        first = None
+    def minimise(self, low: Array, high: Array, delta: float) -> bool:
+        """Minimise with these bounds; False if a system is singular or the work is used up."""
+        self.low, self.high, self.delta, first = low, high, delta, None
         for _ in range(MAX_NEWTON_STEPS):
             r = self._problem.q - self.f
             target = self.outer(r)

@@ -50,9 +50,7 @@ def profiles(profile: Any) -> list[Stationary]:
         return list(PROFILES)
     given = list(profile) if isinstance(profile, (list, tuple)) else [profile]
     if not given or not all(isinstance(one, Stationary) for one in given):
-        raise ValueError(
-            f"profile must be 'auto', a stationary kernel or a list of stationary kernels, got {profile!r}"
-        )
+        raise ValueError(f"profile must be 'auto', a stationary kernel or a list of such kernels, got {profile!r}")
     return given
 
 

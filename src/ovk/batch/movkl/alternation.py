@@ -34,7 +34,6 @@ from ovk.solvers import (
     Cholesky,
     CholeskyState,
     ConjugateGradient,
-    PairwisePath,
     SeparablePath,
     Solution,
     Solver,
@@ -42,6 +41,7 @@ from ovk.solvers import (
     as_solver,
     eigenpairs,
     factored_leave_one_out,
+    pairwise_path,
     preconditioner,
     solve_with_intercept,
 )
@@ -283,10 +283,8 @@ def alternate(
     optimality condition e_k <= max_j e_j with e_k = <c, K_k c>, or it is restored.
     """
     precise = min(INTERMEDIATE_TOL, max(RELATIVE_INTERMEDIATE_TOL * tol, MIN_TOL))
-    if start is None:
-        at = _evaluate(system, combination_weights(np.ones(len(system.kernels)), r), alpha, None, precise)
-    else:
-        at = _evaluate(system, start.weights, alpha, start.C, precise)
+    d = combination_weights(np.ones(len(system.kernels)), r) if start is None else start.weights
+    at = _evaluate(system, d, alpha, None if start is None else start.C, precise)
     log: list[tuple[float, float, float]] = []
     step, change = 1.0, 1.0
     with ProgressBar("learning kernels") as bar:
@@ -404,5 +402,5 @@ def _leave_out_pairs(system: System, weights: Array, alpha: float, folds: Indice
             "choose alpha on fewer curves"
         )
     together = observed.points if folds is None else folds[observed.points]
-    left = PairwisePath(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)
-    return observed.spread(left, np.nan)
+    path = pairwise_path(gram.dense(), system.right[:, 0], together, np.array([alpha]), system.columns())
+    return observed.spread(next(path), np.nan)

@@ -83,13 +83,12 @@ def _times_of_list(times: Any, lengths: list[int]) -> Array:
 
 def _rows_of_table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
     names = [name for name in (series, times) if isinstance(name, str)]
-    if names:
-        columns = getattr(X, "columns", None)
+    columns = getattr(X, "columns", None)
+    for name in names:
         if columns is None:
-            raise ValueError(f"X must be a data frame to name its column {names[0]!r}, got {type(X).__name__}")
-        for name in names:
-            if name not in list(columns):
-                raise ValueError(f"X has no column {name!r}; it has {', '.join(map(str, columns))}")
+            raise ValueError(f"X must be a data frame to name its column {name!r}, got {type(X).__name__}")
+        if name not in list(columns):
+            raise ValueError(f"X has no column {name!r}; it has {', '.join(map(str, columns))}")
     labels = np.asarray(X[series]) if isinstance(series, str) else series
     clock = np.asarray(X[times]) if isinstance(times, str) else times
     rows = X.drop(columns=names) if names and hasattr(X, "iloc") else X.drop(names) if names else X

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -159,16 +158,9 @@ def _promising(
     everything: list[list[ScoredCandidate]], bounds: list[tuple[int, int]], count: int
 ) -> list[KernelCandidate]:
     """`count` candidates that rank first for some group, taken from the groups in turn."""
-    orders: list[Any] = []
-    for a, b in bounds:
-        best = [min(float(one.errors[a:b].sum()) for one in several) for several in everything]
-        orders.append(np.argsort(best, kind="stable"))
-    kept: list[int] = []
-    for place in range(len(everything)):
-        for order in orders:
-            if int(order[place]) not in kept and len(kept) < count:
-                kept.append(int(order[place]))
-    return [everything[i][0].candidate for i in kept]
+    best = [[min(float(one.errors[a:b].sum()) for one in several) for several in everything] for a, b in bounds]
+    in_turn = np.argsort(best, axis=1, kind="stable").T.ravel().tolist()
+    return [everything[i][0].candidate for i in list(dict.fromkeys(in_turn))[:count]]
 
 
 # Partially observed functions: missing values from a factor model.
@@ -202,13 +194,10 @@ def fill_gaps(Y: Array) -> Array:
     best, rank, worse = float(np.sum(centred[out] ** 2)), 0, 0
     for q in [q for q in RANKS if q <= min(Y.shape) // 2]:
         error = float(np.sum((_factors(np.where(part, centred, 0.0), part, q)[out] - centred[out]) ** 2))
-        if error < best:
-            best, rank, worse = error, q, 0
-        else:
-            worse += 1
-            # Factors may come in pairs, such as sine and cosine: a single one need not reduce the error.
-            if worse == MAX_FAILED_RANKS:
-                break
+        # Factors may come in pairs, such as sine and cosine: a single one need not reduce the error.
+        best, rank, worse = (error, q, 0) if error < best else (best, rank, worse + 1)
+        if worse == MAX_FAILED_RANKS:
+            break
     return np.where(seen, Y, mean + (_factors(centred, seen, rank) if rank else 0.0))
 
 

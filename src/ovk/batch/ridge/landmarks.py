@@ -100,17 +100,14 @@ class LandmarkRidge(State, ABC):
         mine, theirs = self.features, other.features
         if self.d != other.d:
             raise ValueError(f"models to merge must have the same number of outputs, got {self.d} and {other.d}")
-        same = type(self) is type(other) and equal(self._kernel(), other._kernel())
-        if not same or not equal(mine.points, theirs.points):
+        operators = [getattr(sums, "operator", None) for sums in (self, other)]
+        pairs = [(mine.kernel, theirs.kernel), (mine.points, theirs.points), operators]
+        if not all(equal(one, two) for one, two in pairs):
             raise ValueError(
                 "models to merge must have the same kernel and the same landmarks: set landmarks=points with the same "
                 "points, and a kernel with fixed length scales"
             )
         return replace(self, sums=self.sums + other.sums)
-
-    def _kernel(self) -> Any:
-        """The part, besides the landmarks, that must be equal in a merge."""
-        return self.features.kernel
 
     @abstractmethod
     def solve(self, alpha: float | Array, *, intercept: bool) -> Coefficients:
@@ -294,9 +291,6 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
     features: NystromMap
     operator: OutputOperator
 
-    def _kernel(self) -> Any:
-        return [self.features.kernel, self.operator]
-
     def _transform(self, X: Any) -> Any:
         phi: Any = self.features.transform(X)
         if isinstance(phi, DeviceMatrix):
@@ -312,10 +306,8 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
     def solve(self, alpha: float | Array, *, intercept: bool) -> Coefficients:
         T, ridge, scales = self._scaled(alpha)
         B = self.sums.B() * scales
-        if self.sums.own_S is None:
-            U, b, info = self._solve_complete(T, ridge, B, intercept)
-        else:
-            U, b, info = self._solve_with_gaps(T, ridge, B, intercept)
+        solve = self._solve_complete if self.sums.own_S is None else self._solve_with_gaps
+        U, b, info = solve(T, ridge, B, intercept)
         # U are the functions themselves, phi' U = f~(x)'; as an expansion they are k_D(x)' A = k_D(x)' C T~.
         least = 64 * len(T) * np.finfo(float).eps
         C = self.features.coefficients(U @ np.linalg.pinv(T, rcond=least, hermitian=True)) * scales

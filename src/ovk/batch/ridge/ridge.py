@@ -388,13 +388,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         self, X: Any, return_std: bool = False, return_cov: bool = False, *, task: Any = None, of: str = ...
     ) -> Any: ...
     def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        return_cov: bool = False,
-        *,
-        task: Any = None,
-        of: str = "observation",
+        self, X: Any, return_std: bool = False, return_cov: bool = False, *, task: Any = None, of: str = "observation"
     ) -> Any:
         """Predict the outputs.
 
@@ -790,7 +784,6 @@ class OVKRidge(OVKRegressor):
         """
         with self._fitting(X, y), progress_shown(self.verbose):
             self.learned_rows_ = None
-            self.graph_: sparse.csr_array | None = None
             if positive(self.alpha_graph, "alpha_graph", zero=True) > 0:
                 self._fit_manifold(X, y, sample_weight, task, unlabelled, graph)
             elif y is None and is_stream(X):
@@ -844,7 +837,11 @@ class OVKRidge(OVKRegressor):
             self._store(kernel, alpha, RidgeSolution(X, targets, *found))
         else:
             self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets), (X, P))
-        self.graph_ = weights
+        self.graph_: sparse.csr_array | None = weights
+
+    def _store(self, kernel: OperatorKernel, alpha: Any, found: RidgeSolution) -> None:
+        super()._store(kernel, alpha, found)
+        self.graph_ = None
 
     def _check_prior(self) -> None:
         super()._check_prior()

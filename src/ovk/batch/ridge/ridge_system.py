@@ -422,9 +422,7 @@ class SinglePrecisionSystem:
         # In units of the largest entry no value leaves the range of single precision.
         self._unit = t * float((roots**2 * kernel.diag(X)).max()) + ridge
         if not np.isfinite(self._unit):
-            raise SingularSystemError(
-                "kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel"
-            )
+            raise SingularSystemError("kernel values must be finite, got nan or inf: scale X, or check the kernel")
         self._factor, self.jitter = self._factored()
 
     def _factored(self) -> tuple[Any, float]:

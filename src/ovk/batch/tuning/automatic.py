@@ -36,7 +36,7 @@ from scipy.linalg import solve_triangular
 from ovk.base import Array, Indices, Registered, Targets, one_blas_thread, progress_shown, track
 from ovk.batch.tuning.gradient_metric import MIN_METRIC_ROWS, halves, metric_kernels
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
-from ovk.solvers import Eigenpairs, KnownEigen, PairwisePath, SeparablePath, eigenpairs, factored_leave_one_out
+from ovk.solvers import Eigenpairs, KnownEigen, SeparablePath, eigenpairs, factored_leave_one_out, pairwise_path
 
 # Residuals of rows in time order, for a path of alphas.
 #
@@ -407,7 +407,7 @@ class ComparisonData:
         for share in COUPLING_SHARES:
             T = (1.0 - share) * np.eye(d) + share * C
             K = G * (T / np.sqrt(np.outer(alphas, alphas)))[outputs]
-            path = PairwisePath(K, pairs.scaled_values(), pairs.groups, E).path(np.array(ALPHA_FACTORS))
+            path = pairwise_path(K, pairs.scaled_values(), pairs.groups, np.array(ALPHA_FACTORS), E)
             for c, residuals in zip(ALPHA_FACTORS, path, strict=True):
                 R = pairs.spread(residuals / pairs.roots, np.nan)
                 error = float(np.mean(mean_loss(R * np.sqrt(alphas), threshold, some.weight) / self.variance))

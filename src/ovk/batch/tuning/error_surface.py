@@ -17,7 +17,7 @@ from ovk.batch.ridge.ridge_system import CompleteSystem, PairSystem, merge_same_
 from ovk.batch.tuning.automatic import Comparison, map_threads
 from ovk.operators import MixedEffect, OutputOperator, Spectrum
 from ovk.ovkernels import Observed, OperatorKernel, Separable, as_operator_kernel
-from ovk.solvers import Eigenpairs, PairwisePath, SeparablePath, decoupled_path, eigenpairs, observed_eigenpairs
+from ovk.solvers import Eigenpairs, SeparablePath, decoupled_path, eigenpairs, observed_eigenpairs, pairwise_path
 
 
 class SeparableErrors:
@@ -61,7 +61,7 @@ def pairwise_errors(
     """
     E = pairs.columns() if intercept else None
     total = pairs.sum_by_output(pairs.weights)
-    for residuals in PairwisePath(K, pairs.scaled_values(), pairs.held_out_together(entry=entry), E).path(alphas):
+    for residuals in pairwise_path(K, pairs.scaled_values(), pairs.held_out_together(entry=entry), alphas, E):
         sums = pairs.sum_by_output(residuals**2)
         yield np.divide(sums, total, out=np.zeros(len(sums)), where=total > 0)
 

@@ -509,9 +509,7 @@ class OVKRidgeCV(OVKRegressor):
         return best, alpha, found.solver()
 
     def _scored(self, d: int) -> list[int]:
-        if self.scored_outputs is None:
-            return list(range(d))
-        chosen = list(self.scored_outputs)
+        chosen = list(range(d) if self.scored_outputs is None else self.scored_outputs)
         if not chosen or not all(isinstance(q, (int, np.integer)) and 0 <= q < d for q in chosen):
             raise ValueError(f"scored_outputs must be integers from 0 to {d - 1}, got {self.scored_outputs!r}")
         return chosen

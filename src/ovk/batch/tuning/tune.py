@@ -214,13 +214,11 @@ class Search:
 
     def raise_noise_floor(self, least: Array) -> None:
         """Raise the lower bounds of the noise variances to `least`, (d,), but not above their start."""
-        count = len(self.start) - self._kernel_size
-        least = np.array([least.mean()]) if count == 1 else least
-        for number in range(count):
-            place = self._kernel_size + number
-            low, high = self.bounds[place]
-            floor = min(float(np.log(max(least[number], 1e-300))), float(self.start[place]))
-            self.bounds[place] = max(low, floor), high
+        start = self.start[self._kernel_size :]
+        least = least.mean(keepdims=True) if len(start) == 1 else least
+        floors = np.minimum(np.log(np.maximum(least, 1e-300)), start).tolist()
+        pairs = zip(self.bounds[self._kernel_size :], floors, strict=True)
+        self.bounds[self._kernel_size :] = [(max(low, floor), high) for (low, high), floor in pairs]
 
     def parameters_at(self, vector: Array) -> dict[str, Any]:
         kernel, noise = self.at(vector)
