@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -367,8 +367,7 @@ def binned_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices]
     most = max(int(MAX_COMPARED_VALUES / share), 3)
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
-    weight = None if targets.weight is None else targets.weight[rows]
-    return Grid(points, grid.period, whole), Targets(Y[rows], len(whole), False, None, weight), rows
+    return Grid(points, grid.period, whole), replace(targets.rows(rows), Y=Y[rows], d=len(whole), single=False), rows
 
 
 # Candidate kernels for inputs that start with a curve and may continue with numbers.

@@ -241,7 +241,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         return clone(part)
 
     def _resolved(self, X: Any, d: int, given: OperatorKernel | None = None) -> OperatorKernel:
-        kernel: OperatorKernel = self._own_copy(given or self._default_kernel(), d)
+        kernel: OperatorKernel = self._own_copy(self._default_kernel() if given is None else given, d)
         if isinstance(X, DeviceMatrix):
             check_on_device(kernel)
         found = kernel.resolve(X, d)

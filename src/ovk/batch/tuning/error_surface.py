@@ -7,7 +7,7 @@ would reveal the answer; complete ones are merged into one row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -151,8 +151,7 @@ class CandidateErrors:
         errors = np.empty((len(self.alphas), wide.d))
         for q, scale in enumerate(diagonal):
             seen = np.flatnonzero(~np.isnan(wide.Y[:, q]))
-            weight = None if wide.weight is None else wide.weight[seen]
-            own = Targets(wide.Y[seen, q : q + 1], 1, True, None, weight)
+            own = replace(wide.rows(seen), Y=wide.Y[seen, q : q + 1], d=1, single=True)
             _, number = np.unique(self.same[seen], return_inverse=True)
             alone = SeparableErrors(kernel, self.X[seen], own, number, intercept=self.intercept)
             spectrum = Spectrum(np.array([scale]), np.eye(1))
