@@ -220,7 +220,7 @@ def test_contradictory_repeated_points_and_a_constant_output():
     ("change", "message"),
     [
         ({"C": 0.0}, "C must be positive and finite"),
-        ({"bias": "own"}, "bias must be one of 'none', 'shared', 'task', got 'own'"),
+        ({"bias": "own"}, "bias must be 'none', 'shared' or 'task', got 'own'"),
         ({"tol": 0.0}, "tol must be"),
     ],
 )

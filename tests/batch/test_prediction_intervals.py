@@ -205,7 +205,7 @@ def test_every_regressor_that_ends_in_an_expansion_has_intervals(model):
 
 def test_errors_say_what_to_do():
     model = OVKRidge(Gaussian(1.0), alpha=0.1).fit(X, Y)
-    with pytest.raises(ValueError, match="method must be 'jackknife', 'jackknife\\+', 'cv\\+', got 'split'"):
+    with pytest.raises(ValueError, match="method must be 'jackknife', 'jackknife\\+' or 'cv\\+', got 'split'"):
         model.predict_interval(NEW, method="split")
     with pytest.raises(ValueError, match="requires method='jackknife'"):
         model.predict_interval(NEW, method="cv+", region="box")

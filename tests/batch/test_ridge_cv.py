@@ -61,7 +61,7 @@ def test_errors_equal_refitting(name, form, intercept, entry, small):
 
 @pytest.mark.parametrize("name", ["commuting sum", "diagonal"])
 def test_decoupled_kernels_never_form_the_gram_of_all_pairs(name, data, monkeypatch):
-    monkeypatch.setattr(error_surface, "PairwisePath", None)
+    monkeypatch.setattr(error_surface, "pairwise_path", None)
     OVKRidgeCV(KERNELS[name], ALPHAS).fit(data.X, data.Y)
     with pytest.raises(TypeError):
         OVKRidgeCV(KERNELS["sum"], ALPHAS).fit(data.X, data.Y)

@@ -84,7 +84,7 @@ def test_the_loss_is_chosen_by_the_residuals():
         assert model.loss_ == loss
         same = OVKRidgeCV(metric=False, loss=loss).fit(X, truth + e)
         assert_allclose(model.predict(X), same.predict(X))
-    with pytest.raises(ValueError, match="loss must be 'auto' or 'squared' or 'huber', got 'absolute'"):
+    with pytest.raises(ValueError, match="loss must be 'auto', 'squared' or 'huber', got 'absolute'"):
         OVKRidgeCV(loss="absolute").fit(X, truth)
 
 

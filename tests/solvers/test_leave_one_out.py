@@ -11,7 +11,7 @@ from ovk.operators import Dense, Identity, Integral
 from ovk.ovkernels import CurlFree, Kronecker, Observed
 from ovk.solvers import leave_one_out
 from ovk.solvers.eigen import eigenpairs, observed_eigenpairs
-from ovk.solvers.leave_one_out import PairwisePath, SeparablePath, factored_leave_one_out
+from ovk.solvers.leave_one_out import SeparablePath, factored_leave_one_out, pairwise_path
 
 N = 9
 X = np.random.default_rng(0).standard_normal((N, 3))
@@ -110,15 +110,16 @@ def test_dense(entry, intercept, holes, alpha):
     kept = points * 3 + outputs
     E = np.eye(3)[outputs] if intercept else None
     together = np.arange(len(points)) if entry else points
-    closed = PairwisePath(K[np.ix_(kept, kept)], Y[seen], together, E)
+    (found,) = pairwise_path(K[np.ix_(kept, kept)], Y[seen], together, np.array([alpha]), E)
     expected = reference.leave_one_out(K, np.where(seen, Y, np.nan), alpha, None, intercept, entry)
-    assert_allclose(closed.residuals(alpha), expected[seen], rtol=1e-9, atol=1e-9)
+    assert_allclose(found, expected[seen], rtol=1e-9, atol=1e-9)
 
 
 def test_any_groups_of_pairs():
     """Pairs with the same number are left out together: here two points at a time."""
     K = CurlFree(Gaussian(1.5)).gram(X).dense()
-    found = PairwisePath(K, Y.ravel(), np.repeat(np.arange(N) // 2, 3)).residuals(0.1).reshape(N, 3)
+    (found,) = pairwise_path(K, Y.ravel(), np.repeat(np.arange(N) // 2, 3), np.array([0.1]))
+    found = found.reshape(N, 3)
     for group in range(5):
         left = np.arange(N) // 2 == group
         C, _ = reference.ridge(K, np.where(left[:, None], np.nan, Y), 0.1)
@@ -141,7 +142,7 @@ def test_a_path_of_alphas(monkeypatch, full, large):
     assert pairs.full == full
     for batch in (1 << 22, 200, 1):
         monkeypatch.setattr(leave_one_out, "MAX_BATCH_SIZE", batch)
-        found = PairwisePath(pairs, Y[seen], points, np.eye(3)[outputs]).path(alphas)
+        found = pairwise_path(pairs, Y[seen], points, alphas, np.eye(3)[outputs])
         assert_allclose(list(found), expected, rtol=1e-8, atol=1e-8)
 
 
@@ -150,17 +151,18 @@ def test_dense_in_any_order():
     K = CurlFree(Gaussian(1.5)).gram(X).dense()
     points = np.repeat(np.arange(N), 3)
     order = np.random.default_rng(0).permutation(3 * N)
-    straight = PairwisePath(K, Y.ravel(), points).residuals(0.1)
-    shuffled = PairwisePath(K[np.ix_(order, order)], Y.ravel()[order], points[order]).residuals(0.1)
+    (straight,) = pairwise_path(K, Y.ravel(), points, np.array([0.1]))
+    (shuffled,) = pairwise_path(K[np.ix_(order, order)], Y.ravel()[order], points[order], np.array([0.1]))
     assert_allclose(shuffled, straight[order], rtol=1e-9)
 
 
 def test_dense_and_separable_agree():
     G = Gaussian(1.5)(X)
     for entry, together in ((False, np.repeat(np.arange(N), 3)), (True, np.arange(3 * N))):
-        closed = PairwisePath(np.kron(G, instances.B), Y.ravel(), together, np.tile(np.eye(3), (N, 1)))
+        E = np.tile(np.eye(3), (N, 1))
+        (dense,) = pairwise_path(np.kron(G, instances.B), Y.ravel(), together, np.array([0.3]), E)
         _, _, _, found = kronecker(G, Dense(instances.B), 0.3, True, False, entry)
-        assert_allclose(closed.residuals(0.3).reshape(N, 3), found, rtol=1e-9)
+        assert_allclose(dense.reshape(N, 3), found, rtol=1e-9)
 
 
 @pytest.mark.parametrize("entry", [False, True], ids=["rows", "entries"])
@@ -180,11 +182,11 @@ def test_curves_with_gaps_in_few_coordinates(entry, intercept):
     assert not pairs.full
     assert pairs.Q.shape[1] < 0.8 * len(points)
     together = np.arange(len(points)) if entry else points
-    closed = PairwisePath(pairs, curves[seen], together, np.eye(d)[outputs] if intercept else None)
-    for alpha in (1e-2, 1.0):
+    E, alphas = np.eye(d)[outputs] if intercept else None, np.array([1e-2, 1.0])
+    for alpha, found in zip(alphas, pairwise_path(pairs, curves[seen], together, alphas, E), strict=True):
         K = np.kron(Gaussian(1.5)(X), operator.dense())
         expected = reference.leave_one_out(K, np.where(seen, curves, np.nan), alpha, None, intercept, entry)
-        assert_allclose(closed.residuals(alpha), expected[seen], rtol=1e-8, atol=1e-8)
+        assert_allclose(found, expected[seen], rtol=1e-8, atol=1e-8)
 
 
 def test_rough_curves_with_gaps_take_the_plain_eigenvectors():

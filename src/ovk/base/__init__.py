@@ -105,6 +105,7 @@ from ovk.base.validation import (
     Targets,
     check_alpha,
     check_alphas,
+    check_choice,
     check_finite_predictions,
     check_finite_rows,
     check_frame,

@@ -9,7 +9,7 @@ NumPy silently drops the mask of a masked array on conversion. Masked outputs be
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -38,6 +38,12 @@ def positive(value: Any, name: str, *, zero: bool = False) -> float:
     if not (0.0 < number < np.inf or (zero and number == 0.0)):
         raise ValueError(f"{name} must be {'non-negative' if zero else 'positive'} and finite, got {value!r}")
     return number
+
+
+def check_choice(value: Any, name: str, allowed: Sequence[Any]) -> None:
+    if value not in allowed:
+        *first, last = map(repr, allowed)
+        raise ValueError(f"{name} must be {', '.join(first)} or {last}, got {value!r}")
 
 
 def in_interval(value: Any, name: str, low: float, high: float) -> float:
@@ -362,9 +368,9 @@ class ObservedPairs:
         """(d,) sums over the pairs of each output; without `numbers`, how many pairs there are."""
         return np.asarray(np.bincount(self.outputs, weights=numbers, minlength=self.shape[1]).astype(np.float64))
 
-    def spread(self, numbers: Array) -> Array:
-        """(n, d) matrix with a number for each pair, zero where nothing was observed."""
-        full = np.zeros(self.shape)
+    def spread(self, numbers: Array, empty: float = 0.0) -> Array:
+        """(n, d) matrix with a number for each pair, `empty` where nothing was observed."""
+        full = np.full(self.shape, empty)
         full[self.points, self.outputs] = numbers
         return full
 

@@ -71,26 +71,19 @@ class LabelColumns(State):
             numbers.append(number)
         return cls(found, single), np.column_stack(numbers)
 
-    def _spans(self) -> list[slice]:
-        """The outputs of each column."""
-        widths = [1 if len(classes) == 2 else len(classes) for classes in self.classes]
-        ends = np.cumsum(widths)
-        return [slice(int(end) - width, int(end)) for end, width in zip(ends, widths, strict=True)]
-
     def codes(self, numbers: Indices) -> Array:
         """Targets (n, d) of class numbers."""
         blocks = []
-        for q, classes in enumerate(self.classes):
-            number = numbers[:, q]
+        for number, classes in zip(numbers.T, self.classes, strict=True):
             code = np.array([[-1.0], [1.0]]) if len(classes) == 2 else 2.0 * np.eye(len(classes)) - 1.0
-            block = code[np.maximum(number, 0)]
-            block[number < 0] = np.nan
-            blocks.append(block)
+            # The number -1 takes the last row.
+            blocks.append(np.vstack([code, np.full_like(code[:1], np.nan)])[number])
         return np.hstack(blocks)
 
     def scores(self, F: Array) -> list[Array]:
         """A score for each class of each column, (n, K), from predicted targets (n, d)."""
-        parts = [F[:, span] for span in self._spans()]
+        widths = [1 if len(classes) == 2 else len(classes) for classes in self.classes]
+        parts = np.split(F, np.cumsum(widths)[:-1], axis=1)
         return [np.hstack([-part, part]) if part.shape[1] == 1 else part for part in parts]
 
     def labels(self, winners: list[Indices]) -> Labels:
@@ -98,8 +91,7 @@ class LabelColumns(State):
         columns = [classes[winner] for classes, winner in zip(self.classes, winners, strict=True)]
         if self.single:
             return columns[0]
-        common = {column.dtype.kind for column in columns}
-        if len(common) > 1:
+        if len({column.dtype.kind for column in columns}) > 1:
             columns = [column.astype(object) for column in columns]
         return np.column_stack(columns)
 
@@ -139,8 +131,6 @@ def _compact(column: Labels) -> Labels:
 
 
 class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Parameters, saved=False):
-    """Base class of classifiers by ridge regression."""
-
     _state_classes = {"labels_": LabelColumns}
     _stored = {"label_numbers_": "n k int"}
 
@@ -247,8 +237,7 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         """Logarithms of the calibrated probabilities of each column, (n, K)."""
         check_is_fitted(self)
         X = self._check_inputs(X, reset=False)
-        F = np.asarray(self.model_.predict(X))
-        scores = self.labels_.scores(F.reshape(X.shape[0], -1))
+        scores = self.labels_.scores(np.asarray(self.model_.predict(X)).reshape(X.shape[0], -1))
         return [one.log_probabilities(score) for one, score in zip(self._calibrations(), scores, strict=True)]
 
     def decision_function(self, X: Any) -> Any:
@@ -304,8 +293,7 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
 
     def _calibrate(self, residuals: Array, rows: slice | Indices, weight: Array | None) -> None:
         """Calibrate now, and keep the result, where leave-one-out residuals are not available later."""
-        found = self._calibrated(residuals, rows, weight)
-        self.calibrations_ = [(one.slopes, one.offsets) for one in found]
+        self.calibrations_ = [(one.slopes, one.offsets) for one in self._calibrated(residuals, rows, weight)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy over all known labels."""

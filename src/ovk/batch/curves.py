@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +28,7 @@ from ovk.base import (
     unnamed,
 )
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.batch.ridge.ridge_system import check_on_device, rows_held_out_together, takes_gram
+from ovk.batch.ridge.ridge_system import rows_held_out_together, takes_gram
 from ovk.batch.tuning.error_surface import (
     CandidateErrors,
     candidate_kernels,
@@ -99,8 +99,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         if self.kernel is not None:
             return as_operator_kernel(self.kernel)
         # Neighbouring times share information; a single output has none.
-        single = getattr(self, "grid_", self) is None
-        return Separable(Gaussian(), Identity() if single else Integral())
+        return Separable(Gaussian(), Identity() if getattr(self, "grid_", self) is None else Integral())
 
     def _own_copy(self, part: Any, d: int) -> Any:
         grid = self._grid_for(d)
@@ -154,9 +153,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         if self.grid_ is None:
             return found
         found = unnamed(found)
-        roots = self.grid_.roots()
-        if task is not None:
-            roots = roots[np.asarray(to_host(task))]
+        roots = self.grid_.roots() if task is None else self.grid_.roots()[np.asarray(to_host(task))]
         mean = (found[0] if return_std or return_cov else found) / roots + self.level_
         if return_cov:
             return self._named(mean, X), returned(found[1] / np.outer(roots, roots), X)
@@ -189,8 +186,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         """
         if grid is not None and region == "ellipsoid":
             raise ValueError("region='ellipsoid' refers to the fitted grid: omit grid, or set region='box'")
-        how: dict[str, Any] = {"method": method, "region": region, "groups": groups, "folds": folds}
-        found = super().predict_interval(X, level, **how)
+        found = super().predict_interval(X, level, method=method, region=region, groups=groups, folds=folds)
         if grid is None:
             return found
         predictions = self._predict_at(X, grid)
@@ -198,11 +194,9 @@ class CurveOutputs(OVKRegressor, saved=False):
         weights = self.grid_.interpolation(grid, beyond=True)
         middle, lower, upper = unnamed((found.predictions, found.lower, found.upper))
         below, above = (_interpolated(distances, weights) for distances in (middle - lower, upper - middle))
-        each = found.radius.shape[1] == middle.shape[1]
-        radius = _interpolated(found.radius, weights) if each else found.radius
-        covered = np.full(radius.shape, np.nan)
+        radius = _interpolated(found.radius, weights) if found.radius.shape[1] == middle.shape[1] else found.radius
         middle, lower, upper = returned((predictions, predictions - below, predictions + above), X)
-        return Regions(middle, lower, upper, radius, covered)
+        return Regions(middle, lower, upper, radius, np.full(radius.shape, np.nan))
 
     def _outputs_alike(self) -> bool:
         return self.grid_ is not None
@@ -246,7 +240,7 @@ class CurveOutputs(OVKRegressor, saved=False):
             variance = kept.left_out.variance_without(cross, prior)[0, block]
             std[number] = np.sqrt(kept.left_out.scale * (variance + kept.left_out.noise))
         roots = self.grid_.roots()
-        return self._training_outputs()[chosen] / roots + self.level_, mean / roots + self.level_, std / roots
+        return self._training_data().targets.Y[chosen] / roots + self.level_, mean / roots + self.level_, std / roots
 
     def _predict_at(self, X: Any, points: Any) -> Array:
         expansion = self.expansion_
@@ -274,7 +268,6 @@ def _interpolated(distances: Array, weights: Any) -> Array:
 
 
 def has_curve_operator(kernel: OperatorKernel) -> bool:
-    """Whether one of the kernel's operators acts on curves."""
     return any(isinstance(part, CurveOperator) for part in kernel.get_params().values())
 
 
@@ -374,8 +367,7 @@ def binned_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices]
     most = max(int(MAX_COMPARED_VALUES / share), 3)
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
-    weight = None if targets.weight is None else targets.weight[rows]
-    return Grid(points, grid.period, whole), Targets(Y[rows], len(whole), False, None, weight), rows
+    return Grid(points, grid.period, whole), replace(targets.rows(rows), Y=Y[rows], d=len(whole), single=False), rows
 
 
 # Candidate kernels for inputs that start with a curve and may continue with numbers.
@@ -416,11 +408,10 @@ def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
     curves = [OnCurves(Gaussian(factor * length), grid) for factor in LENGTH_FACTORS]
     if X.shape[1] == d:
         return [*curves]
-    numbers = X[:, d:]
     # Repeated rows count once, as in the median distance.
     scales = np.unique(X, axis=0)[:, d:].std(axis=0)
     scales = np.where(scales > 0, scales, 1.0)
-    lengths = scales * median_distance(numbers / scales)
+    lengths = scales * median_distance(X[:, d:] / scales)
     first = [OnColumns(curve, np.arange(d)) for curve in curves]
     rest = [OnColumns(Gaussian(factor * lengths), np.arange(d, X.shape[1])) for factor in LENGTH_FACTORS]
     return [*first, *[k + h + k * h for k in first for h in rest]]
@@ -483,8 +474,7 @@ class FunctionalRidge(CurveOutputs):
         """Fit the model; arguments as in `OVKRidge.fit`, with curves as rows of y."""
         with self._fitting(X, y):
             X, targets = self._check(X, y, sample_weight, task)
-            alpha = check_alpha(self.alpha, targets.d)
-            self._solve(self._resolved(X, targets.d), alpha, X, targets, self.solver)
+            self._solve(self._resolved(X, targets.d), check_alpha(self.alpha, targets.d), X, targets, self.solver)
         return self
 
 
@@ -570,8 +560,7 @@ class FunctionalRidgeCV(CurveOutputs):
             X, targets = self._check(X, y, sample_weight, task)
             kernel, alpha, solver = self._choose(X, targets)
             self._solve(kernel, alpha, X, targets, solver)
-            separable = kernel.as_separable()
-            chosen = None if separable is None else separable.operator
+            chosen = getattr(kernel.as_separable(), "operator", None)
             self.n_eigen_ = chosen.n_eigen if self.n_eigen is not None and isinstance(chosen, Integral) else None
             per_row = 1 if targets.task is not None else self.output_errors_.shape[-1]
             self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * per_row
@@ -620,11 +609,8 @@ class FunctionalRidgeCV(CurveOutputs):
     def _choose(self, X: Any, targets: Targets) -> tuple[OperatorKernel, float, Any]:
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
         kernels = self._of_input_curves(X, self._kernels())
-        if isinstance(X, DeviceMatrix):
-            for one in kernels:
-                check_on_device(one)
-            X = X.double()
-        kernels = compared = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+        kernels = compared = [self._resolved(X, targets.d, kernel) for kernel in kernels]
+        X = X.double() if isinstance(X, DeviceMatrix) else X
         operators = candidates = self._operators(targets.d)
         curves, gaps = self.grid_, targets.task is None and not targets.complete
         many = np.count_nonzero(~np.isnan(targets.Y)) > MAX_COMPARED_VALUES
@@ -661,8 +647,7 @@ class FunctionalRidgeCV(CurveOutputs):
             return [None if one is None else self._own_copy(one, d).resolve(d) for one in given]
         if self.operators is not None:
             raise ValueError("n_eigen and operators cannot be combined: omit one of them")
-        separable = [kernel.as_separable() for kernel in self._kernels()]
-        operators = [None if kernel is None else kernel.operator for kernel in separable]
+        operators = [getattr(kernel.as_separable(), "operator", None) for kernel in self._kernels()]
         first = operators[0]
         if len(operators) > 1 and (first is None or not all(equal(other, first) for other in operators)):
             raise ValueError("n_eigen requires kernels k * T with the same T: pass truncated operators as operators")

@@ -29,6 +29,7 @@ from ovk.base import (
     NamedOutputs,
     Parameters,
     Targets,
+    check_choice,
     check_inputs,
     check_int,
     check_no_missing_labels,
@@ -47,7 +48,6 @@ from ovk.objectives import Calibration, two_sided
 from ovk.ovkernels import Expansion, OperatorKernel
 from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
 
-BIASES = ("none", "shared", "task")
 #: Largest number of groups between their bounds for which spans are computed.
 MAX_SPAN_GROUPS = 3000
 #: A coefficient closer to its bound than this fraction of its range counts as at the bound.
@@ -88,8 +88,7 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
         Returns the dual, its solution and the values of f at the pairs, with biases.
         """
         C, tol = positive(self.C, "C"), positive(self.tol, "tol")
-        if self.bias not in BIASES:
-            raise ValueError(f"bias must be one of {', '.join(map(repr, BIASES))}, got {self.bias!r}")
+        check_choice(self.bias, "bias", ("none", "shared", "task"))
         kernel = clone(default_kernel(self.kernel)).resolve(X, targets.d)
         observed = targets.pairs()
         task, y, box = observed.outputs, observed.values, C * observed.weights
@@ -137,8 +136,7 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
 
     def _values(self, X: Any, task: Any) -> Array:
         """(n, d), or (n,) for the task of each row."""
-        expansion = self.expansion_
-        values = expansion(self._check_inputs(X, reset=False))
+        values = self.expansion_(self._check_inputs(X, reset=False))
         if task is None:
             return values
         return np.asarray(values[np.arange(len(values)), check_tasks(task, len(values), values.shape[1])])
@@ -322,11 +320,8 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
     def predict(self, X: Any, task: Any = None) -> Labels:
         """Labels: (n,) of classes, (n, tasks) of tasks; (n,) for the task of each row if `task` is given."""
         values = self.decision_function(X, task)
-        if self._per_class() and values.ndim > 1:
-            labels: Labels = self.classes_[values.argmax(axis=-1)]
-        else:
-            labels = self.classes_[(values > 0).astype(int)]
-        return self._named(labels, X)
+        several = self._per_class() and values.ndim > 1
+        return self._named(self.classes_[values.argmax(axis=-1) if several else (values > 0).astype(int)], X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
         """Accuracy over all observed labels."""

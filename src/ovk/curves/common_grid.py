@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ovk.base import Array, check_int, positive
+from ovk.base import Array, check_choice, check_int, positive
 from ovk.curves.grid import Grid, GridError, as_grid
 from ovk.curves.product import ProductGrid
 
@@ -81,8 +81,7 @@ def common_grid(
     >>> common_grid([[0.0, 0.4, 1.1]], [[1.0, 3.0, 2.0]], grid=grid)[1].round(2)
     array([[1.  , 2.86, 2.14]])
     """
-    if within not in ("mean", "nearest"):
-        raise ValueError(f"within must be 'mean' or 'nearest', got {within!r}")
+    check_choice(within, "within", ("mean", "nearest"))
     if isinstance(points, str) and points not in ("auto", "all"):
         raise ValueError(f"points must be a number, 'auto' or 'all', got {points!r}")
     curves = _checked(times, values)
@@ -148,8 +147,7 @@ def _folded(curves: list[Curve], period: float) -> list[Curve]:
     folded = [np.mod(t, period) for t, _ in curves]
     # 1.3 and 0.3 have the same phase up to rounding.
     union = np.unique(np.concatenate(folded))
-    first = np.append(True, np.diff(union) > PHASE_TOLERANCE * period)
-    union = union[first]
+    union = union[np.append(True, np.diff(union) > PHASE_TOLERANCE * period)]
     found = []
     for t, (_, y) in zip(folded, curves, strict=True):
         number = np.searchsorted(union, t, side="right") - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -146,10 +146,8 @@ class Grid(Parameters):
         `beyond` allows points slightly outside, as in `inside`, where curves are constant.
         """
         own, new = self.checked(), self.inside(points, beyond=beyond)
-        if self.period is None:
-            new = np.clip(new, own[0], own[-1])
-        else:
-            own = np.append(own, own[0] + self.period)
+        own = own if self.period is None else np.append(own, own[0] + self.period)
+        new = np.clip(new, own[0], own[-1])
         right = np.clip(np.searchsorted(own, new, side="right"), 1, len(own) - 1)
         share = (new - own[right - 1]) / (own[right] - own[right - 1])
         L = np.zeros((len(own), len(new)))
@@ -224,8 +222,7 @@ class Grid(Parameters):
         """The matrix D, (d, d), with Y D the derivatives of curves, by differences of second order in the interior."""
         points = self.checked()
         if self.period is None:
-            edge: Literal[1, 2] = 2 if len(points) > 2 else 1
-            return np.asarray(np.gradient(np.eye(len(points)), points, axis=1, edge_order=edge))
+            return np.asarray(np.gradient(np.eye(len(points)), points, axis=1, edge_order=2 if len(points) > 2 else 1))
         longer = np.concatenate([[points[-1] - self.period], points, [points[0] + self.period]])
         wrapped = np.concatenate([np.eye(len(points))[:, -1:], np.eye(len(points)), np.eye(len(points))[:, :1]], axis=1)
         return np.asarray(np.gradient(wrapped, longer, axis=1))[:, 1:-1]

@@ -13,7 +13,6 @@ from ovk.curves.grid import Grid
 
 #: Squares of larger values may overflow.
 MAX_VALUE = 1e140
-
 #: Number of functions that components are first computed from; all are used if these are too few.
 N_SAMPLED_FUNCTIONS = 2000
 
@@ -84,9 +83,7 @@ def _components(Y: Array, mean: Array, roots: Array, tol: float, most: int) -> t
     n, d = A.shape
     largest = float(max(A.max(initial=0.0), -A.min(initial=0.0)))
     if not largest < MAX_VALUE:
-        raise ValueError(
-            f"values must be below {MAX_VALUE:g}, as their squares overflow, got {largest:.3g}: scale them"
-        )
+        raise ValueError(f"values must be below {MAX_VALUE:g}, as squares overflow, got {largest:.3g}: scale them")
     # Scaling by a power of two is exact, and keeps the squares of small values from underflowing.
     exponent = int(np.frexp(largest)[1])
     np.ldexp(A, -exponent, out=A)

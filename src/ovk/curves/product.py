@@ -43,15 +43,11 @@ class KroneckerMatrix:
         Y = np.asarray(Y, dtype=np.float64)
         rows = Y.reshape(-1, Y.shape[-1])
         if self.transposed:
-            if self.order is not None:
-                moved = np.empty_like(rows)
-                moved[:, self.order] = rows
-                rows = moved
+            rows = rows if self.order is None else rows[:, np.argsort(self.order)]
             found = _contract(rows, [A.T for A in self.factors])
         else:
             found = _contract(rows, self.factors)
-            if self.order is not None:
-                found = found[:, self.order]
+            found = found if self.order is None else found[:, self.order]
         return found.reshape(*Y.shape[:-1], self.shape[1])
 
     def __matmul__(self, Y: Any) -> Array:
@@ -62,8 +58,7 @@ class KroneckerMatrix:
         return np.asarray(np.asarray(self) * scale)
 
     def __pow__(self, exponent: int) -> KroneckerMatrix:
-        powers = [A**exponent for A in self.factors]
-        return KroneckerMatrix(powers, self.order, transposed=self.transposed)
+        return KroneckerMatrix([A**exponent for A in self.factors], self.order, transposed=self.transposed)
 
     def __getitem__(self, key: tuple[slice, Any]) -> Array:
         rows, columns = key
@@ -176,8 +171,7 @@ class ProductGrid(Grid):
 
     def interpolation(self, points: Any, *, beyond: bool = False) -> Any:
         """The matrix L, (d, m), with Y L the functions on a `ProductGrid` or at (m, k) points, linear in each axis."""
-        maps = [partial(side.interpolation, beyond=beyond) for side in self.sides()]
-        return self.along(maps, points, beyond=beyond)
+        return self.along([partial(side.interpolation, beyond=beyond) for side in self.sides()], points, beyond=beyond)
 
     def filled(self, Y: Any) -> Array:
         if np.isnan(Y).any():
@@ -215,13 +209,11 @@ class ProductGrid(Grid):
         return np.stack([side.inside(new[:, a], beyond=beyond) for a, side in enumerate(sides)], axis=1)
 
     def slopes(self, Y: Array) -> Array:
-        found = []
-        for a, side in enumerate(self.sides()):
-            if isinstance(side, Components):
-                continue
-            eyes: list[Any] = [np.eye(len(other)) for other in self.sides()]
-            eyes[a] = side.derivative()
-            found.append(Y @ KroneckerMatrix(eyes))
+        found, sides = [], self.sides()
+        for a, side in enumerate(sides):
+            if not isinstance(side, Components):
+                maps = [side.derivative() if b == a else np.eye(len(other)) for b, other in enumerate(sides)]
+                found.append(Y @ KroneckerMatrix(maps))
         return np.stack(found, axis=-2)
 
     def derivative(self) -> Array:
@@ -262,8 +254,7 @@ class Components(Grid):
         return np.ones(len(self))
 
     def interpolation(self, points: Any, *, beyond: bool = False) -> Array:
-        new = self.inside(points)
-        return np.asarray(self.checked()[:, None] == new, dtype=np.float64)
+        return np.asarray(self.checked()[:, None] == self.inside(points), dtype=np.float64)
 
     def spline(self, points: Any) -> Array:
         return self.interpolation(points)

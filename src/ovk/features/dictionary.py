@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 from scipy.linalg.blas import dtrmm
 from sklearn.base import clone
 
-from ovk.base import Array, Indices, Mask, Parameters, State, check_int, equal, positive
+from ovk.base import Array, Indices, Mask, Parameters, State, check_choice, check_int, equal, positive
 from ovk.features.nystrom import ROUNDING_TOL, RPCholesky, independent
 from ovk.features.stream_features import FeaturePlan, StreamFeatures
 from ovk.kernels import ScalarKernel
@@ -140,11 +140,9 @@ class Given(Parameters):
     ) -> Self:
         """The dictionary that `selection`, or `RPCholesky`, chooses from all inputs X, (n, p)."""
         X = np.asarray(X, dtype=np.float64)
-        K = kernel if isinstance(kernel, ScalarKernel) else as_operator_kernel(kernel)
-        if not isinstance(K, ScalarKernel):
-            separable = K.as_separable()
-            K = K.resolve(X, K.gram(X[:1]).output_dim) if separable is None else separable.scalar
-        K = K.resolve(X) if isinstance(K, ScalarKernel) else K
+        given = as_operator_kernel(kernel)
+        separable = given.as_separable()
+        K: Any = given.resolve(X, given.gram(X[:1]).output_dim) if separable is None else separable.scalar.resolve(X)
         if isinstance(selection, RPCholesky):
             size = selection.size if budget is None else min(budget, selection.size)
             return cls(selection.replace(size=size).points(K, X, np.random.default_rng(random_state)))
@@ -493,8 +491,7 @@ class Nystrom(FeaturePlan):
     budget: int | None = None
 
     def keeps_past(self) -> bool:
-        if self.past not in ("projected", "exact"):
-            raise ValueError(f"past must be 'projected' or 'exact', got {self.past!r}")
+        check_choice(self.past, "past", ("projected", "exact"))
         return self.past == "exact"
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:

@@ -89,8 +89,7 @@ def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> t
         b, right = draw_frequencies(kernel.right, n, p, rng)
         if isinstance(kernel, Product):
             return a * b, left + right
-        chosen = rng.random((n, 1)) * (a + b) < a
-        return a + b, np.where(chosen, left, right)
+        return a + b, np.where(rng.random((n, 1)) * (a + b) < a, left, right)
     if isinstance(kernel, Stationary | Laplacian):
         return 1.0, kernel.sample_frequencies(n, p, rng)
     raise ValueError(
@@ -144,8 +143,7 @@ class FourierTerm(State):
         """Features, (N d, 2 n r)."""
         n, (_, d, r) = len(self.frequencies), self.factors.shape
         if isinstance(self.kernel, Transformable):
-            seen = [waves(view, self.frequencies) for view in self.kernel.views(X)]
-            phi = np.stack(seen, axis=1)
+            phi = np.stack([waves(view, self.frequencies) for view in self.kernel.views(X)], axis=1)
         else:
             phi = waves(X, self.frequencies)[:, None, :]
         # (N, d or 1, 2, n, 1) times (d, 1, n or 1, r)
@@ -210,8 +208,7 @@ def _(K: Diagonal, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm
     terms = []
     for q, kernel in enumerate(K.scalars):
         mass, W = draw_frequencies(kernel, n, p, rng)
-        only = np.eye(K.output_dim)[None, :, q : q + 1]
-        terms.append(FourierTerm(K, W, np.sqrt(mass) * only))
+        terms.append(FourierTerm(K, W, np.sqrt(mass) * np.eye(K.output_dim)[None, :, q : q + 1]))
     return terms
 
 
@@ -259,8 +256,7 @@ def _(K: Hadamard, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm
                 raise ValueError("Fourier features do not support entrywise products with a Transformable kernel")
             # (B_1 B_1') o (B_2 B_2'): every column of one times every column of the other.
             factors = one.factors[:, :, :, None] * other.factors[:, :, None, :]
-            shape = (*factors.shape[:2], -1)
-            terms.append(FourierTerm(K, one.frequencies + other.frequencies, factors.reshape(shape)))
+            terms.append(FourierTerm(K, one.frequencies + other.frequencies, factors.reshape(*factors.shape[:2], -1)))
     return terms
 
 
@@ -269,10 +265,8 @@ def complement(V: Array) -> Array:
 
     All but the first column of |v| (I - 2 h h' / |h|^2), the reflection that takes v to the first axis.
     """
-    d = V.shape[1]
-    size = np.linalg.norm(V, axis=1)
-    safe = np.where(size > 0, size, 1.0)
-    h = V / safe[:, None]
+    d, size = V.shape[1], np.linalg.norm(V, axis=1)
+    h = V / np.where(size > 0, size, 1.0)[:, None]
     # The sign that avoids cancellation.
     h[:, 0] += np.where(h[:, 0] < 0, -1.0, 1.0)
     reflection = np.eye(d) - (2.0 / np.sum(h * h, axis=1))[:, None, None] * h[:, :, None] * h[:, None, :]

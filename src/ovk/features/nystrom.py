@@ -50,8 +50,7 @@ class NystromMap(State):
         """Features, (n, m); on the device of X if it is on one."""
         K: Any = self.kernel(self.points, X)
         if isinstance(K, DeviceMatrix):
-            there: Array = solve_on_device(K.like(self.L), K).T
-            return there
+            return solve_on_device(K.like(self.L), K).T  # type: ignore[no-any-return]
         return np.asarray(solve_triangular(self.L, K, lower=True, check_finite=False).T)
 
     def coefficients(self, W: Array) -> Array:
@@ -95,9 +94,7 @@ def independent(gram: Array) -> tuple[Indices, Array]:
     """Indices of linearly independent rows of a gram, ascending, and their Cholesky factor."""
     largest = float(np.diagonal(gram).max(initial=0.0))
     if not np.isfinite(gram).all():
-        raise SingularSystemError(
-            "the kernel is not finite at the landmarks: scale X, or check the kernel's parameters"
-        )
+        raise SingularSystemError("the kernel is not finite at the landmarks: scale X, or check its parameters")
     if largest <= 0:
         raise ValueError("the kernel is zero at every landmark: choose other landmarks or another kernel")
     _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=ROUNDING_TOL * largest, lower=1)

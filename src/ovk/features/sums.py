@@ -48,7 +48,6 @@ class FeatureSums(State):
         self.B += Phi.T @ (Y if weights is None else Y * weights[:, None])
 
     def with_rows(self, Phi: Array, Y: Array) -> Self:
-        """A copy with further rows."""
         new = self * 1.0
         new.add(Phi, Y)
         return new
@@ -111,8 +110,7 @@ class RidgeFactor(State):
         """A factor whose leading blocks are factors of those of A."""
         if self.values is None:
             return self
-        R = np.asarray(np.linalg.qr(self.values[:, None] * self.L, mode="r"))
-        return type(self)(R.T)
+        return type(self)(np.asarray(np.linalg.qr(self.values[:, None] * self.L, mode="r")).T)
 
     def whiten_rows(self, Phi: Array) -> Array:
         """Phi A^-1/2, (n, m), for a square root of A."""
@@ -181,12 +179,9 @@ class OutputSums(State):
 
     def __add__(self, other: OutputSums) -> OutputSums:
         common = self.common + other.common
-        own = [sums for sums in (self, other) if sums.own_S is not None]
-        if not own:
-            return OutputSums(common)
-        # Copies, since rows are added in place.
-        first, *rest = [(np.array(sums.own_S), np.array(sums.own_B)) for sums in own]
-        return OutputSums(common, *(first if not rest else (first[0] + rest[0][0], first[1] + rest[0][1])))
+        own = [(sums.own_S, sums.own_B) for sums in (self, other) if sums.own_S is not None]
+        # Sums are copies: rows are added in place.
+        return OutputSums(common, *(sum(parts) for parts in zip(*own, strict=True)))
 
     def S(self) -> Array:
         """S for each output, (d, m, m); read-only."""

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import chi2, norm
 
-from ovk.base import Array, Indices, Mask, check_int, check_level
+from ovk.base import Array, Indices, Mask, check_choice, check_int, check_level
 from ovk.intervals.learned_noise import NoiseScale
 from ovk.intervals.regions import Regions, masses, shrunk, upper_quantile
 from ovk.solvers import LeaveOneOut
@@ -62,8 +62,7 @@ def jackknife(
         else:
             each = np.array([_quantile(column, groups, level) for column in np.abs(scores).T])
         return _around(F, each * s, np.broadcast_to(each, F.shape).copy())
-    if region not in ("box", "ellipsoid"):
-        raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {region!r}")
+    check_choice(region, "region", ("each", "box", "ellipsoid"))
     if region == "box":
         q = _quantile(_largest(scores / _others_scale(scores, loo.block)), groups, level)
         return _around(F, q * c * s, np.full((len(F), 1), q))
@@ -158,9 +157,8 @@ def _leave_one_out_distances(scores: Array, z: Array, C: Array, block: Indices) 
 
 def _squared_distances(z: Array, C: Array) -> Array:
     """(n,) z_i'C^-1 z_i over the observed outputs."""
-    seen = ~np.isnan(z)
     h = np.zeros(len(z))
-    patterns, number = np.unique(seen, axis=0, return_inverse=True)
+    patterns, number = np.unique(~np.isnan(z), axis=0, return_inverse=True)
     for p, pattern in enumerate(patterns):
         rows = np.flatnonzero(number.reshape(-1) == p)
         if pattern.any():
@@ -188,8 +186,7 @@ def jackknife_plus(
     """Intervals for each output at new points by jackknife+, or CV+ if `loo` leaves out folds; see `jackknife`."""
     level = check_level(level)
     step = max(1, MAX_BATCH_SIZE // max(loo.residuals.size, 1))
-    starts = range(0, len(cross), step)
-    parts = [_ends(loo, cross[a : a + step], prior[a : a + step], level, groups) for a in starts]
+    parts = [_ends(loo, cross[a : a + step], prior[a : a + step], level, groups) for a in range(0, len(cross), step)]
     lower, upper = (np.concatenate(ends) for ends in zip(*parts, strict=True))
     radius = 0.5 * (upper - lower)
     return Regions(loo.predict(cross), lower, upper, radius, np.full(radius.shape, np.nan))

@@ -44,8 +44,7 @@ class NoiseScale:
 
     def at(self, cross: Array) -> Array:
         """(m, d) scale at new points with kernel values `cross` (m, n)."""
-        seen = cross if self.rows is None else cross[:, self.rows]
-        return np.exp(self.strength * self.logs.predict(seen))
+        return np.exp(self.strength * self.logs.predict(cross if self.rows is None else cross[:, self.rows]))
 
 
 def noise_scale(
@@ -74,8 +73,7 @@ def noise_scale(
     root = np.ones((n, 1)) if weight is None else np.sqrt(weight)[:, None]
     unit = max(float((pairs.g.sum()) / n), 1e-300)
     path = SeparablePath(pairs, logs * root, root[:, 0], together)
-    constant = _interval_scores(R, s)
-    best, strength, ridge = MAX_RELATIVE_SCORE * constant, np.zeros(d), np.full(d, unit * RIDGES[-1])
+    best, strength, ridge = MAX_RELATIVE_SCORE * _interval_scores(R, s), np.zeros(d), np.full(d, unit * RIDGES[-1])
     for alpha, residuals in zip(unit * RIDGES, path.path(Spectrum(np.ones(d), np.eye(d)), unit * RIDGES), strict=True):
         h = logs - residuals / root
         for power in STRENGTHS:
@@ -92,6 +90,5 @@ def noise_scale(
 def _interval_scores(R: Array, sides: Array) -> Array:
     """(d,) mean interval scores of intervals with half widths q `sides`, (n, d), for residuals R (n, d) with gaps."""
     size = np.abs(R)
-    q = np.nanquantile(size / sides, SCORE_LEVEL, axis=0)
-    half = q * sides
+    half = np.nanquantile(size / sides, SCORE_LEVEL, axis=0) * sides
     return np.asarray(np.nanmean(2.0 * half + 2.0 / (1.0 - SCORE_LEVEL) * np.maximum(size - half, 0.0), axis=0))

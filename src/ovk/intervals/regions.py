@@ -177,6 +177,5 @@ def shrunk(C: Array, n: float, *, complete: bool = False) -> Array:
     d = len(C)
     C = C * (n / (n + d))
     np.fill_diagonal(C, 1.0)
-    smallest = 1.0 if complete else float(np.linalg.eigvalsh(C)[0])
-    added = MIN_EIGENVALUE - smallest
+    added = MIN_EIGENVALUE - (1.0 if complete else float(np.linalg.eigvalsh(C)[0]))
     return C if added <= 0 else (C + added * np.eye(d)) / (1.0 + added)

@@ -263,9 +263,8 @@ class Product(BinaryKernel):
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         left, right = self.left(X, Z), self.right(X, Z)
-        return [_times(slope, right) for slope in self.left.slopes(X, Z)] + [
-            _times(slope, left) for slope in self.right.slopes(X, Z)
-        ]
+        pairs = [(slope, right) for slope in self.left.slopes(X, Z)] + [(s, left) for s in self.right.slopes(X, Z)]
+        return [Slope(A * value, None if B is None else B * value, metric) for (A, B, metric), value in pairs]
 
 
 @dataclass(eq=False, repr=False)
@@ -346,6 +345,11 @@ class TransformedKernel(ScalarKernel, saved=False):
     def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
         return prefixed("kernel", self.kernel.gradient_product(weights, self.coordinates(X)))
 
+    def _mapped_slopes(self, M: Array, X: Any, Z: Any) -> list[Slope]:
+        """Slopes for phi(x) = M'x: M D (A M'z + B M'x), with D the inner kernel's metric."""
+        inner = self.kernel.slopes(*self._pair(X, Z))
+        return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]
+
 
 @dataclass(eq=False, repr=False)
 class Mapped(TransformedKernel):
@@ -370,14 +374,7 @@ class Mapped(TransformedKernel):
         return X @ X.like(M) if isinstance(X, DeviceMatrix) else np.asarray(X @ M)
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
-        # d/dx k(M'x, M'z) = M D (A M'z + B M'x), with D the inner kernel's metric
-        M = self._map(X.shape[1])
-        inner = self.kernel.slopes(*self._pair(X, Z))
-        return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]
-
-
-def _times(slope: Slope, values: Array) -> Slope:
-    return Slope(slope.A * values, None if slope.B is None else slope.B * values, slope.metric)
+        return self._mapped_slopes(self._map(X.shape[1]), X, Z)
 
 
 rule("+", ScalarKernel, ScalarKernel)(Sum)
@@ -419,8 +416,7 @@ class Polynomial(ScalarKernel):
     coef0: float = 1.0
 
     def _checked(self) -> tuple[int, float, float]:
-        degree = check_int(self.degree, "degree")
-        return degree, positive(self.gamma, "gamma"), positive(self.coef0, "coef0", zero=True)
+        return check_int(self.degree, "degree"), positive(self.gamma, "gamma"), positive(self.coef0, "coef0", zero=True)
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         degree, gamma, coef0 = self._checked()
@@ -492,10 +488,8 @@ class Tanimoto(ScalarKernel):
     """
 
     def _parts(self, X: Any, Z: Any | None) -> tuple[Array, Array]:
-        inner = products(X, Z)
-        norms = square_norms(X)
-        union = norms[:, None] + (norms if Z is None else square_norms(Z))[None, :] - inner
-        return inner, union
+        inner, norms = products(X, Z), square_norms(X)
+        return inner, norms[:, None] + (norms if Z is None else square_norms(Z)) - inner
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         inner, union = self._parts(X, Z)
@@ -513,16 +507,6 @@ class Tanimoto(ScalarKernel):
         inner, union = self._parts(X, Z)
         safe = np.where(union > 0, union, 1.0)
         return [Slope(1.0 / safe + inner / safe**2, -2.0 * inner / safe**2, 1.0)]
-
-
-def _constant(X: Any, Z: Any | None, value: float) -> Array:
-    on_device = paired(X, Z)
-    if on_device is None:
-        return np.full((X.shape[0], (X if Z is None else Z).shape[0]), value)
-    x, z = on_device
-    full: Any = DeviceMatrix(x.xp.full((len(x), len(z)), value, dtype=x.values.dtype, device=x.values.device))
-    constant: Array = full
-    return constant
 
 
 @dataclass(eq=False, repr=False)
@@ -553,7 +537,12 @@ class Intercept(ScalarKernel):
     variance: float = 1.0
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        return _constant(X, Z, positive(self.variance, "variance"))
+        value, on_device = positive(self.variance, "variance"), paired(X, Z)
+        if on_device is None:
+            return np.full((X.shape[0], (X if Z is None else Z).shape[0]), value)
+        x, z = on_device
+        full = x.xp.full((len(x), len(z)), value, dtype=x.values.dtype, device=x.values.device)
+        return DeviceMatrix(full)  # type: ignore[return-value]
 
     def diag(self, X: Any) -> Array:
         return np.full(X.shape[0], positive(self.variance, "variance"))

@@ -47,19 +47,15 @@ class Precomputed(ScalarKernel):
     matrix: Array | None = None
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        if self.matrix is None:
-            return self._given(X, Z)
-        rows = self._indices(X)
-        columns = rows if Z is None else self._indices(Z)
-        return np.ascontiguousarray(np.asarray(self.matrix, dtype=np.float64)[np.ix_(rows, columns)])
-
-    @staticmethod
-    def _given(X: Any, Z: Any | None) -> Array:
+        if self.matrix is not None:
+            rows = self._indices(X)
+            columns = rows if Z is None else self._indices(Z)
+            return np.ascontiguousarray(np.asarray(self.matrix, dtype=np.float64)[np.ix_(rows, columns)])
         gram = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-        columns = gram.shape[0] if Z is None else Z.shape[0]
-        if gram.ndim != 2 or gram.shape[1] != columns:
+        count = gram.shape[0] if Z is None else Z.shape[0]
+        if gram.ndim != 2 or gram.shape[1] != count:
             raise ValueError(
-                f"X must be a kernel matrix with {columns} columns, one per training object, got shape {gram.shape}; "
+                f"X must be a kernel matrix with {count} columns, one per training object, got shape {gram.shape}; "
                 "or use Precomputed(matrix) and pass indices"
             )
         return gram

@@ -60,15 +60,7 @@ class OnColumns(TransformedKernel):
         return self.kernel.runs_on_devices()
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
-        # Other columns have slope 0.
-        p = X.shape[1]
-        c, inner = self._chosen(p), self.kernel.slopes(*self._pair(X, Z))
-        found = []
-        for A, B, D in inner:
-            metric = np.zeros((p, p))
-            metric[np.ix_(c, c)] = D if np.ndim(D) == 2 else np.diag(np.broadcast_to(D, len(c)))
-            found.append(Slope(A, B, metric))
-        return found
+        return self._mapped_slopes(np.eye(X.shape[1])[:, self._chosen(X.shape[1])], X, Z)
 
 
 @dataclass(eq=False, repr=False)

@@ -35,8 +35,6 @@ NEAR_SHARE = 1e-8
 MAX_SINGLE_ROW_SIZE = 1 << 16
 #: Number of inputs from which half of a symmetric matrix is copied rather than computed.
 MIN_INPUTS_TO_MIRROR = 64
-
-
 #: Work arrays of each thread.
 _own = threading.local()
 
@@ -190,7 +188,9 @@ class _HalfDistances:
     def __init__(self, Z: Array, scale: float | Array, rough: bool) -> None:
         m, p = Z.shape
         self._rough = rough
-        self._centre = _middle(Z)
+        # A median: products of large numbers lose small differences.
+        some = np.sort(Z[:: -(-m // 33)], axis=0)
+        self._centre = np.asarray(some[len(some) // 2])
         # The scale is applied to the rows of a tile, of which there are fewer.
         self._weight = 1.0 / np.square(np.asarray(scale, dtype=np.float64))
         self._right = _scratch("points", (m, p + 2))
@@ -245,19 +245,15 @@ class _HalfDistances:
         right = self._right[first : first + h.shape[1]]
         rows, columns = np.nonzero(h >= NEAR_SHARE * np.add.outer(left[:, -2], right[:, -1]))
         if len(rows):
-            difference = left[rows, :-2] / self._weight - right[columns, :-2]
-            h[rows, columns] = self._norms(difference)
+            h[rows, columns] = self._norms(left[rows, :-2] / self._weight - right[columns, :-2])
 
 
 #: Maximum of |a|^2 / (2 scale^2) for distances that are accurate to 1e-11.
 MAX_SAFE_SQUARE = 1024.0
-
 #: Maximum of the same for which all profiles are finite.
 MAX_SQUARE = 1e300
-
 #: Rows that `_zero_before` handles together.
 ROWS_PER_RECTANGLE = 32
-
 #: Maximum number of points in a tile of a product: tiles with few rows are slow.
 MAX_TILE_COLUMNS = 1 << 12
 
@@ -272,12 +268,6 @@ def _scratch(name: str, shape: tuple[int, int]) -> Array:
         flat = np.empty(size)
         setattr(_own, name, flat)
     return flat[:size].reshape(shape)
-
-
-def _middle(Z: Array) -> Array:
-    """The centre of the points, (p,), a median: products of large numbers lose small differences."""
-    some = np.sort(Z[:: -(-len(Z) // 33)], axis=0)
-    return np.asarray(some[len(some) // 2])
 
 
 def _sparse_half_distances(X: Any, Z: Any, scale: float | Array, rough: bool) -> Array:
@@ -306,8 +296,7 @@ def products(X: Any, Z: Any | None) -> Array:
         return np.asarray(product.toarray() if sparse.issparse(product) else product, dtype=np.float64)
     on_device = paired(X, Z)
     if on_device is not None:
-        there: Array = on_device[0] @ on_device[1].T
-        return there
+        return on_device[0] @ on_device[1].T  # type: ignore[no-any-return]
     X = np.asarray(X, dtype=np.float64)
     Z = X if Z is None else np.asarray(Z, dtype=np.float64)
     return np.asarray(X @ Z.T)

@@ -73,8 +73,7 @@ class SeparableTerms:
         if sparse.issparse(C):
             gram = self.gram(X, Z)
             return gram.matmat(C) if since is None else gram.matmul_window(C, since)
-        products = [k.product(X, Z, C, since) for k in self.scalars]
-        return self._applied(products, lambda T, P: T.apply(P))
+        return self._applied([k.product(X, Z, C, since) for k in self.scalars], lambda T, P: T.apply(P))
 
     def diagonal_blocks(self, X: Any) -> Array:
         return self._applied([k.diag(X) for k in self.scalars], lambda T, g: g[:, None, None] * T.dense())
@@ -170,10 +169,9 @@ class OperatorKernel(Algebra, Parameters, ABC):
 
     def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
         """K(x_i, z_j)[s_i, t_j], (n, m): the scalar kernel on pairs of an input and an output."""
-        n = X.shape[0]
         if Z is None or t is None:
             Z, t = None, s
-        return self.gram(X, Z).entries(np.arange(n), s, np.arange(len(t)), t)
+        return self.gram(X, Z).entries(np.arange(X.shape[0]), s, np.arange(len(t)), t)
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
         """Derivative in x of f(x) = sum_j K(x, z_j) c_j at each row of X: (n, d, p).

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,12 +20,6 @@ from ovk.base import Array, Indices, dense_inputs
 from ovk.kernels import Matern, NotDifferentiableError, Stationary
 from ovk.ovkernels.base import OperatorKernel
 from ovk.ovkernels.grams import DenseBlocks, Gram
-
-
-class _Form(NamedTuple):
-    e: float  # a = e phi''
-    g: float  # b = g s phi'' + h phi'
-    h: float
 
 
 @dataclass(eq=False, repr=False)
@@ -36,8 +30,8 @@ class _FieldKernel(OperatorKernel, saved=False):
     dims: int | None = None
 
     @abstractmethod
-    def _form(self, p: int) -> _Form:
-        """The coefficients e, g and h."""
+    def _form(self, p: int) -> tuple[float, float, float]:
+        """The coefficients e, g and h of  a = e phi'',  b = g s phi'' + h phi'."""
 
     @property
     def output_dim(self) -> int | None:
@@ -74,9 +68,9 @@ class _FieldKernel(OperatorKernel, saved=False):
         return X / scale, Z / scale, self.kernel.scaled_distances(X, None if Z is X else Z)
 
     def _ab(self, s: Array, p: int, second: Array | None = None) -> tuple[Array, Array]:
-        form = self._form(p)
+        e, g, h = self._form(p)
         second = self.kernel.profile(s, 2) if second is None else second
-        return form.e * second, form.g * s * second + form.h * self.kernel.profile(s, 1)
+        return e * second, g * s * second + h * self.kernel.profile(s, 1)
 
     def _blocks(self, x: Array, z: Array, a: Array, b: Array) -> Gram:
         p = x.shape[1]
@@ -112,12 +106,11 @@ class _FieldKernel(OperatorKernel, saved=False):
         scale = self._scale()
         if isinstance(self.kernel, Matern) and self.kernel.nu <= 1.5:
             raise NotDifferentiableError(f"nu must be greater than 3/2 for a Jacobian, got {self.kernel.nu}")
-        form = self._form(X.shape[1])
+        e, g, h = self._form(X.shape[1])
         x, z, s = self._units(X, Z)
         p = x.shape[1]
         second, third = self.kernel.profile(s, 2), self.kernel.profile(s, 3)
-        a, a1 = form.e * second, form.e * third
-        b1 = form.g * (second + s * third) + form.h * second
+        a, a1, b1 = e * second, e * third, g * (second + s * third) + h * second
         u = [x[:, i, None] - z[None, :, i] for i in range(p)]
         c = C if C.ndim == 3 else C[None]
         along = sum(u[i] * c[:, :, i] for i in range(p))
@@ -138,21 +131,24 @@ class _FieldKernel(OperatorKernel, saved=False):
     def _changes(self, s: Array, second: Array, p: int) -> dict[str, tuple[Array, Array]]:
         """Derivatives of a u u' + b I in every hyper-parameter, as the derivatives of a and b."""
         # du/dl = -u / l, ds/dl = -2 s / l
-        scale, form, third = self._scale(), self._form(p), self.kernel.profile(s, 3)
-        da = -(2.0 / scale) * form.e * (s * third + second)
-        db = -(2.0 / scale) * s * (form.g * (second + s * third) + form.h * second)
+        scale, (e, g, h), third = self._scale(), self._form(p), self.kernel.profile(s, 3)
+        da = -(2.0 / scale) * e * (s * third + second)
+        db = -(2.0 / scale) * s * (g * (second + s * third) + h * second)
         result = {"kernel__length_scale": (da, db)}
         first_change, second_change = self.kernel.shape_gradient(s, 1), self.kernel.shape_gradient(s, 2)
         for name in first_change:
             change = second_change[name]
-            result[f"kernel__{name}"] = form.e * change, form.g * s * change + form.h * first_change[name]
+            result[f"kernel__{name}"] = e * change, g * s * change + h * first_change[name]
         return result
 
     # With weights W of the entries, sum W (a u u' + b I) = sum_nm a_nm (u'W u)_nm + b_nm tr W_nm.
     def gradient_product(self, weights: Array, X: Any) -> tuple[float, dict[str, float]]:
         x, _, s = self._units(X, None)
-        p, second = x.shape[1], self.kernel.profile(s, 2)
-        along, trace = _contracted(weights, x)
+        (n, p), second = x.shape, self.kernel.profile(s, 2)
+        W = weights.reshape(n, p, n, p)
+        u = [x[:, i, None] - x[None, :, i] for i in range(p)]
+        trace: Any = sum(W[:, i, :, i] for i in range(p))
+        along: Any = sum(u[i] * sum(W[:, i, :, j] * u[j] for j in range(p)) for i in range(p))
 
         def product(a: Array, b: Array) -> float:
             return float(np.vdot(a, along) + np.vdot(b, trace))
@@ -165,16 +161,6 @@ class _FieldKernel(OperatorKernel, saved=False):
             return None
         self._scale()
         return float(self._ab(np.zeros(1), self.dims)[1][0])
-
-
-def _contracted(weights: Array, x: Array) -> tuple[Array, Array]:
-    """u'W u and tr W, (n, n), of the blocks W (p, p) of weights (n p, n p), with u = x_i - x_j."""
-    n, p = x.shape
-    W = weights.reshape(n, p, n, p)
-    u = [x[:, i, None] - x[None, :, i] for i in range(p)]
-    trace = sum(W[:, i, :, i] for i in range(p))
-    along = sum(u[i] * sum(W[:, i, :, j] * u[j] for j in range(p)) for i in range(p))
-    return np.asarray(along), np.asarray(trace)
 
 
 class CurlFree(_FieldKernel):
@@ -200,8 +186,8 @@ class CurlFree(_FieldKernel):
            [0.    , 0.6065]])
     """
 
-    def _form(self, p: int) -> _Form:
-        return _Form(e=-4.0, g=0.0, h=-2.0)
+    def _form(self, p: int) -> tuple[float, float, float]:
+        return -4.0, 0.0, -2.0
 
 
 class DivFree(_FieldKernel):
@@ -230,5 +216,5 @@ class DivFree(_FieldKernel):
            [0.    , 0.    ]])
     """
 
-    def _form(self, p: int) -> _Form:
-        return _Form(e=4.0, g=-4.0, h=-2.0 * (p - 1))
+    def _form(self, p: int) -> tuple[float, float, float]:
+        return 4.0, -4.0, -2.0 * (p - 1)

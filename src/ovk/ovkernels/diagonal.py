@@ -92,9 +92,8 @@ class Diagonal(PartsMixin, OperatorKernel):
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
         result: dict[str, Gram] = {}
         for q, kernel in enumerate(self.scalars):
-            only = Dense(np.diag(np.eye(self.output_dim)[q]))
             for name, change in by_entry(f"kernels[{q}]", kernel.gradient(X, Z)).items():
-                result[name] = Kronecker(change, only)
+                result[name] = Kronecker(change, Dense(np.diag(np.eye(self.output_dim)[q])))
         return result
 
     def norm_bound(self) -> float | None:
@@ -269,9 +268,7 @@ class Transformable(OperatorKernel):
         if callable(transform):
             seen = np.asarray(transform(X), dtype=np.float64)
             if seen.ndim != 2 or len(seen) != len(X):
-                raise ValueError(
-                    f"transforms[{i}] must map (n, p) inputs to (n, q), got {seen.shape} for inputs {X.shape}"
-                )
+                raise ValueError(f"transforms[{i}] must map (n, p) inputs to (n, q), got {seen.shape} for {X.shape}")
             return seen
         A = np.atleast_2d(np.asarray(transform, dtype=np.float64))
         if A.shape[1] != X.shape[1]:
@@ -284,17 +281,15 @@ class Transformable(OperatorKernel):
         return stacked.reshape(-1, stacked.shape[2])
 
     def _gram(self, values: Array, X: Any) -> Gram:
-        d = X.shape[1] if self.transforms is None else len(self.transforms)
-        return DenseBlocks(values, d)
+        return DenseBlocks(values, X.shape[1] if self.transforms is None else len(self.transforms))
 
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
         return self._gram(self.scalar(self._stack(X), None if Z is None else self._stack(Z)), X)
 
     def diagonal_blocks(self, X: Any) -> Array:
-        views = self.views(X)
-        d = len(views)
-        stacked = np.stack(views, axis=1)
-        return np.array([self.scalar(stacked[i]) for i in range(len(X))]).reshape(len(X), d, d)
+        stacked = np.stack(self.views(X), axis=1)
+        n, d, _ = stacked.shape
+        return np.array([self.scalar(one) for one in stacked]).reshape(n, d, d)
 
     def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
         return self.scalar(self._own(X, s), None if Z is None or t is None else self._own(Z, t))

@@ -17,10 +17,7 @@ from ovk.operators import Dense, OutputOperator, spectrum
 
 
 class Gram(ABC):
-    """K(x_i, z_j) for all i, j, as a linear map from coefficients (m, d) to values (n, d).
-
-    Only `dense` forms the (n d, m d) matrix.
-    """
+    """K(x_i, z_j) for all i, j, as a linear map from (m, d) to (n, d); only `dense` forms the (n d, m d) matrix."""
 
     shape: tuple[int, int]  # (n, m) points
     output_dim: int
@@ -193,8 +190,7 @@ class Observed(Gram):
         return full
 
     def matmat(self, C: Any) -> Array:
-        values = self.base.matmat(self.spread(C))
-        return values[self.rows, self.outputs][:, None]
+        return self.base.matmat(self.spread(C))[self.rows, self.outputs][:, None]
 
     def __rmul__(self, factor: float) -> Observed:
         return Observed(factor * self.base, self.rows, self.outputs)
@@ -222,8 +218,7 @@ class Observed(Gram):
         return Observed(self.base.rescale(rows, columns, outputs), self.rows, self.outputs)
 
     def diagonal_blocks(self) -> Array:
-        blocks = self.base.diagonal_blocks()
-        return blocks[self.rows, self.outputs, self.outputs][:, None, None]
+        return self.base.diagonal_blocks()[self.rows, self.outputs, self.outputs][:, None, None]
 
 
 class Stacked(Decoupled):
@@ -411,11 +406,8 @@ class Rotated(Decoupled):
         return np.concatenate(parts, axis=1) @ self.vectors.T
 
     def matrix(self, q: int) -> Array:
-        total: Array = self.weights[q, 0] * self.grams[0]
-        for weight, G in zip(self.weights[q, 1:], self.grams[1:], strict=True):
-            if weight != 0:
-                total += weight * G
-        return total
+        pairs = enumerate(zip(self.weights[q], self.grams, strict=True))
+        return _total(weight * G for k, (weight, G) in pairs if k == 0 or weight != 0)
 
     def vanishes(self, q: int) -> bool:
         return not self.weights[q].any()
@@ -440,8 +432,7 @@ def _total(parts: Any) -> Array:
 def _picked(A: Any, rows: Indices, columns: Indices) -> Array:
     """A[np.ix_(rows, columns)], in a third of the time."""
     if isinstance(A, DeviceMatrix):
-        there: Any = A[rows].columns(columns)
-        return there  # type: ignore[no-any-return]
+        return A[rows].columns(columns)  # type: ignore[return-value]
     return np.take(A[rows], columns, axis=1)
 
 
@@ -485,15 +476,12 @@ def distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
 
 def weighted_sum(grams: Sequence[Array], weights: Array) -> Array:
     """sum_s weights_s G_s; a single gram of weight one is not copied."""
-    used = np.flatnonzero(weights)
+    used = np.flatnonzero(weights).tolist()
     if len(used) == 1 and weights[used[0]] == 1.0:
-        return grams[int(used[0])]
+        return grams[used[0]]
     if not len(used):
         return np.zeros_like(grams[0])
-    total: Array = weights[used[0]] * grams[used[0]]
-    for s in used[1:]:
-        total += grams[s] if weights[s] == 1.0 else weights[s] * grams[s]
-    return total
+    return _total(grams[s] if s != used[0] and weights[s] == 1.0 else weights[s] * grams[s] for s in used)
 
 
 def common_eigenvectors(matrices: list[Array]) -> tuple[Array, Array, list[slice]] | None:
@@ -516,8 +504,7 @@ def common_eigenvectors(matrices: list[Array]) -> tuple[Array, Array, list[slice
             return None
         values[k][values[k] < tolerance * scales[k]] = 0.0
     close = [q for q in range(1, d) if (np.abs(values[:, q] - values[:, q - 1]) > tolerance * np.array(scales)).any()]
-    bounds = [0, *close, d]
-    groups = [slice(a, b) for a, b in pairwise(bounds)]
+    groups = [slice(a, b) for a, b in pairwise([0, *close, d])]
     for group in groups:
         values[:, group] = values[:, group].mean(axis=1, keepdims=True)
     return values, vectors, groups

@@ -28,13 +28,13 @@ from ovk.solvers.iterative import (
 from ovk.solvers.leave_one_out import (
     LeaveOneOut,
     PairwiseLeaveOneOut,
-    PairwisePath,
     ScalarPairsLeaveOneOut,
     SeparableLeaveOneOut,
     SeparablePath,
     decoupled_path,
     factored_leave_one_out,
     pairwise_leave_one_out,
+    pairwise_path,
     residuals_of_smoother,
     separable_leave_one_out,
 )
@@ -51,10 +51,4 @@ from ovk.solvers.solver_choice import (
 )
 from ovk.solvers.support_vectors import BoxDual, DualInfo, dual_coordinate, dual_with_biases
 
-__all__ = [
-    "Cholesky",
-    "ConjugateGradient",
-    "Eigen",
-    "GaussSeidel",
-    "SingularSystemError",
-]
+__all__ = ["Cholesky", "ConjugateGradient", "Eigen", "GaussSeidel", "SingularSystemError"]

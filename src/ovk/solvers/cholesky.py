@@ -42,10 +42,7 @@ class CholeskyFactor(NamedTuple):
 
 
 def cholesky_factor(make: Callable[[], Any], alpha: float) -> CholeskyFactor:
-    """Factor ``make() + alpha I``, adding jitter if rounding makes it indefinite.
-
-    The matrix is overwritten, so `make` is called for every attempt.
-    """
+    """Factor ``make() + alpha I`` in place, so `make` is called again to add jitter if rounding makes it indefinite."""
     jitter, start = 0.0, 0.0
     for attempt in range(4):
         A = make()
@@ -88,10 +85,8 @@ class CholeskyState:
         """A factor for each scalar problem; None if its gram is zero."""
         if alpha != self._alpha:
             parts = self.decoupled
-            self._triangles = [
-                None if parts.vanishes(q) else cholesky_factor(partial(parts.matrix, q), alpha)
-                for q in range(len(parts))
-            ]
+            makers = [None if parts.vanishes(q) else partial(parts.matrix, q) for q in range(len(parts))]
+            self._triangles = [None if make is None else cholesky_factor(make, alpha) for make in makers]
             self._alpha = alpha
         return self._triangles
 
@@ -104,6 +99,16 @@ class CholeskyState:
             else:
                 parts[q] = parts[q] / alpha if alpha > 0 else np.zeros_like(parts[q])
         return self.decoupled.join(parts)
+
+
+def decoupled(gram: Gram, solver: Solver) -> Decoupled:
+    found = gram.decouple()
+    if found is None:
+        raise ValueError(
+            f"{type(solver).__name__} does not support sums of kernels whose operators do not commute: use "
+            "solver='auto' or ConjugateGradient()"
+        )
+    return found
 
 
 class Cholesky(Solver):
@@ -129,23 +134,12 @@ class Cholesky(Solver):
     """
 
     def factor(self, gram: Gram) -> CholeskyState:
-        decoupled = gram.decouple()
-        if decoupled is None:
-            raise ValueError(
-                "Cholesky does not support sums of kernels whose operators do not commute: use solver='auto' or "
-                "ConjugateGradient()"
-            )
-        return CholeskyState(decoupled)
+        return CholeskyState(decoupled(gram, self))
 
     def solve(self, state: CholeskyState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
-        C = state.solve(Y, alpha)
-        factors = [factor for factor in state.triangles(alpha) if factor is not None]
-        info = SolverInfo(
-            "Cholesky",
-            condition=max((factor.condition for factor in factors), default=1.0),
-            jitter=max((factor.jitter for factor in factors), default=0.0),
-        )
-        return Solution(C, info)
+        found = [(factor.condition, factor.jitter) for factor in state.triangles(alpha) if factor is not None]
+        condition, jitter = np.max(found, axis=0).tolist() if found else (1.0, 0.0)
+        return Solution(state.solve(Y, alpha), SolverInfo("Cholesky", condition=condition, jitter=jitter))
 
 
 # Triangular systems without copies, for lower triangles and right-hand sides in C order.
@@ -156,19 +150,16 @@ def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> Array:
     if L.shape[0] == 0 or B.shape[1] == 0:
         return B
     # BLAS expects Fortran order, in which C arrays are their transposes: solve B' = X' L' from the right.
-    solved: Array = dtrsm(1.0, L.T, B.T, side=1, lower=0, trans_a=int(transposed)).T
-    return solved
+    return np.asarray(dtrsm(1.0, L.T, B.T, side=1, lower=0, trans_a=int(transposed)).T)
 
 
 def whitened_rows(L: Array, Phi: Array) -> Array:
     """Phi L'^-1, (r, n): L^-1 applied to each row of Phi."""
     if L.shape[0] == 0 or Phi.shape[0] == 0:
         return Phi
-    solved: Array = dtrsm(1.0, L.T, Phi.T, side=0, lower=0, trans_a=1).T
-    return solved
+    return np.asarray(dtrsm(1.0, L.T, Phi.T, side=0, lower=0, trans_a=1).T)
 
 
 def forward_row(L: Array, b: Array) -> Array:
     """L^-1 b, (n,), for a single right-hand side."""
-    solved: Array = dtrsv(L.T, b, lower=0, trans=1)
-    return solved
+    return np.asarray(dtrsv(L.T, b, lower=0, trans=1))

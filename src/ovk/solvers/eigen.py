@@ -12,6 +12,7 @@ from ovk.base import Array, DeviceMatrix, SingularSystemError, positive
 from ovk.base import eigh as device_eigh
 from ovk.ovkernels import Decoupled, Gram, Observed
 from ovk.solvers.base import Solution, Solver, SolverInfo
+from ovk.solvers.cholesky import decoupled
 
 
 class Eigenpairs(NamedTuple):
@@ -110,18 +111,12 @@ class Eigen(Solver):
 
     def factor(self, gram: Gram) -> EigenState:
         tol = positive(self.tol, "tol", zero=True)
-        decoupled = gram.decouple()
-        if decoupled is None:
-            raise ValueError(
-                "Eigen does not support sums of kernels whose operators do not commute: use solver='auto' or "
-                "ConjugateGradient()"
-            )
-        rotated = decoupled.rotation()
+        problems = decoupled(gram, self)
+        rotated = problems.rotation()
         if rotated is not None and len(rotated.grams) == 1:
             pairs = eigenpairs(rotated.grams[0], tol)
             return EigenState(rotated, [(pairs, float(t)) for t in rotated.weights[:, 0]])
-        each = range(len(decoupled))
-        return EigenState(decoupled, [(eigenpairs(decoupled.matrix(q), tol), 1.0) for q in each])
+        return EigenState(problems, [(eigenpairs(problems.matrix(q), tol), 1.0) for q in range(len(problems))])
 
     def solve(self, state: EigenState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
         parts = state.decoupled.split(Y)
@@ -203,7 +198,6 @@ def _spanned(gram: Observed, tol: float) -> Eigenpairs | None:
 def _inner_products(Phi: Array, V: Array, gram: Observed) -> Array:
     """F'F, (m r, m r), of all products of the m columns of Phi and the r columns of V."""
     n, m, r = len(Phi), Phi.shape[1], V.shape[1]
-    observed = gram.spread(np.ones(gram.shape[0]))
-    across = np.stack([(V * seen[:, None]).T @ V for seen in observed]).reshape(n, r * r)
+    across = np.stack([(V * seen[:, None]).T @ V for seen in gram.spread(np.ones(gram.shape[0]))]).reshape(n, r * r)
     along = (Phi[:, :, None] * Phi[:, None, :]).reshape(n, m * m)
     return np.asarray((along.T @ across).reshape(m, m, r, r).transpose(0, 2, 1, 3).reshape(m * r, m * r))

@@ -99,10 +99,8 @@ def split_among_terms(
     N = len(points)
     at_point = sparse.csr_array((np.ones(N), (points, np.arange(N))), shape=(n, N))
     of_output = sparse.csr_array((np.ones(N), (outputs, np.arange(N))), shape=(d, N))
-    grams, operators = [], []
-    for G, T in terms:
-        grams.append((at_point @ (at_point @ (omega * T[np.ix_(outputs, outputs)])).T).T)
-        operators.append((of_output @ (of_output @ (omega * G[np.ix_(points, points)])).T).T)
+    grams = [(at_point @ (at_point @ (omega * T[np.ix_(outputs, outputs)])).T).T for _, T in terms]
+    operators = [(of_output @ (of_output @ (omega * G[np.ix_(points, points)])).T).T for G, _ in terms]
     return grams, operators
 
 

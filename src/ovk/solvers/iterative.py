@@ -15,7 +15,7 @@ from ovk.base import Array, Indices, Map, ProgressBar, check_int, positive, to_h
 from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import DenseBlocks, Gram, Kronecker, Observed, Rotated
 from ovk.solvers.base import Solution, Solver, SolverInfo
-from ovk.solvers.cholesky import MAX_FACTORISATIONS, CholeskyFactor, CholeskyState, cholesky_factor, whitened_rows
+from ovk.solvers.cholesky import MAX_FACTORISATIONS, CholeskyState, cholesky_factor, whitened_rows
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 
 #: The preconditioner at any alpha.
@@ -217,16 +217,11 @@ class GaussSeidel(Solver):
         tol, max_iter = _limits(self, alpha)
         gram, blocks = state
         # Stationary kernels have equal blocks: factor each distinct one once.
-        seen: dict[bytes, CholeskyFactor] = {}
-        factors = []
-        for block in blocks:
-            key = block.tobytes()
-            if key not in seen:
-                seen[key] = cholesky_factor(block.copy, alpha)
-            factors.append(seen[key])
+        different = {block.tobytes(): block for block in blocks}
+        factored = {key: cholesky_factor(block.copy, alpha) for key, block in different.items()}
+        factors = [factored[block.tobytes()] for block in blocks]
         C = np.zeros_like(Y) if start is None else start.copy()
-        norm = max(float(np.linalg.norm(Y)), 1e-300)
-        every = slice(None)
+        norm, every = max(float(np.linalg.norm(Y)), 1e-300), slice(None)
         for sweep in range(1, max_iter + 1):
             for i, factor in enumerate(factors):
                 others = gram.part_matmat(slice(i, i + 1), every, C)[0] - blocks[i] @ C[i]
@@ -272,8 +267,7 @@ class MissingOutputs(Solver):
         gram, pairs, operator = state
         F, mask = operator.eigh().root(), gram.spread(np.ones(gram.shape[0]))
         Phi: Array = pairs.Q * np.sqrt(pairs.g)
-        fractions = mask.mean(axis=0)
-        e, U = np.linalg.eigh((F.T * fractions) @ F)
+        e, U = np.linalg.eigh((F.T * mask.mean(axis=0)) @ F)
         denominator = alpha + pairs.g[:, None] * np.maximum(e, 0.0)[None, :]
 
         def normal(W: Array) -> Array:
@@ -283,9 +277,7 @@ class MissingOutputs(Solver):
             return np.asarray(((R @ U) / denominator) @ U.T)
 
         norm = max(float(np.linalg.norm(Y)), 1e-300)
-        C = np.zeros_like(Y)
-        residual, iterations = Y.copy(), 0
-        relative = 1.0
+        C, residual, relative, iterations = np.zeros_like(Y), Y, 1.0, 0
         for _ in range(10):
             spread = gram.spread(residual)
             found = conjugate_gradient(normal, Phi.T @ (spread @ F), precondition, None, 1e-8, max_iter)
@@ -391,15 +383,9 @@ def pencil(terms: list[tuple[Array, OutputOperator]], dominant: int) -> Precondi
     A, e, V = terms[dominant][0], terms[dominant][1].eigh().values, terms[dominant][1].eigh().vectors
     others = [(float(T.eigh().values.mean()), G) for k, (G, T) in enumerate(terms) if k != dominant]
 
-    def rest() -> Array:
-        B = np.zeros_like(A)
-        for mean, G in others:
-            B += mean * G
-        return B
-
     @lru_cache(maxsize=1)
     def at(alpha: float) -> Map:
-        L = cholesky_factor(rest, alpha).L
+        L = cholesky_factor(lambda: sum((mean * G for mean, G in others), np.zeros_like(A)), alpha).L
         half = solve_triangular(L, A, lower=True, check_finite=False)
         inner = solve_triangular(L, half.T, lower=True, check_finite=False)
         a, U = eigh(0.5 * (inner + inner.T), check_finite=False, overwrite_a=True)
@@ -439,10 +425,8 @@ def pivoted_cholesky(gram: Gram, rank: int, tol: float = 1e-12) -> Array:
         pivot = int(left.argmax())
         if left[pivot] <= tol * largest:
             return F[:, :k]
-        one: Indices = np.array([pivot])
-        column = gram.entries(points, outputs, points[one], outputs[one])[:, 0]
-        column = (column - F[:, :k] @ F[pivot, :k]) / np.sqrt(left[pivot])
-        F[:, k] = column
+        column = gram.entries(points, outputs, points[[pivot]], outputs[[pivot]])[:, 0]
+        F[:, k] = column = (column - F[:, :k] @ F[pivot, :k]) / np.sqrt(left[pivot])
         left -= column**2
         left[pivot] = 0.0
     return F
@@ -470,20 +454,15 @@ class PivotedFactor(NamedTuple):
 
 
 def random_pivots(
-    entries: Callable[[Indices, Indices], Array],
-    diagonal: Array,
-    rank: int,
-    rng: np.random.Generator,
-    tol: float = 0.0,
+    entries: Callable[[Indices, Indices], Array], diagonal: Array, rank: int, rng: np.random.Generator, tol: float = 0.0
 ) -> PivotedFactor:
     """Choose up to `rank` columns, fewer if the relative trace of the residual falls below `tol`.
 
     `entries` gives the matrix at rows (r,) and columns (c,), as (r, c); `diagonal` is its diagonal (n,).
     """
-    n = len(diagonal)
+    n, every = len(diagonal), np.arange(len(diagonal))
     d: Array = np.array(diagonal, dtype=np.float64)
     whole, largest = float(d.sum()), float(d.max(initial=0.0))
-    every = np.arange(n)
     F, pivots = np.empty((n, min(rank, n))), np.empty(min(rank, n), dtype=np.intp)
     k = 0
     with ProgressBar("choosing points", total=len(pivots)) as bar:
@@ -491,8 +470,7 @@ def random_pivots(
             proposed = rng.choice(n, size=min(MAX_PROPOSALS, max(len(pivots) // 10, 1), len(pivots) - k), p=d / d.sum())
             inner = entries(proposed, proposed) - F[proposed, :k] @ F[proposed, :k].T
             kept, L = _accepted(inner, d[proposed], rng, ROUNDING * largest)
-            new = proposed[kept]
-            a = k + len(new)
+            new, a = proposed[kept], k + len(kept)
             F[:, k:a] = whitened_rows(L, entries(every, new) - F[:, :k] @ F[new, :k].T)
             pivots[k:a] = new
             d -= np.einsum("ij,ij->i", F[:, k:a], F[:, k:a])

@@ -17,7 +17,7 @@ mean beforehand is *not* the same as an intercept. Weights w scale rows: W^1/2 K
 There are two forms, each with its residuals along a path of alphas and its functions at one alpha:
 
     separable   a kernel k T and complete outputs             `SeparablePath`   `SeparableLeaveOneOut`
-    pairwise    any kernel; pairs of a row and an output      `PairwisePath`    `PairwiseLeaveOneOut`
+    pairwise    any kernel; pairs of a row and an output      `pairwise_path`   `PairwiseLeaveOneOut`
 
 The separable form works in the eigenvectors of the scalar gram, G = Q diag(g) Q', and of T = V diag(t) V'. The columns
 of Y V are separate problems with A = t_q G + alpha I, and with S = 1 / (g t' + alpha)
@@ -334,23 +334,15 @@ def factored_leave_one_out(
     return blocks.solve(P, C), blocks.diagonal(P)
 
 
-class PairwisePath:
-    """Residuals of any gram (N, N), as one scalar problem on N observed pairs with outputs y (N,).
+def pairwise_path(
+    gram: Array | Eigenpairs, y: Array, together: Indices, alphas: Array, E: Array | None = None
+) -> Iterator[Array]:
+    """Residuals (N,) of any gram (N, N) at each alpha in turn, as one scalar problem on N pairs with outputs y (N,).
 
     Pairs with the same number in `together` are left out together; E (N, k) has an intercept for each output.
     """
-
-    def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
-        pairs = gram if isinstance(gram, Eigenpairs) else eigenpairs(gram)
-        self._path = SeparablePath(pairs, y[:, None], E, together)
-
-    def residuals(self, alpha: float) -> Array:
-        return next(self.path(np.array([alpha])))
-
-    def path(self, alphas: Array) -> Iterator[Array]:
-        """Residuals (N,) at each alpha in turn."""
-        for residuals in self._path.path(Spectrum(np.ones(1), np.eye(1)), alphas):
-            yield residuals[:, 0]
+    path = SeparablePath(gram if isinstance(gram, Eigenpairs) else eigenpairs(gram), y[:, None], E, together)
+    return (residuals[:, 0] for residuals in path.path(Spectrum(np.ones(1), np.eye(1)), alphas))
 
 
 # Leave-one-out functions at one alpha.
@@ -531,10 +523,6 @@ MAX_DOUBLE_PAIRS, MAX_SINGLE_VALUE = 4000, 1e5
 SINGLE_TOLERANCE, MAX_REFINEMENTS = 1e-10, 200
 
 
-def _inner(V: Array) -> Array:
-    return V @ V.T
-
-
 def _inverse_blocks(P: Array) -> Array:
     return 1.0 / P if P.shape[1] == 1 else np.asarray(np.linalg.inv(P))
 
@@ -543,10 +531,8 @@ class PairwiseLeaveOneOut(LeaveOneOut):
     """Any kernel and any gaps, as one dense problem of the observed pairs, scaled by sqrt(w / alpha) to the ridge 1.
 
     E has a column for the intercept of each output. Variances are small differences, so they are computed from the
-    factor of A, which is more accurate than the inverse.
-
-    For new points `cross` is the kernel between every output of x and the pairs, (m, d, N), and `prior` that of every
-    output of x with itself, (m, d).
+    factor of A, which is more accurate than the inverse. For new points `cross` is the kernel between every output of x
+    and the pairs, (m, d, N), and `prior` that of every output of x with itself, (m, d).
     """
 
     def __init__(
@@ -558,10 +544,7 @@ class PairwiseLeaveOneOut(LeaveOneOut):
         intercept: bool = True,
         together: Indices | None = None,
     ) -> None:
-        def times(v: Array) -> Array:
-            return K @ v
-
-        self._solve(lambda dtype: K.astype(dtype), times, np.diagonal(K), pairs, alpha, intercept, together)
+        self._solve(K.astype, lambda v: K @ v, np.diagonal(K), pairs, alpha, intercept, together)
 
     def _solve(
         self,
@@ -599,7 +582,8 @@ class PairwiseLeaveOneOut(LeaveOneOut):
             # Leaving out a block without observations changes nothing.
             self._seen, numbers = np.unique(self.block[rows], return_inverse=True)
             self._blocks = Blocks(len(pairs), numbers)
-            P = [np.stack([_inner(inverse.T[own, own.min() :]) for own in each]) for each in self._blocks.sets]
+            parts = [[inverse.T[own, own.min() :] for own in each] for each in self._blocks.sets]
+            P = [np.stack([V @ V.T for V in each]) for each in parts]
             bar.update()
         self._c = found[:, -1]
         # The intercepts' part of l: Z M e_j for output j.
@@ -617,9 +601,8 @@ class PairwiseLeaveOneOut(LeaveOneOut):
             ]
         self._inverses = [_inverse_blocks(block) for block in P]
         self._r = self._blocks.solve(P, self._c[:, None])
-        self.residuals, self.variances = np.full((2, n, d), np.nan)
-        self.residuals[rows, outputs] = self._r[:, 0] / scales
-        self.variances[rows, outputs] = self._blocks.diagonal(self._inverses) / scales**2
+        self.residuals = pairs.spread(self._r[:, 0] / scales, np.nan)
+        self.variances = pairs.spread(self._blocks.diagonal(self._inverses) / scales**2, np.nan)
 
     def _factored(self, gram: Callable[[Any], Array], dtype: Any) -> Array:
         """Lower factor of A; in double precision where rounding makes A indefinite."""
@@ -677,9 +660,7 @@ class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
 
     With a_jp = T_jq s_p for the pair p = (i, q) of scale s_p, and A_j the (n, N) matrix with a_jp at (i, p), k_j(x) is
     A_j'k(x). So k_j'A^-1 k_j = |R_j k(x)|^2, where A = L L' and L^-1 A_j' = Q_j R_j with orthonormal columns Q_j: R_j
-    is (n, n) for any number of outputs. G (n, n) is the gram of k.
-
-    For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
+    is (n, n) for any number of outputs. G (n, n) is the gram of k; for `cross` and `prior` see `SeparableLeaveOneOut`.
     """
 
     def __init__(
@@ -700,11 +681,9 @@ class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
             return np.ascontiguousarray(K)
 
         def times(v: Array) -> Array:
-            columns = [(G @ pairs.spread(column) @ T)[points, outputs] for column in v.T]
-            return np.stack(columns, axis=1)
+            return np.stack([(G @ pairs.spread(column) @ T)[points, outputs] for column in v.T], axis=1)
 
-        diagonal = np.diagonal(G)[points] * np.diagonal(T)[outputs]
-        self._solve(gram, times, diagonal, pairs, alpha, intercept, together)
+        self._solve(gram, times, np.diagonal(G)[points] * np.diagonal(T)[outputs], pairs, alpha, intercept, together)
         self._T, self._pairs, self._asked = T, pairs, 0
         self._C = pairs.spread(self._scales * self._c) @ T
 

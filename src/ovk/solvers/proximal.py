@@ -78,10 +78,9 @@ def proximal_gradient(
         # Differences below rounding are noise, and must not stop the convergence of C.
         better = total <= objective + ROUNDING * abs(objective)
         uphill = float(np.vdot(point - moved, moved - previous)) > 0
+        previous = best
         if better:
-            previous, best, objective = best, moved, total
-        else:
-            previous = best
+            best, objective = moved, total
         if lower_bound is not None:
             lowest = max(lowest, lower_bound(point, value, gradient))
             done = objective - lowest <= tol * abs(objective)
@@ -138,12 +137,7 @@ def _newton_step(
 
 
 def _step(
-    at: Callable[[Array], float],
-    penalty: Penalty | None,
-    point: Array,
-    value: float,
-    gradient: Array,
-    step: float,
+    at: Callable[[Array], float], penalty: Penalty | None, point: Array, value: float, gradient: Array, step: float
 ) -> tuple[Array, float, float]:
     """The result of a sufficiently small proximal step, the value of f there, and the step size."""
     for _ in range(MAX_HALVINGS):

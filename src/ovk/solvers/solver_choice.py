@@ -89,8 +89,7 @@ def solve_with_intercept(
     `columns` is E, as (n,) (the same column u for each of d outputs) or as (N, d); None for no intercept.
     """
     if columns is not None and isinstance(solver, ConjugateGradient) and solves_by_output(state[0]):
-        own = columns[np.arange(len(columns)), state[0].outputs]
-        return solver.solve_centred(state, Y, alpha, own)
+        return solver.solve_centred(state, Y, alpha, columns[np.arange(len(columns)), state[0].outputs])
     solution = solver.solve(state, Y, alpha)
     if columns is None:
         return solution, None
@@ -119,9 +118,7 @@ def _shared_column(solve: Callable[[Array], Array], rotated: Rotated | None, u: 
         Z = solve(np.outer(u, V.sum(axis=1))) @ V
         total = u @ Z
         if not np.isfinite(total).all():
-            raise SingularSystemError(
-                "kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel"
-            )
+            raise SingularSystemError("kernel values must be finite, got nan or inf: scale X, or check the kernel")
         if not (total > 0).all():
             raise SingularSystemError("alpha must be positive with an intercept and a singular operator, got 0")
         along = (u @ C @ V) / total

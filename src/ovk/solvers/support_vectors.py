@@ -19,13 +19,12 @@ as much as it will, so it at most doubles the time of an easy problem. Coordinat
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import lapack
+from scipy.optimize import brentq
 
 from ovk.base import Array, Indices, Mask
 
@@ -101,11 +100,10 @@ def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, 
     Every step lowers the value, so the result is at least as good as d = 0.
     """
     d, gradient = np.zeros_like(g), g.copy()
-    size = float(np.einsum("ii->i", Q).max(initial=0.0))
     # Gradients that point out of the box do not count.
     open_ = ~(((low >= 0) & (g >= 0)) | ((high <= 0) & (g <= 0)))
     goal = tol * float(np.abs(g[open_]).max(initial=0.0))
-    jitter = 1e-12 * size
+    jitter = 1e-12 * float(np.einsum("ii->i", Q).max(initial=0.0))
     for _ in range(steps):
         free = np.flatnonzero(~(((d <= low) & (gradient >= 0)) | ((d >= high) & (gradient <= 0))))
         if len(free) == 0 or np.abs(gradient[free]).max() <= goal:
@@ -117,10 +115,8 @@ def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, 
             # Q is singular for dependent rows (repeated points, a linear kernel).
             jitter = max(100.0 * jitter, 1e-300)
             continue
-        step, _ = lapack.dpotrs(L, -gradient[free], lower=1)
-        found = _projected_step(Q, d, gradient, low, high, free, step)
-        if found is None:
-            found = _straight_step(Q, d, gradient, low, high, free, step)
+        at = Q, d, gradient, low, high, free, _solve(L, -gradient[free])
+        found = _projected_step(*at) or _straight_step(*at)
         if found is None:
             break
         d, change = found
@@ -147,27 +143,26 @@ def _straight_step(
     Q: Array, d: Array, gradient: Array, low: Array, high: Array, free: Indices, step: Array
 ) -> tuple[Array, Array] | None:
     """The step up to the first bound, and Q times it; None if the gain is below rounding."""
-    at, down = d[free], step < 0
-    room = np.where(down, low[free] - at, high[free] - at)
+
+    def reach(step: Array) -> Array:
+        room = np.where(step < 0, low[free] - d[free], high[free] - d[free])
+        return np.asarray(np.divide(room, step, out=np.full(len(step), np.inf), where=step != 0))
+
+    part = reach(step)
     # A coordinate at its bound is free only if its gradient points inwards, but the joint step may point outwards.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(step == 0, np.inf, room / step)
     if (part <= 0).any():
         step = np.where(part <= 0, 0.0, step)
         part = np.where(part <= 0, np.inf, part)
         if float(gradient[free] @ step) >= 0:
             step = np.where(part < np.inf, -gradient[free] / np.einsum("ii->i", Q)[free].clip(1e-300), 0.0)
-            room = np.where(step < 0, low[free] - at, high[free] - at)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                part = np.where(step == 0, np.inf, room / step)
+            part = reach(step)
     move = np.zeros_like(d)
     move[free] = step
     change = Q @ move
     slope, curve = float(gradient @ move), float(move @ change)
     if slope >= 0:
         return None
-    best = -slope / curve if curve > 0 else np.inf
-    length = min(best, float(part.min()))
+    length = min(-slope / curve if curve > 0 else np.inf, float(part.min()))
     new = d + length * move
     new[free] = np.where(part <= length, np.where(step < 0, low[free], high[free]), new[free])
     return new, length * change
@@ -323,8 +318,8 @@ def _solve(L: Array, right: Array) -> Array:
 
 #: First delta in units of the mean diagonal of K, the factor between stages, and maximum number of stages.
 FIRST_SMOOTHING, STAGE_FACTOR, MAX_STAGES = 0.1, 0.25, 40
-#: Maximum number of Newton steps in a stage, relative slope at which it ends, and bisections of the line search.
-MAX_NEWTON_STEPS, SLOPE_TOLERANCE, BISECTIONS = 100, 1e-7, 40
+#: Maximum number of Newton steps in a stage, and relative slope at which it ends.
+MAX_NEWTON_STEPS, SLOPE_TOLERANCE = 100, 1e-7
 #: Maximum number of consecutive stages without a lower gap.
 MAX_FAILED_STAGES = 2
 
@@ -339,8 +334,7 @@ def smoothed_newton(problem: BoxDual, *, tol: float = 1e-4, work: float = np.inf
     state = _Smoothed(problem, work)
     best, least, failures = None, np.inf, 0
     for _ in range(MAX_STAGES):
-        state.low, state.high, state.delta = part * lower, part * upper, delta
-        if not state.minimise():
+        if not state.minimise(part * lower, part * upper, delta):
             return best
         if part == 1.0:
             b = state.outer(q - state.f)
@@ -356,10 +350,6 @@ def smoothed_newton(problem: BoxDual, *, tol: float = 1e-4, work: float = np.inf
 class _Smoothed:
     """Newton steps on the smoothed loss; holds beta and f = K beta."""
 
-    low: Array
-    high: Array
-    delta: float
-
     def __init__(self, problem: BoxDual, work: float) -> None:
         self._problem, self._work = problem, work
         self.beta, self.f = np.zeros((2, len(problem.q)))
@@ -368,9 +358,9 @@ class _Smoothed:
         """b(r), the slope of the smoothed loss."""
         return np.asarray(np.clip(r / self.delta, self.low, self.high))
 
-    def minimise(self) -> bool:
-        """Minimise at the current delta and bounds; False if a system is singular or the work is used up."""
-        first = None
+    def minimise(self, low: Array, high: Array, delta: float) -> bool:
+        """Minimise with these bounds; False if a system is singular or the work is used up."""
+        self.low, self.high, self.delta, first = low, high, delta, None
         for _ in range(MAX_NEWTON_STEPS):
             r = self._problem.q - self.f
             target = self.outer(r)
@@ -381,46 +371,31 @@ class _Smoothed:
             if len(free) and not self._solve(free, target):
                 return False
             move, change = target - self.beta, self._problem.product(target) - self.f
-            # The slope along the move is linear except for the outer part.
-            at_start, per_length = float(self.beta @ change), float(move @ change)
-
-            slope = partial(self._slope, r, change, at_start, per_length)
-            down = -slope(0.0)
+            along = r, change, float(self.beta @ change), float(move @ change)
+            down = -self._slope(0.0, *along)
             first = down if first is None else first
             if down <= 0.0:
                 break
-            length = _root(slope, 1e-10 * down)
+            length = 1.0 if self._slope(1.0, *along) <= 1e-10 * down else brentq(self._slope, 0.0, 1.0, args=along)
             self.beta, self.f = self.beta + length * move, self.f + length * change
             if down <= SLOPE_TOLERANCE * first:
                 break
         return True
 
-    def _slope(self, r: Array, change: Array, at_start: float, per_length: float, length: float) -> float:
+    def _slope(self, length: float, r: Array, change: Array, at_start: float, per_length: float) -> float:
+        """The slope along a move, which is linear except for the outer part."""
         return at_start + length * per_length - float(self.outer(r - length * change) @ change)
 
     def _solve(self, free: Indices, target: Array) -> bool:
         """Write the Newton step into the free entries of `target`."""
         fixed = target.copy()
         fixed[free] = 0.0
-        right = self._problem.q[free] - self._problem.product(fixed)[free]
         A = self._problem.matrix(free)
         A[np.diag_indices_from(A)] += self.delta
         L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
-        if failed:
-            return False
-        target[free], _ = lapack.dpotrs(L, right, lower=1)
-        return True
-
-
-def _root(slope: Callable[[float], float], level: float) -> float:
-    """The zero in (0, 1] of an increasing slope that is negative at 0, or 1."""
-    if slope(1.0) <= level:
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
-    return high
+        if not failed:
+            target[free] = _solve(L, self._problem.q[free] - self._problem.product(fixed)[free])
+        return not failed
 
 
 #: Coordinates in a step, steps between two checks of the gap, checks between two rounds of shrinking.
@@ -451,8 +426,7 @@ def dual_coordinate(
             search.restore()
             last = np.inf
             continue
-        check = iteration // CHECK_INTERVAL
-        if check % SHRINK_INTERVAL == SHRINK_INTERVAL - 1:
+        if iteration // CHECK_INTERVAL % SHRINK_INTERVAL == SHRINK_INTERVAL - 1:
             search.shrink()
         stalled, last = gap > 0.5 * last, gap
         moved = (search.step_smoothed(tol) or search.step_all(tol) or search.step_free()) if stalled else False
@@ -540,10 +514,8 @@ class _Search:
         A gap of `tol` determines the function only up to the root of `tol`; once the active bounds are known, one
         Newton step is exact up to rounding, so that repeated rows and weights give the same function.
         """
-        W = np.flatnonzero(self._free())
-        if not 0 < len(W) <= MAX_FREE or self._cost(W, 1) > max(
-            MAX_POLISH_STEPS * STEP_COST, MAX_POLISH_SHARE * self.spent
-        ):
+        W, most = np.flatnonzero(self._free()), max(MAX_POLISH_STEPS * STEP_COST, MAX_POLISH_SHARE * self.spent)
+        if not 0 < len(W) <= MAX_FREE or self._cost(W, 1) > most:
             return
         before, gap = (self.b.copy(), self.r), self.gap()
         self._solve(W, FREE_NEWTON_STEPS, 0.0)
@@ -649,8 +621,7 @@ class _SameTask:
         self.base, self.task, self.rho = base, task, rho
 
     def matmat(self, C: Any) -> Array:
-        sums = np.bincount(self.task, weights=C[:, 0])
-        return self.base.matmat(C) + self.rho * sums[self.task][:, None]
+        return self.base.matmat(C) + self.rho * np.bincount(self.task, weights=C[:, 0])[self.task][:, None]
 
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
         same = self.task[rows][:, None] == self.task[columns][None, :]
@@ -717,8 +688,7 @@ def _certified(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array, i
             even = balanced(candidate, task, T)
             values = problem.product(even)
             best = best_biases(problem, task, T, problem.q - values)
-            info = problem.info(even, problem.q - values - best[task], values, iterations, tol)
-            found.append((even, best, info))
+            found.append((even, best, problem.info(even, problem.q - values - best[task], values, iterations, tol)))
     return min(found, key=_gap)
 
 

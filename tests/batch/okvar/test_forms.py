@@ -136,7 +136,7 @@ def test_a_penalty_that_sets_the_operator_to_zero_warns(made):
         ({"alpha": -1.0}, "alpha must be non-negative and finite"),
         ({"alpha": 0}, "alpha must be positive without a penalty"),
         ({"lag": 0}, "lag must be an integer >= 1"),
-        ({"target": "past"}, "target must be one of 'next', 'increment', 'integral'"),
+        ({"target": "past"}, "target must be 'next', 'increment' or 'integral'"),
         ({"target": "integral", "lag": 2}, "lag must be 1"),
         ({"penalty": "l1"}, "penalty must be None or a penalty of ovk.objectives"),
         ({"memory": -1.0}, "memory must be"),

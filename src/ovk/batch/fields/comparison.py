@@ -50,9 +50,7 @@ def profiles(profile: Any) -> list[Stationary]:
         return list(PROFILES)
     given = list(profile) if isinstance(profile, (list, tuple)) else [profile]
     if not given or not all(isinstance(one, Stationary) for one in given):
-        raise ValueError(
-            f"profile must be 'auto', a stationary kernel or a list of stationary kernels, got {profile!r}"
-        )
+        raise ValueError(f"profile must be 'auto', a stationary kernel or a list of such kernels, got {profile!r}")
     return given
 
 
@@ -199,10 +197,10 @@ def field_search(
         same = same_inputs(X)
         first = np.unique(same, return_index=True)[1]
         if groups is None or len(first) == len(np.unique(np.column_stack([same, groups]), axis=0)):
-            count = float(len(targets.Y) if targets.weight is None else targets.weight.sum())
+            repeats = float(len(targets.Y) if targets.weight is None else targets.weight.sum())
             X, targets, within = merge_same_inputs(X, targets, same)
             groups = None if groups is None else groups[first]
-            repeats = count - len(targets.Y)
+            repeats -= len(targets.Y)
     suits = TuningCriterion(X, targets, criterion, groups=groups, constants=intercept, repeats=repeats, within=within)
     # Without one of two inputs, the intercept alone predicts it, for any kernel.
     different = len(np.unique(same_inputs(X)))
@@ -266,8 +264,7 @@ def estimate_outliers(
         return OutlierEstimate(np.ones(n), 0.0, 1.0, 0)
     p, variance, share = (np.ones(n), spread, 0.9) if start is None else start[:3]
     for rounds in range(1, MAX_ROUNDS + 1):
-        F = smooth(w * p, variance)
-        squares = ((V - F) ** 2).sum(axis=1)
+        squares = ((V - smooth(w * p, variance)) ** 2).sum(axis=1)
         if rounds > 1 or start is not None:
             variance = max(float((w * p) @ squares) / (d * float((w * p).sum())), least)
         inlier = np.log(share) - 0.5 * squares / variance - 0.5 * d * np.log(2 * np.pi * variance)
@@ -275,9 +272,8 @@ def estimate_outliers(
         new = 1.0 / (1.0 + np.exp(np.clip(outlier - inlier, -700, 700)))
         # Bounds that keep both classes from vanishing.
         share = float(np.clip(w @ new / w.sum(), 0.01, 0.999))
-        moved = float(np.abs(new - p).max())
-        p = np.maximum(new, 1e-12)
-        if moved <= PROBABILITY_TOL:
+        before, p = p, np.maximum(new, 1e-12)
+        if np.abs(new - before).max() <= PROBABILITY_TOL:
             break
     return OutlierEstimate(p, variance, share, rounds)
 
@@ -300,18 +296,15 @@ def smoother(
             solved = factor.solve(np.column_stack([root * flat, RE]))
             b = np.linalg.solve(RE.T @ solved[:, 1:], RE.T @ solved[:, 0])
             c = solved[:, 0] - solved[:, 1:] @ b
-            values: Array = K @ (root * c) + constants @ b
-            return values.reshape(n, d)
+            return np.asarray(K @ (root * c) + constants @ b).reshape(n, d)
 
         return smooth
-    points = OperatorNystromMap.from_points(kernel, landmarks)
-    Phi = np.column_stack([points.transform(X), constants])
+    Phi = np.column_stack([OperatorNystromMap.from_points(kernel, landmarks).transform(X), constants])
     ridge = np.concatenate([np.ones(Phi.shape[1] - constants.shape[1]), np.zeros(constants.shape[1])])
 
     def smooth_sparse(p: Array, variance: float) -> Array:
         weighted = Phi * np.repeat(p, d)[:, None]
         factor = cholesky_factor(lambda: weighted.T @ Phi + np.diag(variance * ridge), 0.0)
-        values: Array = Phi @ factor.solve(weighted.T @ flat)
-        return values.reshape(n, d)
+        return np.asarray(Phi @ factor.solve(weighted.T @ flat)).reshape(n, d)
 
     return smooth_sparse

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Indices, Targets, check_groups, check_int, drop_unobserved_rows, positive
+from ovk.base import Array, Indices, Targets, check_choice, check_groups, check_int, drop_unobserved_rows, positive
 from ovk.batch.fields.comparison import (
     KINDS,
     OutlierEstimate,
@@ -22,8 +22,6 @@ from ovk.batch.ridge.landmarks import choose_landmarks
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import as_generator
 from ovk.ovkernels import CurlFree, DivFree, Expansion, OperatorKernel, WeightedSum, as_operator_kernel
-
-CRITERIA = ("evidence", "loo", None)
 
 
 class FieldParts(NamedTuple):
@@ -126,8 +124,7 @@ class VectorField(OVKRegressor):
         rows of the same group in `groups` (n,) are left out together: near repeats, or blocks of a map.
         """
         with self._fitting(X, y):
-            if self.criterion not in CRITERIA:
-                raise ValueError(f"criterion must be 'evidence', 'loo' or None, got {self.criterion!r}")
+            check_choice(self.criterion, "criterion", ("evidence", "loo", None))
             if not 1 <= check_int(self.restarts, "restarts") <= 4:
                 raise ValueError(f"restarts must be between 1 and 4, got {self.restarts!r}")
             alpha = None if self.alpha is None else positive(self.alpha, "alpha")
@@ -139,8 +136,7 @@ class VectorField(OVKRegressor):
             X, targets = X[keep], targets.rows(keep)
             self.learned_rows_ = None if keep.all() else keep
             rng = as_generator(self.random_state)
-            named = self._kernels_of(X.shape[1], targets.d)
-            kernels = {name: one.resolve(X, targets.d) for name, one in named.items()}
+            kernels = {name: one.resolve(X, targets.d) for name, one in self._kernels_of(X.shape[1], targets.d).items()}
             kernel = next(iter(kernels.values()))
             self.criterion_values_: Any = None
             self.compared_: Any = None
@@ -238,8 +234,7 @@ class VectorField(OVKRegressor):
     def part(self, name: str) -> Expansion | None:
         """One part of the field as a function: "curl-free", "div-free" or "rest"; None if it is zero."""
         check_is_fitted(self)
-        if name not in ("curl-free", "div-free", "rest"):
-            raise ValueError(f"name must be 'curl-free', 'div-free' or 'rest', got {name!r}")
+        check_choice(name, "name", ("curl-free", "div-free", "rest"))
 
         def kind(term: OperatorKernel) -> str:
             return "curl-free" if isinstance(term, CurlFree) else "div-free" if isinstance(term, DivFree) else "rest"
@@ -263,8 +258,7 @@ class VectorField(OVKRegressor):
 
     def divergence(self, X: Any) -> Array:
         """Divergence of the field at each row of X, in closed form, (n,)."""
-        J = self._square_jacobian(X, "divergence")
-        return np.asarray(np.einsum("nii->n", J))
+        return np.asarray(np.einsum("nii->n", self._square_jacobian(X, "divergence")))
 
     def curl(self, X: Any) -> Array:
         """Curl of the field at each row of X, in closed form: (n,) in the plane, (n, 3) in space."""

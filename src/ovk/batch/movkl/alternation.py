@@ -34,7 +34,6 @@ from ovk.solvers import (
     Cholesky,
     CholeskyState,
     ConjugateGradient,
-    PairwisePath,
     SeparablePath,
     Solution,
     Solver,
@@ -42,6 +41,7 @@ from ovk.solvers import (
     as_solver,
     eigenpairs,
     factored_leave_one_out,
+    pairwise_path,
     preconditioner,
     solve_with_intercept,
 )
@@ -158,10 +158,9 @@ class BlockTerms(KernelTerms):
         self.each: list[Gram] = found if rows is None else [gram.rescale(rows, rows, None) for gram in found]
 
     def gram(self, weights: Array) -> DenseBlocks:
-        alive = [(weight, gram) for weight, gram in zip(weights, self.each, strict=True) if weight != 0]
         total = np.zeros((self.each[0].shape[0] * self.each[0].output_dim,) * 2)
-        for weight, gram in alive:
-            total += weight * gram.dense()
+        for k in np.flatnonzero(weights):
+            total += weights[k] * self.each[k].dense()
         return DenseBlocks(total, self.each[0].output_dim)
 
     def quadratic_forms(self, C: Array) -> Array:
@@ -284,10 +283,8 @@ def alternate(
     optimality condition e_k <= max_j e_j with e_k = <c, K_k c>, or it is restored.
     """
     precise = min(INTERMEDIATE_TOL, max(RELATIVE_INTERMEDIATE_TOL * tol, MIN_TOL))
-    if start is None:
-        at = _evaluate(system, combination_weights(np.ones(len(system.kernels)), r), alpha, None, precise)
-    else:
-        at = _evaluate(system, start.weights, alpha, start.C, precise)
+    d = combination_weights(np.ones(len(system.kernels)), r) if start is None else start.weights
+    at = _evaluate(system, d, alpha, None if start is None else start.C, precise)
     log: list[tuple[float, float, float]] = []
     step, change = 1.0, 1.0
     with ProgressBar("learning kernels") as bar:
@@ -392,8 +389,7 @@ def _leave_out_by_solving(system: System, learned: LearnedWeights, alpha: float,
 
         residuals[out] = system.Y[out] - values(out)
         if system.intercept:
-            b = u @ (system.Y[kept] - values(kept)) / (u @ u)
-            residuals[out] -= np.outer(system.u[out], b)
+            residuals[out] -= np.outer(system.u[out], u @ (system.Y[kept] - values(kept)) / (u @ u))
     return residuals
 
 
@@ -406,7 +402,5 @@ def _leave_out_pairs(system: System, weights: Array, alpha: float, folds: Indice
             "choose alpha on fewer curves"
         )
     together = observed.points if folds is None else folds[observed.points]
-    left = PairwisePath(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)
-    residuals = np.full(observed.shape, np.nan)
-    residuals[observed.points, observed.outputs] = left
-    return residuals
+    path = pairwise_path(gram.dense(), system.right[:, 0], together, np.array([alpha]), system.columns())
+    return observed.spread(next(path), np.nan)

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
@@ -176,9 +176,7 @@ def _with_n_eigen(kernel: OperatorKernel, count: int) -> OperatorKernel:
     separable = kernel.as_separable()
     if separable is None or not isinstance(separable.operator, Integral):
         return kernel
-    operator: Integral = clone(separable.operator).set_params(n_eigen=count)
-    changed: OperatorKernel = separable.scalar * operator
-    return changed
+    return Separable(separable.scalar, separable.operator.replace(n_eigen=count))
 
 
 def _learn(model: MovKL | MovKLCV, system: System, alpha: float, start: LearnedWeights | None = None) -> LearnedWeights:
@@ -493,7 +491,7 @@ class MovKLClassifier(ClassifierMixin, Parameters):
 
     def _calibration(self) -> Calibration:
         residuals = self.model_.loo_residuals()
-        coded = np.sign(self.model_._training_outputs())
+        coded = np.sign(self.model_._training_data().targets.Y)
         seen = np.isfinite(residuals)
         weight = np.ones(len(coded)) if self.model_.sample_weight_ is None else self.model_.sample_weight_
         weights = np.broadcast_to(weight[:, None], coded.shape)[seen]

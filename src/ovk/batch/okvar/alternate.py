@@ -34,9 +34,6 @@ from ovk.solvers import Eigenpairs, PenaltySum, ProximalInfo, eigenpairs, proxim
 class Coupling:
     """The values of h at the inputs as a function of C and B; in this class, for a kernel with a fixed operator."""
 
-    #: Whether the values depend on B.
-    has_operator = False
-
     def __init__(self, K: Gram) -> None:
         self.K = K
 
@@ -53,7 +50,7 @@ class Coupling:
         return A
 
     def slope(self, A: Array, D: Array) -> Array:
-        """Derivative of <D, F> in B, (d, d), symmetric."""
+        """Derivative of <D, F> in B, (d, d), of which the symmetric part counts."""
         raise TypeError("this kernel has no operator to learn")
 
     def product(self, C: Array, B: Array) -> Array:
@@ -63,8 +60,6 @@ class Coupling:
 
 class Decomposable(Coupling):
     """K = k B on samples with the scalar gram G."""
-
-    has_operator = True
 
     def __init__(self, G: Array) -> None:
         self.G = G
@@ -79,14 +74,11 @@ class Decomposable(Coupling):
         return A @ B
 
     def slope(self, A: Array, D: Array) -> Array:
-        S = A.T @ D
-        return np.asarray(0.5 * (S + S.T))
+        return np.asarray(A.T @ D)
 
 
 class Entrywise(Coupling):
     """K = B o K0 with the blocks of K0, (m, d, m, d)."""
-
-    has_operator = True
 
     def __init__(self, blocks: Array) -> None:
         self.blocks = blocks
@@ -105,8 +97,7 @@ class Entrywise(Coupling):
         return np.asarray(np.einsum("lij,ij->li", A, B))
 
     def slope(self, A: Array, D: Array) -> Array:
-        S = np.einsum("lij,li->ij", A, D)
-        return np.asarray(0.5 * (S + S.T))
+        return np.asarray(np.einsum("lij,li->ij", A, D))
 
 
 def learnable_part(kernel: OperatorKernel) -> tuple[Separable, Callable[[OperatorKernel], OperatorKernel]]:
@@ -188,10 +179,8 @@ class Splitting:
             dual = float(np.linalg.norm(Z - before)) / max(float(np.linalg.norm(U)), 1e-300)
             if primal <= SPLITTING_TOL and dual <= SPLITTING_TOL:
                 break
-            if turn % 5 == 0:
-                factor = (
-                    2.0 if primal > MAX_RESIDUAL_RATIO * dual else 0.5 if dual > MAX_RESIDUAL_RATIO * primal else 1.0
-                )
+            if turn % 5 == 0 and max(primal, dual) > MAX_RESIDUAL_RATIO * min(primal, dual):
+                factor = 2.0 if primal > dual else 0.5
                 rho, U = rho * factor, U / factor
         return Z
 
@@ -477,13 +466,12 @@ class AlternatingMinimiser:
             # Integrals are so ill-conditioned that the dual objective would take far more steps than the primal one.
             norm = self.penalty is None or self.penalty.polar(fit.C) is not None
             certified = norm and self.regression.W is None
-            scale = float(np.linalg.norm(smooth(np.zeros_like(fit.C))[1]))
             fit.C, fit.info = proximal_gradient(
                 smooth,
                 self.penalty,
                 self._starting_point(fit),
                 step=1.0 / max(self._curvature(gram), 1e-300),
-                scale=max(scale, 1e-300),
+                scale=max(float(np.linalg.norm(smooth(np.zeros_like(fit.C))[1])), 1e-300),
                 tol=tol,
                 max_iter=max_iter,
                 lower_bound=lower_bound if certified else None,
@@ -562,8 +550,7 @@ class AlternatingMinimiser:
         """n log(mean squared residual) of each variable, plus log(n) for each parameter."""
         V = self.values(fit.B, fit.C)
         R, seen = self.regression.residual(V), self.regression.seen.sum(axis=0)
-        decays = int((self.regression.coefficients(V)[1] > 0).sum())
-        others = self.regression.E.shape[1] * len(seen) + decays
+        others = self.regression.E.shape[1] * len(seen) + int((self.regression.coefficients(V)[1] > 0).sum())
         squares = np.maximum((R**2).sum(axis=0), 1e-300)
         used = seen > 0
         likelihood = float((seen[used] * np.log(squares[used] / seen[used])).sum())
@@ -590,7 +577,7 @@ class AlternatingMinimiser:
             A = self.coupling.features(work.C)
             _, R = self._squares(work.C, self.coupling.values(A, work.B))
             slope = self.coupling.slope(A, self.alpha * work.C - 2.0 * self.regression.apply_adjoint(R))
-            return total - weight * float(np.abs(work.B).sum()), slope
+            return total - weight * float(np.abs(work.B).sum()), 0.5 * (slope + slope.T)
 
         levels = list(LEVELS if self.penalty is not None else LEVELS[-1:])
         tol = levels.pop(0) * self.tol

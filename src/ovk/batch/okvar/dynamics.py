@@ -75,9 +75,10 @@ class FittedDynamics:
         return Y[known], F[known]
 
     def forecast(self, series: TimeSeries, steps: int) -> Array:
-        last, view = self._last_states(series)
-        season = self._season_after(series.times[-1:], steps)
-        return self.units.original(self._paths(last[None], view[None], season)[0])
+        last, view = (values[-self.lag :] for values in self._views(series))
+        if len(last) < self.lag or np.isnan(last).any() or np.isnan(view).any():
+            raise ValueError(f"X must end in {self.lag} consecutive complete states")
+        return self.units.original(self._paths(last[None], view[None], self._season_after(series.times[-1:], steps))[0])
 
     def forecast_errors(self, series: TimeSeries, steps: int) -> Array:
         """Errors (n, steps, d), in standard units, of forecasts from each state without gaps in its window.
@@ -108,12 +109,6 @@ class FittedDynamics:
         standard = self.units.standardised(series)
         return standard.values, low_passed(standard, self.memory).values
 
-    def _last_states(self, series: TimeSeries) -> tuple[Array, Array]:
-        last, view = (values[-self.lag :] for values in self._views(series))
-        if len(last) < self.lag or np.isnan(last).any() or np.isnan(view).any():
-            raise ValueError(f"X must end in {self.lag} consecutive complete states")
-        return last, view
-
     def _waves(self, times: Array) -> Array:
         """S' w at times in the units of the data, (n, d)."""
         return np.asarray(waves(times / self.units.step, self.periods) @ self.season)
@@ -134,8 +129,7 @@ class FittedDynamics:
         if self.target == "increment":
             return np.asarray(x + self._right_hand_side(seen, x))
         # The input of h follows x with memory, and is x otherwise.
-        state = np.stack([x, seen if self.memory else x])
-        return np.asarray(runge_kutta(self._velocity, state, 1.0, 4)[0])
+        return np.asarray(runge_kutta(self._velocity, np.stack([x, seen if self.memory else x]), 1.0, 4)[0])
 
     def _velocity(self, state: Array) -> Array:
         x, seen = state
@@ -145,10 +139,7 @@ class FittedDynamics:
         return np.stack([self._right_hand_side(seen, x), (x - seen) / self.memory])
 
     def _paths(self, last: Array, view: Array, season: Array) -> Array:
-        """Standardised paths (r, steps, d) from the last states (r, lag, d) and the inputs of h.
-
-        `season`, (r, steps, d), is added to them.
-        """
+        """Standardised paths (r, steps, d) from the last states (r, lag, d) and inputs of h, plus `season`."""
         (r, _, d), steps = last.shape, season.shape[1]
         x, seen = last[:, -1], view[:, ::-1]
         path = np.empty((r, steps, d))

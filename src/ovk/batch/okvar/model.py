@@ -17,13 +17,14 @@ from ovk.base import (
     NamedOutputs,
     OutputFrame,
     Parameters,
+    check_choice,
     check_int,
     in_interval,
     library_of,
     positive,
     track,
 )
-from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution, coupling_on, with_operator
+from ovk.batch.okvar.alternate import AlternatingMinimiser, Coupling, OKVARSolution, coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, pooled_p_values, surrogate_targets
 from ovk.batch.okvar.regression import TARGETS, SeriesRegression, checked_periods, integrals, steady, transitions
@@ -203,8 +204,7 @@ class OKVAR(NamedOutputs, Parameters):
 
     def _regression(self, series: list[TimeSeries], units: Units) -> SeriesRegression:
         check_int(self.lag, "lag")
-        if self.target not in TARGETS:
-            raise ValueError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {self.target!r}")
+        check_choice(self.target, "target", TARGETS)
         if self.target == "integral" and self.lag != 1:
             raise ValueError(f"lag must be 1 with target='integral', got {self.lag}")
         cycles = checked_periods(self.periods, units.step, self.target)
@@ -250,7 +250,7 @@ class OKVAR(NamedOutputs, Parameters):
         self.intercept_ = theta[-1] if self.fit_intercept else np.zeros(d)
         self.kernel_ = with_operator(kernel, solution.B) if self.learn_operator else kernel
         self.X_fit_, self.dual_coef_ = regression.Z, solution.C
-        self.operator_ = solution.B if coupling.has_operator else None
+        self.operator_ = None if type(coupling) is Coupling else solution.B
         return minimiser, solution
 
     @property
@@ -313,14 +313,7 @@ class OKVAR(NamedOutputs, Parameters):
             raise ValueError(f"X must contain at least two transitions of the usual step, got {len(observed)}")
         return r2_observed(observed, predicted)
 
-    def forecast(
-        self,
-        steps: int,
-        X: Any = None,
-        *,
-        times: Any = None,
-        interval: float | None = None,
-    ) -> Any:
+    def forecast(self, steps: int, X: Any = None, *, times: Any = None, interval: float | None = None) -> Any:
         """The states that follow a series.
 
         Parameters
@@ -341,12 +334,11 @@ class OKVAR(NamedOutputs, Parameters):
             (steps, d), a data frame if the model was fitted to one; with `interval`, a tuple of it and the lower and
             upper ends.
         """
-        dynamics = self.dynamics_
         found = self.series_ if X is None else read_series(self, X, None, times, self.step_)
         if len(found) != 1:
             whose = "the model was fitted to" if X is None else "X holds"
             raise ValueError(f"forecast continues one series, but {whose} {len(found)}: pass one series as X")
-        middle = dynamics.forecast(found[0], check_int(steps, "steps"))
+        middle = self.dynamics_.forecast(found[0], check_int(steps, "steps"))
         if interval is None:
             return self._named(middle, None)
         half = self._half_widths(steps, in_interval(interval, "interval", 1e-6, 1 - 1e-6))

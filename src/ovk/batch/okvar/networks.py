@@ -179,9 +179,8 @@ def choose(
         chosen[order] = True
         return chosen.reshape(scores.shape) & off & (scores > 0)
     if fdr is not None and p_values is not None:
-        level = in_interval(fdr, "fdr", 0, 1)
         p = np.sort(p_values[off])
-        passed = np.flatnonzero(p <= level * np.arange(1, len(p) + 1) / len(p))
+        passed = np.flatnonzero(p <= in_interval(fdr, "fdr", 0, 1) * np.arange(1, len(p) + 1) / len(p))
         limit = p[passed[-1]] if len(passed) else -1.0
         return np.asarray(off & (p_values <= limit))
     return np.asarray(off & (scores > 0))
@@ -189,8 +188,7 @@ def choose(
 
 def pooled_p_values(scores: Array, null: Array) -> Array:
     """p-values of scores (d, d) from scores (r, d, d) without action, pooled over all pairs; never zero."""
-    off = off_diagonal(len(scores))
-    pool = np.sort(null[:, off].reshape(-1))
+    pool = np.sort(null[:, off_diagonal(len(scores))].reshape(-1))
     above = len(pool) - np.searchsorted(pool, scores, side="left")
     return np.asarray((above + 1.0) / (len(pool) + 1.0))
 

@@ -100,8 +100,7 @@ class SeriesRegression:
         """V'PV for columns V of values, (n d, s), with R = P (Y - V c) where nothing decays."""
         d = self.Y.shape[1]
         V = V * self.seen.reshape(-1, 1)
-        explained = [Q.T @ V[q::d] for q, Q in enumerate(self._bases * (d if len(self._bases) == 1 else 1))]
-        U = np.concatenate(explained)
+        U = np.concatenate([Q.T @ V[q::d] for q, Q in enumerate(self._bases * (d if len(self._bases) == 1 else 1))])
         return np.asarray(V.T @ V - U.T @ U)
 
     def coefficients(self, V: Array) -> tuple[Array, Array]:
@@ -184,8 +183,7 @@ def transitions(
         whole: Mask = np.asarray(~np.isnan(inputs).any(axis=1))
         now, then = series.values[:-1], series.values[1:]
         if rates:
-            span = np.diff(series.times)[:, None]
-            target = (then - now) / span
+            target = (then - now) / np.diff(series.times)[:, None]
             if lag > 1:
                 whole[1:] &= steady(series, 1.0, lag - 1)[:-1]
         else:

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from ovk.base import Array, check_int, in_interval, track
+from ovk.base import Array, check_choice, check_int, in_interval, track
 from ovk.batch.okvar.model import OKVAR
 from ovk.batch.okvar.networks import Network, choose, off_diagonal, rank_average
 from ovk.batch.okvar.regression import TARGETS
@@ -57,10 +57,8 @@ def best_okvar(
     >>> model.alpha, values.shape
     (1.0, (3,))
     """
-    listed = _model_list(models)
-    if criterion not in ("bic", "series", "forecast"):
-        raise ValueError(f"criterion must be 'bic', 'series' or 'forecast', got {criterion!r}")
-    fitted: list[OKVAR] = [clone(model) for model in listed]
+    check_choice(criterion, "criterion", ("bic", "series", "forecast"))
+    fitted: list[OKVAR] = [clone(model) for model in _model_list(models)]
     values = []
     for model in track(fitted, "selecting"):
         if criterion == "bic":
@@ -188,8 +186,8 @@ def consensus(
     ((4, 4), True)
     """
     listed = _model_list(models)
-    if average not in ("ranks", "shares"):
-        raise ValueError(f"average must be 'ranks' or 'shares', got {average!r}")
+    check_choice(average, "average", ("ranks", "shares"))
+    check_choice(over, "over", ("settings", "series", "subsamples", "targets"))
     if over == "targets":
         forms = [(model, target) for model in listed for target in TARGETS if model.lag == 1 or target != "integral"]
         listed, over = [clone(model).set_params(target=target) for model, target in forms], "settings"
@@ -216,8 +214,6 @@ def _subsets(
         return [series]
     if over == "series":
         return [[one] for one in series]
-    if over != "subsamples":
-        raise ValueError(f"over must be 'settings', 'series', 'subsamples' or 'targets', got {over!r}")
     rng, share = np.random.default_rng(random_state), in_interval(fraction, "fraction", 0.01, 1)
 
     def segment(one: TimeSeries) -> TimeSeries:

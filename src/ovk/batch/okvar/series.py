@@ -30,7 +30,6 @@ class TimeSeries(State):
         return len(self.values)
 
     def part(self, start: int, end: int) -> TimeSeries:
-        """The points `start` to `end` - 1."""
         return TimeSeries(self.values[start:end], self.times[start:end])
 
 
@@ -84,13 +83,12 @@ def _times_of_list(times: Any, lengths: list[int]) -> Array:
 
 def _rows_of_table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
     names = [name for name in (series, times) if isinstance(name, str)]
-    if names:
-        columns = getattr(X, "columns", None)
+    columns = getattr(X, "columns", None)
+    for name in names:
         if columns is None:
-            raise ValueError(f"X must be a data frame to name its column {names[0]!r}, got {type(X).__name__}")
-        for name in names:
-            if name not in list(columns):
-                raise ValueError(f"X has no column {name!r}; it has {', '.join(map(str, columns))}")
+            raise ValueError(f"X must be a data frame to name its column {name!r}, got {type(X).__name__}")
+        if name not in list(columns):
+            raise ValueError(f"X has no column {name!r}; it has {', '.join(map(str, columns))}")
     labels = np.asarray(X[series]) if isinstance(series, str) else series
     clock = np.asarray(X[times]) if isinstance(times, str) else times
     rows = X.drop(columns=names) if names and hasattr(X, "iloc") else X.drop(names) if names else X
@@ -211,6 +209,5 @@ def low_passed(series: TimeSeries, memory: float) -> TimeSeries:
 
 def relaxed(p: Array, before: Array, after: Array, span: float, memory: float) -> Array:
     """p at the end of a step of length `span`, for x linear from `before` to `after`."""
-    slope = (after - before) / span
-    lagging = slope * memory
+    lagging = (after - before) / span * memory
     return np.asarray(after - lagging + (p - before + lagging) * np.exp(-span / memory))

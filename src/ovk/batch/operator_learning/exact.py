@@ -7,22 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, DeviceMatrix, Indices, Map, to_host
+from ovk.base import Array, DeviceMatrix, Map
+from ovk.batch.ridge.ridge_system import pivoted_preconditioner
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import row_slices
-from ovk.solvers import (
-    CholeskyFactor,
-    LowRankPreconditioner,
-    SolverInfo,
-    cholesky_factor,
-    conjugate_gradients,
-    random_pivots,
-)
+from ovk.solvers import CholeskyFactor, SolverInfo, cholesky_factor, conjugate_gradients
 
 #: Rows of a gram that are computed at a time.
 GRAM_ROWS = 1024
-#: Kernel values held at a time on a device: 128 MB.
-MAX_KERNEL_VALUES = 1 << 24
 
 
 def symmetric_gram(kernel: ScalarKernel, Z: Any) -> Any:
@@ -91,16 +83,12 @@ class TiledRidge:
 
     @classmethod
     def of(cls, kernel: ScalarKernel, Z: Any, alpha: float, rank: int, seed: int) -> TiledRidge:
-        def entries(rows: Indices, columns: Indices) -> Array:
-            return np.asarray(to_host(kernel(Z[rows], Z[columns])))
-
-        F: Any = random_pivots(entries, kernel.diag(Z), min(rank, len(Z)), np.random.default_rng(seed)).F
-        return cls(kernel, Z, alpha, LowRankPreconditioner(Z.like(F) if isinstance(Z, DeviceMatrix) else F)(alpha))
+        return cls(kernel, Z, alpha, pivoted_preconditioner(kernel, Z, np.ones(len(Z)), alpha, rank, seed))
 
     def _apply(self, C: Array) -> Array:
         """(K + alpha I) C, for a block of rows at a time."""
         Z, result = self.points, self.alpha * C
-        for rows in row_slices(len(C), len(C), MAX_KERNEL_VALUES):
+        for rows in row_slices(len(C), len(C)):
             result[rows] += self.kernel.product(Z[rows], Z, C)
         return result
 

@@ -15,6 +15,7 @@ from ovk.base import (
     NamedOutputs,
     Parameters,
     check_alphas,
+    check_choice,
     check_finite_predictions,
     check_inputs,
     check_int,
@@ -170,9 +171,8 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             self._learn_names(y, targets.d)
             X, targets = drop_unobserved_rows(X, targets)
             self._memo: dict[Any, Any] = {}
-            for name, allowed in (("solver", ("cholesky", "cg")), ("dtype", ("float64", "float32"))):
-                if getattr(self, name) not in allowed:
-                    raise ValueError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {getattr(self, name)!r}")
+            check_choice(self.solver, "solver", ("cholesky", "cg"))
+            check_choice(self.dtype, "dtype", ("float64", "float32"))
             tol, most = in_interval(self.tol, "tol", 0.0, 1.0), check_int(self.max_components, "max_components")
             grids = _grid(self.input_grid, X, "input_grid", "X"), _grid(self.output_grid, targets.Y, "output_grid", "Y")
             Y = targets.Y if targets.complete else fill_gaps(targets.Y)
@@ -244,8 +244,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         Z = self.inputs_.coordinates(X) / self.inputs_.unit
         if self.metric_ is None:
             return Z
-        moved = self.metric_.transform(Z * stretch(self.inputs_.scales, 1.0) * np.sqrt(Z.shape[1]))
-        return np.asarray(moved)
+        return np.asarray(self.metric_.transform(Z * stretch(self.inputs_.scales, 1.0) * np.sqrt(Z.shape[1])))
 
     def _expansion(self, g: int) -> Expansion:
         a, b = self.groups_[g]
@@ -312,8 +311,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     def _calibration(self, chosen: list[ScoredCandidate], T: Array, Y: Array) -> Array:
         """Quantiles of |y(t) - leave-one-out prediction| / standard deviation over functions and points."""
         rows = min(CALIBRATION_ROWS, len(T))
-        residuals = _joined(self.groups_, [one.residuals[:rows] for one in chosen])
-        left = self.outputs_.functions(T[:rows] - residuals)
+        left = self.outputs_.functions(T[:rows] - _joined(self.groups_, [one.residuals[:rows] for one in chosen]))
         std = self._spread(np.stack([one.variances[:rows] for one in chosen], axis=1), self.outputs_.values())
         ratio = np.abs(Y[:rows] - left) / np.maximum(std, 1e-300)
         return np.quantile(np.where(std > 0, ratio, 0.0), np.linspace(0.0, 1.0, QUANTILES))
@@ -350,9 +348,8 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
 
     def _inner(self) -> Array:
         """d z / d x, (p, J): from values of inputs to the coordinates before scaling."""
-        origin = np.zeros((1, len(self.inputs_.mean)))
-        base = self._whitened(origin)
-        return np.asarray(self._whitened(np.eye(len(self.inputs_.mean))) - base)
+        p = len(self.inputs_.mean)
+        return self._whitened(np.eye(p)) - self._whitened(np.zeros((1, p)))
 
     def _slopes(self, X: Array) -> Array:
         """Derivatives of output coordinates in whitened input coordinates, (n, r, J)."""

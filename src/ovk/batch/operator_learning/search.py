@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -91,10 +90,8 @@ def search(
 ) -> tuple[list[tuple[int, int]], list[ScoredCandidate]]:
     """Groups of output coordinates (start, stop) of about equal leave-one-out error, and the best candidate for each.
 
-    With `refine`, decays and length scales near the best are tried as well.
-
-    Z, (m, J), are whitened input coordinates of functions in random order, `scales`, (J,), their standard deviations,
-    and T, (m, r), output coordinates by descending variance.
+    With `refine`, decays and length scales near the best are tried as well. Z, (m, J), are whitened input coordinates
+    of functions in random order, `scales`, (J,), their deviations, and T, (m, r), outputs by descending variance.
     """
     if len(tried) == 1 and len(alphas) == 1 and not refine:
         (only,) = leave_one_out(tried[0], Z, scales, T, alphas)
@@ -154,24 +151,16 @@ def _groups(errors: Array, count: int) -> list[tuple[int, int]]:
     if not total[-1] > 0:
         return [(0, len(errors))]
     cuts = np.searchsorted(total, total[-1] * np.arange(1, count) / count) + 1
-    bounds = [0, *sorted({int(cut) for cut in cuts if cut < len(errors)}), len(errors)]
-    return list(pairwise(bounds))
+    return list(pairwise([0, *sorted({int(cut) for cut in cuts if cut < len(errors)}), len(errors)]))
 
 
 def _promising(
     everything: list[list[ScoredCandidate]], bounds: list[tuple[int, int]], count: int
 ) -> list[KernelCandidate]:
     """`count` candidates that rank first for some group, taken from the groups in turn."""
-    orders: list[Any] = []
-    for a, b in bounds:
-        best = [min(float(one.errors[a:b].sum()) for one in several) for several in everything]
-        orders.append(np.argsort(best, kind="stable"))
-    kept: list[int] = []
-    for place in range(len(everything)):
-        for order in orders:
-            if int(order[place]) not in kept and len(kept) < count:
-                kept.append(int(order[place]))
-    return [everything[i][0].candidate for i in kept]
+    best = [[min(float(one.errors[a:b].sum()) for one in several) for several in everything] for a, b in bounds]
+    in_turn = np.argsort(best, axis=1, kind="stable").T.ravel().tolist()
+    return [everything[i][0].candidate for i in list(dict.fromkeys(in_turn))[:count]]
 
 
 # Partially observed functions: missing values from a factor model.
@@ -196,7 +185,6 @@ def fill_gaps(Y: Array) -> Array:
         warnings.warn(
             f"{1.0 - seen.mean():.0%} of the output values are missing; filling them can be slow and inaccurate: use "
             "fewer grid points (ovk.curves.common_grid) or FunctionalRidgeCV, which does not fill gaps",
-            UserWarning,
             stacklevel=3,
         )
     mean = np.nanmean(Y, axis=0)
@@ -206,15 +194,11 @@ def fill_gaps(Y: Array) -> Array:
     best, rank, worse = float(np.sum(centred[out] ** 2)), 0, 0
     for q in [q for q in RANKS if q <= min(Y.shape) // 2]:
         error = float(np.sum((_factors(np.where(part, centred, 0.0), part, q)[out] - centred[out]) ** 2))
-        if error < best:
-            best, rank, worse = error, q, 0
-        else:
-            worse += 1
-            # Factors may come in pairs, such as sine and cosine: a single one need not reduce the error.
-            if worse == MAX_FAILED_RANKS:
-                break
-    common = mean + (_factors(centred, seen, rank) if rank else 0.0)
-    return np.where(seen, Y, common)
+        # Factors may come in pairs, such as sine and cosine: a single one need not reduce the error.
+        best, rank, worse = (error, q, 0) if error < best else (best, rank, worse + 1)
+        if worse == MAX_FAILED_RANKS:
+            break
+    return np.where(seen, Y, mean + (_factors(centred, seen, rank) if rank else 0.0))
 
 
 def _factors(Y: Array, seen: Mask, q: int) -> Array:

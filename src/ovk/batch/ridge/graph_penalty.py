@@ -80,8 +80,7 @@ def weighted_inputs(X: Any, targets: Targets, graph: Any) -> tuple[Any, Targets,
 
 def weights_of(graph: Any, n: int) -> sparse.csr_array:
     """Weights between n inputs, from a graph or its Laplacian D - A, which has negative entries."""
-    matrix = sparse.issparse(graph) or isinstance(graph, (np.ndarray, list))
-    L = sparse.csr_array(graph) if matrix else None
+    L = sparse.csr_array(graph) if sparse.issparse(graph) or isinstance(graph, (np.ndarray, list)) else None
     if L is not None and L.ndim == 2 and L.shape[0] == L.shape[1] and (L.data < 0).any():
         off = sparse.csr_array(L - sparse.diags_array(L.diagonal()))
         sums = np.abs(np.asarray(L.sum(axis=1))).max()
@@ -98,7 +97,6 @@ def weights_of(graph: Any, n: int) -> sparse.csr_array:
 
 
 def check_manifold(kernel: Any, loss: str = "squared", *, streamed: bool = False) -> None:
-    """Reject options that the manifold penalty does not support."""
     if takes_gram(kernel):
         raise ValueError("alpha_graph > 0 does not support Precomputed(): use Precomputed(matrix) with indices")
     if loss != "squared":

@@ -100,17 +100,14 @@ class LandmarkRidge(State, ABC):
         mine, theirs = self.features, other.features
         if self.d != other.d:
             raise ValueError(f"models to merge must have the same number of outputs, got {self.d} and {other.d}")
-        same = type(self) is type(other) and equal(self._kernel(), other._kernel())
-        if not same or not equal(mine.points, theirs.points):
+        operators = [getattr(sums, "operator", None) for sums in (self, other)]
+        pairs = [(mine.kernel, theirs.kernel), (mine.points, theirs.points), operators]
+        if not all(equal(one, two) for one, two in pairs):
             raise ValueError(
                 "models to merge must have the same kernel and the same landmarks: set landmarks=points with the same "
                 "points, and a kernel with fixed length scales"
             )
         return replace(self, sums=self.sums + other.sums)
-
-    def _kernel(self) -> Any:
-        """The part, besides the landmarks, that must be equal in a merge."""
-        return self.features.kernel
 
     @abstractmethod
     def solve(self, alpha: float | Array, *, intercept: bool) -> Coefficients:
@@ -171,8 +168,7 @@ class LandmarkLeaveOneOut(LeaveOneOut):
 
     def variance(self, cross: Any, prior: Any) -> Array:
         found = self._sums.posterior_covariance(cross, self.alpha, intercept=self._intercept)
-        both: Array = found + self._sums.residual_covariance(cross)
-        return np.asarray(np.maximum(np.einsum("nqq->nq", both), 0.0))
+        return np.asarray(np.maximum(np.einsum("nqq->nq", found + self._sums.residual_covariance(cross)), 0.0))
 
     def predict_without(self, cross: Any) -> Array:
         raise ValueError("jackknife+ and cv+ need all training rows: use method='jackknife', or fit without landmarks")
@@ -194,8 +190,7 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
 
     def _transform(self, X: Any) -> Array:
         n = X.shape[0]
-        phi = self.features.transform(X).reshape(n, self.d, -1)
-        return np.concatenate([phi, np.ones((n, self.d, 1))], axis=2)
+        return np.concatenate([self.features.transform(X).reshape(n, self.d, -1), np.ones((n, self.d, 1))], axis=2)
 
     def _factor(self, inverse: Array, intercept: bool) -> CholeskyFactor:
         """Factor of I + sum_q S_q / alpha_q, with a border for the intercepts."""
@@ -229,16 +224,14 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
 
     def residual_covariance(self, X: Any) -> Array:
         phi = self._transform(X)[:, :, :-1]
-        inside = np.einsum("npk,nqk->npq", phi, phi, optimize=True)
-        return np.asarray(self.features.kernel.diagonal_blocks(X) - inside)
+        return np.asarray(self.features.kernel.diagonal_blocks(X) - np.einsum("npk,nqk->npq", phi, phi, optimize=True))
 
     def posterior_covariance(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
         n, d = X.shape[0], self.d
         phi = self._transform(X)[:, :, :-1]
         if intercept:
             phi = np.concatenate([phi, np.broadcast_to(np.eye(d), (n, d, d))], axis=2)
-        white = self._factor(self._inverse(alpha), intercept).whiten(phi.reshape(n * d, -1).T)
-        return inner_blocks(white, n, d)
+        return inner_blocks(self._factor(self._inverse(alpha), intercept).whiten(phi.reshape(n * d, -1).T), n, d)
 
 
 #: Rows that determine length scales before landmarks are chosen.
@@ -293,15 +286,10 @@ RESIDUAL_TOLERANCE, MAX_ITERATIONS = 1e-12, 5000
 
 @dataclass
 class SeparableLandmarks(LandmarkRidge, kind="separable"):
-    """Separable kernels k(x, z) T."""
-
     _state_classes = {"features": NystromMap}
 
     features: NystromMap
     operator: OutputOperator
-
-    def _kernel(self) -> Any:
-        return [self.features.kernel, self.operator]
 
     def _transform(self, X: Any) -> Any:
         phi: Any = self.features.transform(X)
@@ -318,10 +306,8 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
     def solve(self, alpha: float | Array, *, intercept: bool) -> Coefficients:
         T, ridge, scales = self._scaled(alpha)
         B = self.sums.B() * scales
-        if self.sums.own_S is None:
-            U, b, info = self._solve_complete(T, ridge, B, intercept)
-        else:
-            U, b, info = self._solve_with_gaps(T, ridge, B, intercept)
+        solve = self._solve_complete if self.sums.own_S is None else self._solve_with_gaps
+        U, b, info = solve(T, ridge, B, intercept)
         # U are the functions themselves, phi' U = f~(x)'; as an expansion they are k_D(x)' A = k_D(x)' C T~.
         least = 64 * len(T) * np.finfo(float).eps
         C = self.features.coefficients(U @ np.linalg.pinv(T, rcond=least, hermitian=True)) * scales
@@ -349,8 +335,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         for V, D, factor in self._systems(T, ridge, intercept):
             U += (D * factor.solve(D * (B[: len(D)] @ V))) @ V.T
             jitter, condition = max(jitter, factor.jitter), max(condition, factor.condition)
-        info = SolverInfo("Landmarks", condition=condition, jitter=jitter)
-        return U[:m], U[m] if intercept else None, info
+        return U[:m], U[m] if intercept else None, SolverInfo("Landmarks", condition=condition, jitter=jitter)
 
     def _normal_matrix(self, F: Array, ridge: float, intercept: bool) -> Array:
         """Matrix of the m s unknowns W, row by row, then the intercepts."""
@@ -375,16 +360,14 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
             info = SolverInfo("Landmarks", condition=factor.condition, jitter=factor.jitter)
         else:
             solution, info = self._iterate(F, ridge, right, intercept)
-        U = solution[: m * s].reshape(m, s) @ F.T
-        return U, solution[m * s :] if intercept else None, info
+        return solution[: m * s].reshape(m, s) @ F.T, solution[m * s :] if intercept else None, info
 
     def _iterate(self, F: Array, ridge: float, right: Array, intercept: bool) -> tuple[Array, SolverInfo]:
         """Conjugate gradient, preconditioned by complete data with each output weighted by its number of values."""
         sums = self.sums.S()
         m, s = self.m, F.shape[1]
         counts = sums[:, m, m]
-        mean = sums[:, :m, :m].sum(axis=0) / counts.sum()
-        g, Q = np.linalg.eigh(mean)
+        g, Q = np.linalg.eigh(sums[:, :m, :m].sum(axis=0) / counts.sum())
         e, R = np.linalg.eigh((F.T * counts) @ F)
         denominator = ridge + np.maximum(g, 0.0)[:, None] * np.maximum(e, 0.0)[None, :]
 

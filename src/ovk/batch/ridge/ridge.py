@@ -23,6 +23,7 @@ from ovk.base import (
     ProgressBar,
     Targets,
     check_alpha,
+    check_choice,
     check_finite_predictions,
     check_groups,
     check_inputs,
@@ -79,7 +80,6 @@ DEVIATION_KINDS, INTERVAL_METHODS = ("observation", "function", "posterior"), ("
 
 
 def kernel_tags(tags: Any, kernel: Any) -> Any:
-    """scikit-learn's tags of an estimator with this kernel."""
     tags.input_tags.sparse = True
     tags.input_tags.pairwise = takes_gram(kernel)
     tags.target_tags.single_output = True
@@ -156,7 +156,6 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     _default_factories = {"kernel": Gaussian}
     #: Advice in the error message for nan in inputs.
     _nan_advice = FILL
-    #: Values of `loss`.
     _losses: tuple[str, ...] = ("squared", "huber")
     #: Whether inputs may stay on a device.
     _runs_on_devices = False
@@ -241,8 +240,8 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """A copy of a kernel or operator, so that later changes of the parameter do not change the fitted function."""
         return clone(part)
 
-    def _resolved(self, X: Any, d: int) -> OperatorKernel:
-        kernel: OperatorKernel = self._own_copy(self._default_kernel(), d)
+    def _resolved(self, X: Any, d: int, given: OperatorKernel | None = None) -> OperatorKernel:
+        kernel: OperatorKernel = self._own_copy(self._default_kernel() if given is None else given, d)
         if isinstance(X, DeviceMatrix):
             check_on_device(kernel)
         found = kernel.resolve(X, d)
@@ -253,7 +252,6 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     @property
     def _loss(self) -> str:
-        """The loss of the fit."""
         return self.loss
 
     @property
@@ -274,14 +272,12 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
 
     def _single_precision(self, solver: Any = "auto") -> bool:
         """Whether the kernel matrix is held in single precision; rejects options that are incompatible with it."""
-        if self.loss not in self._losses:
-            raise ValueError(f"loss must be {' or '.join(map(repr, self._losses))}, got {self.loss!r}")
+        check_choice(self.loss, "loss", self._losses)
         try:
             name = str(np.dtype(self.dtype).name)
         except TypeError:
-            name = repr(self.dtype)
-        if name not in ("float32", "float64"):
-            raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}")
+            name = self.dtype
+        check_choice(name, "dtype", ("float64", "float32"))
         others = {"loss": self._loss != "squared", "solver": isinstance(solver, str) and solver != "auto"}
         others["alpha_graph"] = self.alpha_graph > 0
         for other in [other for other, given in others.items() if given and name == "float32"]:
@@ -392,13 +388,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         self, X: Any, return_std: bool = False, return_cov: bool = False, *, task: Any = None, of: str = ...
     ) -> Any: ...
     def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        return_cov: bool = False,
-        *,
-        task: Any = None,
-        of: str = "observation",
+        self, X: Any, return_std: bool = False, return_cov: bool = False, *, task: Any = None, of: str = "observation"
     ) -> Any:
         """Predict the outputs.
 
@@ -426,8 +416,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot be combined: the first is the diagonal of the second")
-        if of not in DEVIATION_KINDS:
-            raise ValueError(f"of must be {', '.join(map(repr, DEVIATION_KINDS))}, got {of!r}")
+        check_choice(of, "of", DEVIATION_KINDS)
         expansion = self.expansion_
         if return_std or return_cov:
             self._check_prior()
@@ -452,8 +441,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             std = self._left_out_deviation(X, observation=of == "observation")
             return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
         n, d = values.shape
-        width = self.X_fit_.shape[0] * d**2
-        covariance = np.concatenate([self._covariance(X[rows]) for rows in row_slices(n, width)])
+        covariance = np.concatenate([self._covariance(X[rows]) for rows in row_slices(n, self.X_fit_.shape[0] * d**2)])
         scale, noise = self._scale_and_noise(of)
         covariance = (covariance + np.diag(noise)) * np.sqrt(np.multiply.outer(scale, scale))
         if return_cov:
@@ -507,7 +495,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             new, q = X[rows], outputs[rows]
             # One row at a time: the diagonal blocks of all outputs would take (n, d, d) numbers.
             prior = [self.kernel_.pairs(new[i : i + 1], q[i : i + 1])[0, 0] for i in range(len(q))]
-            result[rows] = prior - system.reduction_at(new, q, intercept=self.intercept_ is not None)
+            result[rows] = prior - system.reduction_at(new, q, intercept=self.intercept_ is not None)[:, 0, 0]
         return np.maximum(result, 0.0)
 
     def _training_system(self) -> RidgeSystem:
@@ -568,8 +556,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             Has `predictions`, `lower` and `upper`, (n, d), data frames if y was one, and `contains(Y)`.
         """
         check_is_fitted(self)
-        if method not in INTERVAL_METHODS:
-            raise ValueError(f"method must be {', '.join(map(repr, INTERVAL_METHODS))}, got {method!r}")
+        check_choice(method, "method", INTERVAL_METHODS)
         if method != "jackknife" and region != "each":
             raise ValueError(f"region={region!r} requires method='jackknife', got method={method!r}")
         self._check_prior()
@@ -583,8 +570,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         for part in track(list(row_slices(X.shape[0], rows.width)), "intervals"):
             cross, prior = rows.kernels(X[part])
             if method == "jackknife":
-                how: dict[str, Any] = {"region": region, "groups": shared, "noise": noise}
-                parts.append(jackknife(rows.left_out, cross, prior, level, **how))
+                parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared, noise=noise))
             else:
                 parts.append(jackknife_plus(rows.left_out, cross, prior, level, groups=shared))
         return self._regions_of_outputs(concatenate(parts), asked)
@@ -602,10 +588,6 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         self._training_data()
         return self._leave_out(groups, None).left_out.residuals.copy()
 
-    def _training_outputs(self) -> Array:
-        """(training rows, d) outputs, nan where one is missing; (rows, 1) in long form."""
-        return self._training_data().targets.Y
-
     def _left_out_deviation(self, X: Any, *, observation: bool) -> Array:
         """(n, d) standard deviations of new observations or of the function."""
         rows = self._leave_out(None, None)
@@ -619,19 +601,16 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         """The leave-one-out predictor, kept for the next call; it takes the memory of one factorisation."""
         sums = self.landmarks_ if self.interval_landmarks_ is None else self.interval_landmarks_
         if sums is not None and self.landmark_loo_ is not None and groups is None and folds is None:
-            how: dict[str, Any] = {"alpha": self.alpha_, "left_out": self.landmark_loo_}
-            how["intercept"] = self.intercept_ is not None
-            width = sums.m * self.n_outputs_**2
-            found = LandmarkLeaveOneOut(sums, self.expansion_, **how)
-            return LeaveOneOutPredictor(found, width, lambda new: (new, new))
+            known = self.intercept_ is not None
+            found = LandmarkLeaveOneOut(sums, self.expansion_, self.alpha_, self.landmark_loo_, intercept=known)
+            return LeaveOneOutPredictor(found, sums.m * self.n_outputs_**2, lambda new: (new, new))
         key = None if groups is None else np.asarray(groups).tobytes(), folds
         memo = self.__dict__.setdefault("_memo", {})
         if memo.get("left out", (None,))[0] != key:
             together = self._blocks(groups)
             fitted = replace(self._training_data(), device=memo.get("device"))
             if folds is not None:
-                n = fitted.X.shape[0]
-                together = fold_indices(n, folds, np.random.default_rng(0), together)
+                together = fold_indices(fitted.X.shape[0], folds, np.random.default_rng(0), together)
             # The matrix of pairs has at most this many rows.
             with threads_for(fitted.targets.Y.size):
                 memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
@@ -885,5 +864,4 @@ class OVKRidge(OVKRegressor):
         shape = head[0][1]
         points = self._landmarks(X, shape.d, self.random_state)
         alpha = check_alpha(self.alpha, shape.d)
-        kernel = self._resolved(points, shape.d)
-        self._fit_landmarks(kernel, alpha, points, shape, chain(head, parts))
+        self._fit_landmarks(self._resolved(points, shape.d), alpha, points, shape, chain(head, parts))

@@ -29,6 +29,7 @@ from ovk.base import (
     Array,
     DeviceMatrix,
     Indices,
+    Map,
     ObservedPairs,
     SingularSystemError,
     Targets,
@@ -108,14 +109,11 @@ class RidgeSystem(ABC):
     def solve(self, *, intercept: bool) -> tuple[Solution, Array | None]:
         """Coefficients of the expansion, and the intercept."""
         solver, state = self._factored
-        columns = self.columns() if intercept else None
-        (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, columns)
+        (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, self.columns() if intercept else None)
         return Solution(self.coefficients(C), info), None if b is None else self.intercept(b)
 
 
 class CompleteSystem(RidgeSystem):
-    """Complete outputs."""
-
     def __init__(self, kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> None:
         self._kernel, self._X = kernel, X
         self._rows = None if targets.weight is None else np.sqrt(targets.weight)
@@ -188,13 +186,9 @@ class PairSystem(RidgeSystem):
 
     def reduction(self, X_new: Any, *, intercept: bool) -> Array:
         m, d = X_new.shape[0], self._d
-        return self._reduction(X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept)
+        return self.reduction_at(X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept=intercept)
 
-    def reduction_at(self, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
-        """Diagonal entry of `reduction` for one output of each new point, (m,)."""
-        return self._reduction(X_new, outputs, 1, intercept)[:, 0, 0]
-
-    def _reduction(self, X_new: Any, outputs: Indices, size: int, intercept: bool) -> Array:
+    def reduction_at(self, X_new: Any, outputs: Indices, size: int = 1, *, intercept: bool) -> Array:
         """`reduction` for one output of each new row, in blocks of `size` rows: (rows / size, size, size)."""
         pairs, (solver, state) = self.pairs, self._factored
         cross = (self._kernel.pairs(X_new, outputs, self._X[pairs.points], pairs.outputs) * self._v).T
@@ -230,12 +224,8 @@ def as_generator(random_state: Any) -> Any:
 
 def new_generator(random_state: Any) -> np.random.Generator:
     """A Generator, seeded by `random_state` as in scikit-learn if it is not one."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
-
-
-# Rows with the same inputs are left out together: a copy would reveal the answer.
+    given = as_generator(random_state)
+    return given if isinstance(given, np.random.Generator) else np.random.default_rng(given.randint(2**31))
 
 
 def same_inputs(X: Any) -> Indices:
@@ -294,7 +284,6 @@ def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
             f"the columns of X and y sum to zero, and with {X.shape[1]} inputs a linear kernel can fit all {n} rows: "
             "each row follows from the others, so leave-one-out errors and the chosen alpha are too small. Set "
             "fit_intercept=True, or do not centre the data",
-            UserWarning,
             stacklevel=6,
         )
 
@@ -314,7 +303,7 @@ def merge_same_inputs(X: Any, targets: Targets, groups: Indices) -> tuple[Any, T
 
     sum_i w_i |y_i - f|^2 = W |mean - f|^2 + sum_i w_i |y_i - mean|^2; the last term, (d,), does not depend on f.
     """
-    n = int(groups.max()) + 1 if len(groups) else 0
+    n = int(groups.max(initial=-1)) + 1
     if n == len(groups):
         return X, targets, np.zeros(targets.d)
     weight = np.ones(len(groups)) if targets.weight is None else targets.weight
@@ -369,11 +358,10 @@ def refined_ridge(
 ) -> tuple[Array, Array | None, SolverInfo, Array | None]:
     """Coefficients (n, d), intercept (d,) and solver info, for a resolved kernel k T and complete outputs.
 
-    The preconditioner is a factor in single precision, or with `tiled` one of low rank.
-
     With S = diag(alpha^-1/2) and S T S = V diag(t) V' the columns of R Y S V are separate problems; those with the same
-    t share a factor. A free intercept is eliminated in each of them. Last are the leave-one-out residuals of the rows
-    `left_out`, C~_i / P_ii with P as in `ovk.solvers.leave_one_out`, or None.
+    t share a preconditioner, a factor in single precision or with `tiled` one of low rank. A free intercept is
+    eliminated in each. Last are the leave-one-out residuals of the rows `left_out`, C~_i / P_ii with P as in
+    `ovk.solvers.leave_one_out`, or None.
     """
     route, advice = ("Tiles", "set solver='auto'") if tiled else ("SinglePrecision", "set dtype='float64'")
     separable = _separable(kernel, targets, alpha, "solver='tiles'" if tiled else "dtype='float32'", advice)
@@ -434,9 +422,7 @@ class SinglePrecisionSystem:
         # In units of the largest entry no value leaves the range of single precision.
         self._unit = t * float((roots**2 * kernel.diag(X)).max()) + ridge
         if not np.isfinite(self._unit):
-            raise SingularSystemError(
-                "kernel values must be finite, got nan, inf or overflow: scale X, or check the kernel"
-            )
+            raise SingularSystemError("kernel values must be finite, got nan or inf: scale X, or check the kernel")
         self._factor, self.jitter = self._factored()
 
     def _factored(self) -> tuple[Any, float]:
@@ -505,26 +491,29 @@ MAX_RANK = 1000
 
 
 class TiledSystem(SinglePrecisionSystem):
-    """A = t R G R + ridge I in double precision, with a preconditioner of low rank: nothing of size (n, n) is stored.
-
-    A is close to F F' + ridge I, F (n, rank), from the columns of t R G R at randomly pivoted points.
-    """
+    """The same with a factor in double precision and of low rank: nothing of size (n, n) is stored."""
 
     def _factored(self) -> tuple[Any, float]:
-        X, scales = self._double, np.sqrt(self._t) * self._roots
-
-        def entries(rows: Indices, columns: Indices) -> Array:
-            values = to_host(self._kernel(X[rows], X[columns]))
-            return np.asarray(scales[rows, None] * values * scales[columns])
-
-        diagonal = scales**2 * self._kernel.diag(X)
-        F: Any = random_pivots(entries, diagonal, min(MAX_RANK, len(scales)), np.random.default_rng(0)).F
-        if not F.shape[1]:
-            return lambda B: B / self._ridge, 0.0
-        return LowRankPreconditioner(X.like(F) if isinstance(X, DeviceMatrix) else F)(self._ridge), 0.0
+        scales = np.sqrt(self._t) * self._roots
+        return pivoted_preconditioner(self._kernel, self._double, scales, self._ridge, MAX_RANK, 0), 0.0
 
     def precondition(self, B: Array) -> Array:
         return np.asarray(self._factor(B))
+
+
+def pivoted_preconditioner(kernel: ScalarKernel, X: Any, scales: Array, ridge: float, rank: int, seed: int) -> Map:
+    """Approximate inverse of A = D G D + ridge I, D = diag(scales), without storing the gram G of X.
+
+    A is close to F F' + ridge I, F (n, rank), from the columns of D G D at randomly pivoted points.
+    """
+
+    def entries(rows: Indices, columns: Indices) -> Array:
+        return np.asarray(scales[rows, None] * to_host(kernel(X[rows], X[columns])) * scales[columns])
+
+    F: Any = random_pivots(entries, scales**2 * kernel.diag(X), min(rank, len(scales)), np.random.default_rng(seed)).F
+    if not F.shape[1]:
+        return lambda B: B / ridge
+    return LowRankPreconditioner(X.like(F) if isinstance(X, DeviceMatrix) else F)(ridge)
 
 
 # Huber's loss by iterative reweighting.
@@ -570,8 +559,7 @@ def robust_targets(
         if targets.task is None:
             R = np.where(np.isnan(targets.Y), np.nan, C * alphas / total[:, None])
         else:
-            own = np.asarray(C[np.arange(len(given)), targets.task])
-            R = (own * alphas[targets.task] / total)[:, None]
+            R = (np.asarray(C[np.arange(len(given)), targets.task]) * alphas[targets.task] / total)[:, None]
         before, weights = weights, huber_weights(R, spread)
         if np.abs(weights - before).max() < WEIGHT_TOLERANCE:
             break
@@ -617,8 +605,7 @@ def solve_ridge(
             C, b, info, _ = refined_ridge(kernel, X, targets, alpha, intercept=intercept, tiled=True)
         elif single:
             X = X if isinstance(X, DeviceMatrix) else as_single(X)
-            how: dict[str, Any] = {"intercept": intercept, "left_out": left_out}
-            C, b, info, residuals = refined_ridge(kernel, X, targets, alpha, **how)
+            C, b, info, residuals = refined_ridge(kernel, X, targets, alpha, intercept=intercept, left_out=left_out)
         else:
             if loss == "huber":
                 targets = robust_targets(kernel, alpha, X, targets, intercept=intercept)
@@ -700,10 +687,8 @@ class TrainingData:
         C, single = expansion.C, task is not None
         assert d is not None
         if single:
-            every = np.arange(X.shape[0])
-            values, c = expansion.at(X, task), np.asarray(C[every, task]).reshape(-1)
-            scale = alpha if isinstance(alpha, float) else alpha[task]
-            Y = (values + scale * c / (1.0 if weight is None else weight))[:, None]
+            c, scale = np.asarray(C[np.arange(X.shape[0]), task]).reshape(-1), np.broadcast_to(alpha, d)[task]
+            Y = (expansion.at(X, task) + scale * c / (1.0 if weight is None else weight))[:, None]
         else:
             Y = expansion(X) + alpha * C / (1.0 if weight is None else weight[:, None])
             if observed is not None:

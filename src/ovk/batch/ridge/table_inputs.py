@@ -28,8 +28,6 @@ from ovk.base import (
 
 #: Largest relative deviation of a column that is constant up to rounding.
 CONSTANT_DEVIATION = 1e-12
-
-
 #: Columns with this skewness or excess kurtosis, and this many different values, may be replaced by normal scores.
 MIN_SKEWNESS, MIN_KURTOSIS, MIN_VALUES = 1.0, 4.0, 20
 #: Maximum number of quantiles between which normal scores are interpolated.
@@ -133,7 +131,6 @@ class InputScaling(State):
             value = f"{X[i, j]:.6g} (training range {low[j]:.6g} to {high[j]:.6g})"
             warnings.warn(
                 f"{rows} {what}, where predictions may be wrong: first row {i}, column {names[j]} with {value}",
-                UserWarning,
                 stacklevel=4,
             )
 
@@ -186,7 +183,6 @@ def check_categories(words: Sequence[str], name: object) -> None:
         warnings.warn(
             f"column {name!r} of X has {different} distinct words in {len(present)} rows, such as {present[0]!r}: "
             "they look like names, which predict nothing; drop the column",
-            UserWarning,
             stacklevel=2,
         )
 
@@ -225,8 +221,7 @@ class FrameColumns(State):
                 # With a categorical dtype the user has declared the column as categories.
                 if not _kind(frame[name]).startswith(CATEGORY_TYPES):
                     check_categories(values.tolist(), name)
-                frequent = Counter(values.tolist()).most_common(MAX_CATEGORIES)
-                found.append(sorted(category for category, _ in frequent))
+                found.append(sorted(category for category, _ in Counter(values.tolist()).most_common(MAX_CATEGORIES)))
         return cls(found)
 
     @property
@@ -301,7 +296,6 @@ def column_values(column: Any, name: Any) -> Array:
 
 
 def reject_missing(X: Array) -> Array:
-    """Reject missing values."""
     if np.isnan(X).any():
         row, column = np.argwhere(np.isnan(X))[0]
         raise ValueError(

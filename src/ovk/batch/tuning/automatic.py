@@ -36,7 +36,7 @@ from scipy.linalg import solve_triangular
 from ovk.base import Array, Indices, Registered, Targets, one_blas_thread, progress_shown, track
 from ovk.batch.tuning.gradient_metric import MIN_METRIC_ROWS, halves, metric_kernels
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
-from ovk.solvers import Eigenpairs, KnownEigen, PairwisePath, SeparablePath, eigenpairs, factored_leave_one_out
+from ovk.solvers import Eigenpairs, KnownEigen, SeparablePath, eigenpairs, factored_leave_one_out, pairwise_path
 
 # Residuals of rows in time order, for a path of alphas.
 #
@@ -120,11 +120,9 @@ class Comparison(NamedTuple):
         return int(k), int(o), int(a)
 
     def solver(self) -> Any:
-        """The solver for the best candidate."""
         return "auto" if self.known is None else KnownEigen(self.known)
 
     def attributes(self) -> dict[str, Any]:
-        """Fitted attributes of an estimator."""
         mean = self.mean
         return {
             "alphas_": self.alphas,
@@ -159,8 +157,7 @@ def correlation(Y: Array) -> Array:
     Z = np.where(seen, Y - np.where(seen, Y, 0.0).sum(axis=0) / counts, 0.0)
     deviation = np.sqrt((Z**2).sum(axis=0) / counts)
     Z = Z / np.where(deviation > 0, deviation, 1.0)
-    both = seen.T.astype(np.float64) @ seen
-    C = (Z.T @ Z) / (both + d)
+    C = (Z.T @ Z) / (seen.T.astype(np.float64) @ seen + d)
     np.fill_diagonal(C, 1.0)
     values, V = np.linalg.eigh(C)
     C = (V * np.maximum(values, 1e-6)) @ V.T
@@ -410,10 +407,9 @@ class ComparisonData:
         for share in COUPLING_SHARES:
             T = (1.0 - share) * np.eye(d) + share * C
             K = G * (T / np.sqrt(np.outer(alphas, alphas)))[outputs]
-            path = PairwisePath(K, pairs.scaled_values(), pairs.groups, E).path(np.array(ALPHA_FACTORS))
+            path = pairwise_path(K, pairs.scaled_values(), pairs.groups, np.array(ALPHA_FACTORS), E)
             for c, residuals in zip(ALPHA_FACTORS, path, strict=True):
-                R = np.full(some.Y.shape, np.nan)
-                R[pairs.points, pairs.outputs] = residuals / pairs.roots
+                R = pairs.spread(residuals / pairs.roots, np.nan)
                 error = float(np.mean(mean_loss(R * np.sqrt(alphas), threshold, some.weight) / self.variance))
                 if error < best:
                     best, operator, factor = error, T, c
@@ -427,9 +423,8 @@ class ComparisonData:
         Each subset compares the result of the one before with neighbouring widths (except the last, for time), then
         with smaller or larger alphas, by leave-one-out errors from one Cholesky factor for each distinct alpha.
         """
-        n = len(order)
         for before, most in pairwise(REFINED_ROWS):
-            if n <= before:
+            if len(order) <= before:
                 break
             # A metric was learned from the first rows of the order: prefer others.
             some = self.some(np.sort(order[-most:]))
@@ -587,8 +582,7 @@ def averaged(candidates: Sequence[Candidate], n: int) -> tuple[str, tuple[Scalar
     if np.count_nonzero(trust) < 2:
         return None
     weights = {c.name: float(w) for c, w in zip(candidates, trust / trust.sum(), strict=True) if w > 0}
-    kernels = weighted_sum({c.name: c.kernels for c in candidates}, weights)
-    return f"sum of {len(weights)}", kernels, weights
+    return f"sum of {len(weights)}", weighted_sum({c.name: c.kernels for c in candidates}, weights), weights
 
 
 def weighted_sum(kernels: Kernels, weights: Mapping[str, float]) -> tuple[ScalarKernel, ...]:

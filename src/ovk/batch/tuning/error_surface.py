@@ -7,7 +7,7 @@ would reveal the answer; complete ones are merged into one row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ovk.batch.ridge.ridge_system import CompleteSystem, PairSystem, merge_same_
 from ovk.batch.tuning.automatic import Comparison, map_threads
 from ovk.operators import MixedEffect, OutputOperator, Spectrum
 from ovk.ovkernels import Observed, OperatorKernel, Separable, as_operator_kernel
-from ovk.solvers import Eigenpairs, PairwisePath, SeparablePath, decoupled_path, eigenpairs, observed_eigenpairs
+from ovk.solvers import Eigenpairs, SeparablePath, decoupled_path, eigenpairs, observed_eigenpairs, pairwise_path
 
 
 class SeparableErrors:
@@ -61,7 +61,7 @@ def pairwise_errors(
     """
     E = pairs.columns() if intercept else None
     total = pairs.sum_by_output(pairs.weights)
-    for residuals in PairwisePath(K, pairs.scaled_values(), pairs.held_out_together(entry=entry), E).path(alphas):
+    for residuals in pairwise_path(K, pairs.scaled_values(), pairs.held_out_together(entry=entry), alphas, E):
         sums = pairs.sum_by_output(residuals**2)
         yield np.divide(sums, total, out=np.zeros(len(sums)), where=total > 0)
 
@@ -99,10 +99,7 @@ class CandidateErrors:
     def surface(
         self, kernel: OperatorKernel, operators: list[OutputOperator | None]
     ) -> tuple[Array, Eigenpairs | None]:
-        """Mean squared errors (operators, alphas, d), and eigenpairs of the whole gram if computed.
-
-        Each of `operators` replaces the operator of the kernel; None keeps it.
-        """
+        """Mean squared errors (operators, alphas, d), None for the kernel's own, and eigenpairs of the whole gram."""
         alphas, targets = self.alphas, self.targets
         surface = np.empty((len(operators), len(alphas), targets.d))
         every = None
@@ -154,8 +151,7 @@ class CandidateErrors:
         errors = np.empty((len(self.alphas), wide.d))
         for q, scale in enumerate(diagonal):
             seen = np.flatnonzero(~np.isnan(wide.Y[:, q]))
-            weight = None if wide.weight is None else wide.weight[seen]
-            own = Targets(wide.Y[seen, q : q + 1], 1, True, None, weight)
+            own = replace(wide.rows(seen), Y=wide.Y[seen, q : q + 1], d=1, single=True)
             _, number = np.unique(self.same[seen], return_inverse=True)
             alone = SeparableErrors(kernel, self.X[seen], own, number, intercept=self.intercept)
             spectrum = Spectrum(np.array([scale]), np.eye(1))

@@ -113,8 +113,7 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
                     values, Q = np.linalg.eigh(G.T @ G)
                     R = (Q * _roots(values, power)) @ Q.T
                     U = X @ R
-            A = G.T @ G / len(X)
-            self.components_, self.outer_product_ = R, A
+            self.components_, self.outer_product_ = R, G.T @ G / len(X)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -145,18 +144,14 @@ WIDTHS = (0.5, 1.0, 2.0, 4.0)
 
 
 def halves(order: Indices, groups: Indices | None, *, time_order: bool = False) -> Indices:
-    """(n,) 0 or 1, the half of each row: whole groups in random order, or earlier and later rows.
-
-    `order` (n,) is a random permutation of the rows.
-    """
+    """(n,) 0 or 1, the half of each row: whole groups in a random `order` (n,) of rows, or earlier and later rows."""
     n = len(order)
     if time_order:
         return np.asarray(np.arange(n) >= n // 2, dtype=np.intp)
     _, unit = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
     # Groups in the order of their first rows.
     first = np.unique(unit[order], return_index=True)[1]
-    place = np.argsort(np.argsort(first))
-    return place[unit] % 2
+    return np.argsort(np.argsort(first))[unit] % 2
 
 
 #: Kernels by the name of their metric, with steps, power and whether it only scales the axes.

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base import Array, ProgressBar, Targets, check_alphas, check_int, positive
+from ovk.base import Array, ProgressBar, Targets, check_alphas, check_choice, check_int, positive
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import rows_held_out_together
 from ovk.batch.tuning.error_surface import SeparableErrors, pairwise_errors
@@ -152,8 +152,7 @@ class OutputKernelRidge(OVKRegressor):
         return self
 
     def _check_parameters(self, penalty: Penalty, d: int) -> None:
-        if self.leave_out not in ("row", "entry"):
-            raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
+        check_choice(self.leave_out, "leave_out", ("row", "entry"))
         if self.rank is not None and (check_int(self.rank, "rank") > d or not isinstance(penalty, Spectral)):
             raise ValueError(
                 f"rank must be at most the number of outputs {d}, with penalty 'frobenius' or 'trace', got "
@@ -212,8 +211,7 @@ class OutputKernelRidge(OVKRegressor):
     def _learn_operator(self, profile: Profile, penalty: Penalty, alpha: float, start: Array) -> Learned:
         tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter", least=0)
         if max_iter == 0:
-            value = profile.evaluate(start, alpha).value + alpha * penalty.value(start)
-            return Learned(start, [value], False)
+            return Learned(start, [profile.evaluate(start, alpha).value + alpha * penalty.value(start)], False)
         found = learn_operator(profile, penalty, alpha, start, tol=tol, max_iter=max_iter)
         if self.rank is None or not isinstance(penalty, Spectral):
             return found

@@ -18,6 +18,7 @@ from ovk.base import (
     Targets,
     check_alpha,
     check_alphas,
+    check_choice,
     check_frame,
     check_groups,
     check_inputs,
@@ -32,7 +33,6 @@ from ovk.batch.ridge.landmarks import LandmarkLeaveOneOut, LandmarkRidge, choose
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import (
     TrainingData,
-    check_on_device,
     merge_same_inputs,
     new_generator,
     robust_targets,
@@ -301,18 +301,16 @@ class OVKRidgeCV(OVKRegressor):
         """Leave-one-out residuals of some training rows, and their variances, for intervals."""
         parts = []
         for rows in row_slices(len(X), sums.m * targets.d**2):
-            part, weight = targets.rows(rows), None if targets.weight is None else targets.weight[rows]
+            part, known = targets.rows(rows), self.intercept_ is not None
             R = part.Y - self.expansion_(X[rows])
-            how: dict[str, Any] = {"intercept": self.intercept_ is not None}
-            parts.append(LandmarkLeaveOneOut.of_rows(sums, X[rows], R, weight, self.alpha_, **how))
+            parts.append(LandmarkLeaveOneOut.of_rows(sums, X[rows], R, part.weight, self.alpha_, intercept=known))
         return np.concatenate(parts, axis=1)
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any
     ) -> tuple[Any, InputScaling | None, Targets, Any]:
         """Scaled inputs of the informative rows, their scaling, outputs and groups."""
-        if self.leave_out not in ("row", "entry"):
-            raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
+        check_choice(self.leave_out, "leave_out", ("row", "entry"))
         X, targets = self._check_rows(X, y, sample_weight, task)
         if self.kernel is not None and (groups is not None or self.time_order):
             raise ValueError("groups and time_order require kernel=None, because they select the kernel")
@@ -329,8 +327,7 @@ class OVKRidgeCV(OVKRegressor):
             if reset:
                 self.columns_: FrameColumns | None = None
             return super()._check_inputs(X, reset=reset, stream=stream)
-        if self.missing_inputs not in ("impute", "error"):
-            raise ValueError(f"missing_inputs must be 'impute' or 'error', got {self.missing_inputs!r}")
+        check_choice(self.missing_inputs, "missing_inputs", ("impute", "error"))
         check_frame(X, "X")
         frame, impute = is_frame(X), self.missing_inputs == "impute"
         if reset:
@@ -358,8 +355,7 @@ class OVKRidgeCV(OVKRegressor):
         _, standard = self._standard_units(targets)
         with one_blas_thread():
             rng, how = new_generator(self.random_state), self._how(standard) | {"groups": groups}
-            best = best_form([inputs(X), other(X)], standard.Y, rng, **how)
-        return other if best else inputs
+            return other if best_form([inputs(X), other(X)], standard.Y, rng, **how) else inputs
 
     def _number_names(self) -> list[str]:
         if self.columns_ is None:
@@ -379,8 +375,7 @@ class OVKRidgeCV(OVKRegressor):
         self.loss_ = "squared" if self.loss == "auto" else self.loss
         self.omega_: float | None = None
         if self.kernel is not None:
-            kernels = candidate_kernels(self.kernel, self._default_kernel)
-            return self._compare(kernels, alphas, X, targets, scored)
+            return self._compare(candidate_kernels(self.kernel, self._default_kernel), alphas, X, targets, scored)
         self.choice_, kernel, alpha = self._find(X, targets, groups)
         given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
         if self.leave_out != "row" or any(one is not None for one in given):
@@ -394,8 +389,7 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[AutomaticChoice, Separable, float | Array]:
         """The automatic choice, with its kernel and alphas in the units of the outputs."""
         same = rows_held_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
-        if self.metric not in (True, False, "auto"):
-            raise ValueError(f"metric must be True, False or 'auto', got {self.metric!r}")
+        check_choice(self.metric, "metric", (True, False, "auto"))
         if self.metric is True and sparse.issparse(X):
             raise ValueError("metric=True does not support sparse inputs: set metric='auto' or False")
         choice, kernel, alpha = self._in_standard_units(X, targets, same, groups)
@@ -483,11 +477,8 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[OperatorKernel, float | Array, Any]:
         """The best kernel with its operator, alpha and solver."""
         given = candidate_operators(self.operators, self.omegas, kernels)
-        if isinstance(X, DeviceMatrix):
-            for one in kernels:
-                check_on_device(one)
-            X = X.double()
-        kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+        kernels = [self._resolved(X, targets.d, kernel) for kernel in kernels]
+        X = X.double() if isinstance(X, DeviceMatrix) else X
         operators: list[OutputOperator | None] = [
             None if one is None else self._own_copy(one, targets.d).resolve(targets.d) for one in given
         ]
@@ -518,9 +509,7 @@ class OVKRidgeCV(OVKRegressor):
         return best, alpha, found.solver()
 
     def _scored(self, d: int) -> list[int]:
-        if self.scored_outputs is None:
-            return list(range(d))
-        chosen = list(self.scored_outputs)
+        chosen = list(range(d) if self.scored_outputs is None else self.scored_outputs)
         if not chosen or not all(isinstance(q, (int, np.integer)) and 0 <= q < d for q in chosen):
             raise ValueError(f"scored_outputs must be integers from 0 to {d - 1}, got {self.scored_outputs!r}")
         return chosen
@@ -562,17 +551,14 @@ class OVKRidgeCV(OVKRegressor):
             warnings.warn(
                 f"{n:,} rows are fitted with {m:,} landmarks: set landmarks=None for an exact fit, or "
                 "another number of landmarks",
-                UserWarning,
                 stacklevel=3,
             )
-        given = m if automatic else self.landmarks
-        return choose_landmarks(given, X, self.random_state, lambda rows: kernel)
+        return choose_landmarks(m if automatic else self.landmarks, X, self.random_state, lambda rows: kernel)
 
 
 def _warn_of_edges(X: Any, edges: list[str], remedy: str) -> None:
     if edges and X.shape[0] >= MIN_EDGE_ROWS:
         warnings.warn(
             f"the choice lies at the edge of its grid, where the error still falls ({'; '.join(edges)}): {remedy}",
-            UserWarning,
             stacklevel=4,
         )

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base import Array, Indices, ProgressBar, Registered, Targets, check_int
+from ovk.base import Array, Indices, ProgressBar, Registered, Targets, check_choice, check_int
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.ridge_system import new_generator, order_of_rows, same_inputs
 from ovk.kernels import ScalarKernel
@@ -37,16 +37,12 @@ NOISE_RANGE = 1e-7, 10.0
 MIN_NOISE_SHARE = 1e-4
 #: Value of the criterion if the matrix cannot be factored: finite, so that the line search recovers.
 FAILED_VALUE = 1e30
-#: Standard deviation of the logarithms of restarts.
-RESTART_SPREAD = 1.0
 #: Relative increase of the leave-one-out error by the evidence that is mostly chance.
 LEFT_OUT_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
 class TuningInfo(Registered):
-    """How a kernel was tuned."""
-
     _stored = {"value start restarts left_out": "* inf"}
 
     criterion: str  # "evidence" or "loo"
@@ -139,13 +135,9 @@ def tune(
         raise ValueError(f"model must be an OVKRidge or a FunctionalRidge, got {type(model).__name__}")
     if given.get("landmarks") is not None:
         raise ValueError("tune does not support landmarks: tune on a subset of the rows, then fit with landmarks")
-    for value, name, allowed in (
-        (criterion, "criterion", ("evidence", "loo")),
-        (noise, "noise", ("output", "shared")),
-        (leave_out, "leave_out", ("row", "entry")),
-    ):
-        if value not in allowed:
-            raise ValueError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}")
+    check_choice(criterion, "criterion", ("evidence", "loo"))
+    check_choice(noise, "noise", ("output", "shared"))
+    check_choice(leave_out, "leave_out", ("row", "entry"))
     fitted: Any = clone(model)
     with fitted._fitting(X, Y):
         inputs, targets = fitted._check(X, Y, None, task)
@@ -157,7 +149,6 @@ def tune(
             warnings.warn(
                 f"the parameters of {left} are not tuned, because it has no gradient(): add that method, or choose "
                 "them with GridSearchCV",
-                UserWarning,
                 stacklevel=2,
             )
         search = Search(suits, kernel, fitted.alpha, shared=noise == "shared")
@@ -183,7 +174,6 @@ def tune(
                 warnings.warn(
                     f"tuning increased the leave-one-out error from {info.left_out[0]:.5g} to {info.left_out[1]:.5g} "
                     "of the variance; the initial settings were kept. Try criterion='loo'",
-                    UserWarning,
                     stacklevel=2,
                 )
         fitted.tuning_ = info
@@ -214,9 +204,7 @@ class Search:
         self._kernel_size = sum(one.size for one in self.tuned)
         given = np.asarray(alpha, dtype=np.float64)
         self._fixed = np.atleast_1d(given) if fixed else None
-        variance = np.array([criterion.variance.mean()]) if shared else criterion.variance
-        if fixed:
-            variance = np.empty(0)
+        variance = np.empty(0) if fixed else criterion.variance.mean(keepdims=True) if shared else criterion.variance
         # Start at alpha if it is a plausible noise level; the default of 1 often is not.
         start = np.clip(np.broadcast_to(given, variance.shape), 0.01 * variance, 0.3 * variance)
         self.start = np.concatenate([read(kernel, self.tuned), np.log(start)])
@@ -226,16 +214,13 @@ class Search:
 
     def raise_noise_floor(self, least: Array) -> None:
         """Raise the lower bounds of the noise variances to `least`, (d,), but not above their start."""
-        count = len(self.start) - self._kernel_size
-        least = np.array([least.mean()]) if count == 1 else least
-        for number in range(count):
-            place = self._kernel_size + number
-            low, high = self.bounds[place]
-            floor = min(float(np.log(max(least[number], 1e-300))), float(self.start[place]))
-            self.bounds[place] = max(low, floor), high
+        start = self.start[self._kernel_size :]
+        least = least.mean(keepdims=True) if len(start) == 1 else least
+        floors = np.minimum(np.log(np.maximum(least, 1e-300)), start).tolist()
+        pairs = zip(self.bounds[self._kernel_size :], floors, strict=True)
+        self.bounds[self._kernel_size :] = [(max(low, floor), high) for (low, high), floor in pairs]
 
     def parameters_at(self, vector: Array) -> dict[str, Any]:
-        """`kernel` and `alpha` at a vector of the search."""
         kernel, noise = self.at(vector)
         return {"kernel": kernel, "alpha": float(noise[0]) if len(noise) == 1 else noise}
 
@@ -309,17 +294,14 @@ class Search:
         return np.asarray(np.clip(vector, low, high))
 
     def _drawn(self, rng: np.random.Generator) -> Array:
-        drawn = self.start + RESTART_SPREAD * rng.standard_normal(len(self.start))
-        place = 0
+        drawn = self.start + rng.standard_normal(len(self.start))
         for one in self.tuned:
-            part = slice(place, place + one.size)
             if not one.logarithm and one.shape:
                 # A factor of any sign: a new direction of the same length.
-                size = float(np.sqrt(np.mean(self.start[part] ** 2)))
-                drawn[part] = (size if size > 0 else 1.0) * rng.standard_normal(one.size)
+                size = float(np.sqrt(np.mean(self.start[one.part] ** 2)))
+                drawn[one.part] = (size if size > 0 else 1.0) * rng.standard_normal(one.size)
             elif not one.logarithm:
-                drawn[part] = rng.uniform(size=one.size)
-            place += one.size
+                drawn[one.part] = rng.uniform(size=one.size)
         return drawn
 
 
@@ -356,6 +338,7 @@ class Parameter:
     name: str  # nested
     shape: tuple[int, ...]
     logarithm: bool  # tuned on a logarithmic scale
+    part: slice  # of the vector
 
     @property
     def size(self) -> int:
@@ -370,13 +353,14 @@ def named_terms(kernel: OperatorKernel) -> list[Term] | None:
 
 def parameters(kernel: OperatorKernel, X: Any) -> list[Parameter]:
     found: list[Parameter] = []
-    values = kernel.get_params()
+    values, place = kernel.get_params(), 0
     for name in gradient_names(kernel, X):
         value = np.asarray(values[name], dtype=np.float64)
         last = name.split("__")[-1]
         if last in NOT_TUNED or (last not in ANY_SIGN | INTERVALS and not (value > 0).all()):
             continue
-        found.append(Parameter(name, value.shape, last not in ANY_SIGN | INTERVALS))
+        found.append(Parameter(name, value.shape, last not in ANY_SIGN | INTERVALS, slice(place, place + value.size)))
+        place += value.size
     return found
 
 
@@ -415,33 +399,27 @@ def read(kernel: OperatorKernel, tuned: list[Parameter]) -> Array:
 
 def write(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> OperatorKernel:
     changed: dict[str, Any] = {}
-    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
-        value = (np.exp(part) if one.logarithm else part).reshape(one.shape)
+    for one in tuned:
+        value = (np.exp(vector[one.part]) if one.logarithm else vector[one.part]).reshape(one.shape)
         changed[one.name] = value if one.shape else float(value)
     return kernel.replace(**changed)
 
 
 def chain(tuned: list[Parameter], vector: Array, slopes: dict[str, Array]) -> Array:
     """Derivative with respect to the vector, from derivatives with respect to the parameters."""
-    parts = []
-    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
+    result = np.empty_like(vector)
+    for one in tuned:
         slope = np.asarray(slopes[one.name]).ravel()
-        parts.append(slope * np.exp(part) if one.logarithm else slope)
-    return np.concatenate([*parts, np.empty(0)])
-
-
-def _parts(tuned: list[Parameter], vector: Array) -> list[Array]:
-    """The vector split by parameter."""
-    return np.split(vector, np.cumsum([p.size for p in tuned])[:-1]) if tuned else []
+        result[one.part] = slope * np.exp(vector[one.part]) if one.logarithm else slope
+    return result
 
 
 def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> list[tuple[float, float]]:
-    """Lower and upper bound of each number of the vector."""
     limits: list[tuple[float, float]] = []
     params = kernel.get_params()
-    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
+    for one in tuned:
         owner, _, last = one.name.rpartition("__")
-        for value in part:
+        for value in vector[one.part]:
             if one.logarithm:
                 down, up = np.log(BOUND_FACTORS.get(last, BOUND_FACTORS[""]))
                 limits.append((float(value) + down, float(value) + up))
@@ -526,8 +504,7 @@ class TuningCriterion:
         if terms is None:
             value, slopes, by_noise = self._unstructured(kernel, noise)
         else:
-            matrices = [(term.kernel(self.X), term.operator.dense()) for term in terms]
-            found = self._separable(matrices, noise)
+            found = self._separable([(term.kernel(self.X), term.operator.dense()) for term in terms], noise)
             value, slopes, by_noise = found.value, {}, found.noise
             for term, by_gram, by_operator in zip(terms, found.grams, found.operators, strict=True):
                 for name, slope in term.kernel.gradient_product(by_gram, self.X).items():
@@ -540,7 +517,6 @@ class TuningCriterion:
         return value, slopes, by_noise
 
     def _separable(self, matrices: list[tuple[Array, Array]], noise: Array) -> Criterion:
-        """From scalar grams and operators of the terms."""
         if self._Y is not None and len(matrices) == 1:
             criterion = separable_evidence if self._evidence else separable_leave_one_out
             return criterion(*matrices[0], self._Y, noise)
