@@ -98,12 +98,7 @@ class OnlineMovKL(StreamRegressor):
     """
 
     _state_classes = {"sum_": KernelSum}
-    _stored = {
-        "losses_ slopes_": "k",
-        "learners_": list,
-        "largest_": float,
-        "sum_": KernelSum | None,
-    }
+    _stored = {"losses_ slopes_": "k", "learners_": list, "largest_": float, "sum_": KernelSum | None}
 
     kernels: Any = None
     learner: Any = None

@@ -40,9 +40,7 @@ class RidgeForecast(NamedTuple):
         if len(parts) == 1:
             return parts[0]
         return cls(
-            np.concatenate([part.ridge for part in parts]),
-            np.concatenate([part.H for part in parts]),
-            parts[0].vectors,
+            np.concatenate([part.ridge for part in parts]), np.concatenate([part.H for part in parts]), parts[0].vectors
         )
 
     def predictions(self, *, shrink: bool) -> Array:

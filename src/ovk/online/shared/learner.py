@@ -11,16 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ovk.base import (
-    Array,
-    NamedOutputs,
-    Parameters,
-    State,
-    Transactional,
-    check_int,
-    parameter_names,
-    thread_for_row,
-)
+from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_int, parameter_names, thread_for_row
 from ovk.kernels import Stationary
 from ovk.online.shared.rows import LearnedRows, Rows, Scale, checked_rows
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel

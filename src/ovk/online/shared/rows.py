@@ -8,17 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
-from ovk.base import (
-    Array,
-    Indices,
-    Mask,
-    State,
-    Times,
-    check_inputs,
-    check_targets,
-    masked_as_nan,
-    naming_bad_cells,
-)
+from ovk.base import Array, Indices, Mask, State, Times, check_inputs, check_targets, masked_as_nan, naming_bad_cells
 
 
 class Rows(NamedTuple):
