@@ -168,8 +168,8 @@ class RefittedRidge(Baseline):
             # Some output has no value yet: wait for the next refit.
             return
         inputs, outputs = RunningMoments(X.shape[1]), RunningMoments(Y.shape[1])
-        inputs.add(X)
-        outputs.add(Y)
+        inputs.before_then_add(X)
+        outputs.before_then_add(Y)
         ridge = OVKRidge(alpha=0.1) if self.ridge is None else clone(self.ridge)
         self.ridge_ = ridge.fit((X - inputs.mean) / inputs.sd, (Y - outputs.mean) / outputs.sd)
         self._moments = inputs, outputs

@@ -111,8 +111,7 @@ class JointScore(State):
         if not self.ellipsoid:
             return None
         s, C = self.correlation()
-        result: Array = np.outer(s, s) * C
-        return result
+        return np.asarray(np.outer(s, s) * C)
 
     def ready(self, seen: Array) -> bool:
         """Whether the scales of these outputs are estimated from enough residuals."""
@@ -137,8 +136,7 @@ class JointScore(State):
         if not known.any():
             return np.ones(len(weight))
         s = np.sqrt(np.where(known, squares, 1.0) / np.where(known, weight, 1.0))
-        result: Array = np.where(known, s, s[known].mean())
-        return result
+        return np.asarray(np.where(known, s, s[known].mean()))
 
     def correlation(self) -> tuple[Array, Array]:
         """Scales (d,), and positive definite correlations (d, d) about zero, shrunk towards 0 when rows are few."""
@@ -265,18 +263,15 @@ class Conformal(Transactional, Parameters, ABC):
         predicted between each row and its outcome; `ACI` then takes smaller steps.
         """
         with self._transaction() as work:
-            return work._learn_late(regions, Y, delay)
-
-    def _learn_late(self, regions: Regions, Y: Any, delay: Any) -> Regions:
-        held, R, covered = self._outcomes(regions, Y)
-        seen, missed = ~np.isnan(R), held == 0
-        score, delays = self._joint_score(R.shape[1]), np.broadcast_to(delay, len(R)).tolist()
-        for t in range(len(R)):
-            if score is None:
-                for q, tracker in enumerate(self.trackers_):
+            held, R, covered = work._outcomes(regions, Y)
+            seen, missed = ~np.isnan(R), held == 0
+            score, delays = work._joint_score(R.shape[1]), np.broadcast_to(delay, len(R)).tolist()
+            for t in range(len(R)):
+                if score is not None:
+                    _learn_joint(work.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]), delays[t])
+                    continue
+                for q, tracker in enumerate(work.trackers_):
                     tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]), delays[t])
-            else:
-                _learn_joint(self.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]), delays[t])
         return replace(regions, covered=covered)
 
     def with_outcomes(self, regions: Regions, Y: Any) -> Regions:
@@ -353,11 +348,9 @@ class Conformal(Transactional, Parameters, ABC):
             if self.region not in ("each", "box", "ellipsoid"):
                 raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {self.region!r}")
             decay = 1.0 if self.memory is None else 1.0 - 1.0 / check_int(self.memory, "memory", least=2)
-            joint = (
-                None if self.region == "each" else JointScore(decay, self.region == "ellipsoid", *np.zeros((2, d, d)))
-            )
-            self.score_: JointScore | None = joint
-            self.trackers_: list[Tracker] = [self._tracker(miss) for _ in range(d if self.region == "each" else 1)]
+            each, moments = self.region == "each", np.zeros((2, d, d))
+            self.score_: JointScore | None = None if each else JointScore(decay, self.region == "ellipsoid", *moments)
+            self.trackers_: list[Tracker] = [self._tracker(miss) for _ in range(d if each else 1)]
         known = len(self.trackers_) if self.score_ is None else len(self.score_.weight)
         if known != d:
             raise ValueError(f"{type(self).__name__} has learned from {known} outputs, got {d}: use a new one")
@@ -369,8 +362,7 @@ def _outside_missed(covered: Array, outside: Mask | None) -> Array:
     if outside is None:
         return covered
     out = outside if covered.shape == outside.shape else outside.any(axis=1, keepdims=True)
-    result: Array = np.where(out, 0.0, covered)
-    return result
+    return np.where(out, 0.0, covered)
 
 
 def _learn_joint(

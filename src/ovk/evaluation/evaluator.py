@@ -20,16 +20,7 @@ from ovk.evaluation.deployment import as_intervals
 from ovk.evaluation.result import IntervalResult, ProgressiveResult, interval_counts
 from ovk.evaluation.scaling_and_drift import DriftRecord, Scaling, as_scaling
 from ovk.evaluation.sources import Chunk, chunks
-from ovk.evaluation.task import (
-    CLASSIFICATION,
-    RunningSum,
-    Scores,
-    Task,
-    checkpoints,
-    encoded,
-    predicts_probabilities,
-    task_of,
-)
+from ovk.evaluation.task import CLASSIFICATION, RunningSum, Scores, Task, checkpoints, encoded, task_of
 from ovk.intervals import Regions, concatenate
 
 
@@ -149,18 +140,10 @@ class Evaluator(State, Registered):
         task = task_of(model) if task is None else task
         d = len(first.targets) if task.numeric else 0
         others = [task.baseline(one) for one in (task.default_baselines if baselines is None else baselines)]
-        scores = [task.scores(type(model).__name__, d, probabilities=predicts_probabilities(model))]
-        evaluator = cls(
-            task=task,
-            model=model,
-            baselines=others,
-            scores=scores + [task.scores(one.name, d) for one in others],
-            scaling=scaling,
-            features=first.features,
-            outputs=first.targets,
-            single=first.Y.ndim == 1,
-            keep=keep,
-        )
+        scores = [task.scores(type(model).__name__, d, probabilities=hasattr(model, "predict_proba"))]
+        scores += [task.scores(one.name, d) for one in others]
+        names, single = (first.features, first.targets), first.Y.ndim == 1
+        evaluator = cls(task, model, others, scores, scaling, *names, single=single, keep=keep)
         if not isinstance(waiting, int) or waiting > 0:
             evaluator._row_by_row = RowByRow(task, model, waiting)
             evaluator._baseline_queues = [LabelQueue(waiting) for _ in others]
@@ -289,18 +272,14 @@ class Evaluator(State, Registered):
         learners = zip([merged.model, *merged.baselines], [other.model, *other.baselines], strict=True)
         for one, two in learners:
             if type(one) is not type(two) or not isinstance(one, Mergeable):
-                names = type(two).__name__, type(one).__name__
-                raise ValueError(
-                    f"cannot merge {names[0]} into {names[1]}: only models that are sums over rows can merge"
-                )
+                both = f"{type(two).__name__} into {type(one).__name__}"
+                raise ValueError(f"cannot merge {both}: only models that are sums over rows can merge")
             one.merge(two)
         for one, two in zip(merged.scores, other.scores, strict=True):
             one.merge(two)
         merged.rows, merged.support, merged.drift = [], [], DriftRecord()
-        merged.n_rows += other.n_rows
-        merged.warm_up += other.warm_up
-        merged.n_skipped += other.n_skipped
-        merged.n_missing += other.n_missing
+        for count in ("n_rows", "warm_up", "n_skipped", "n_missing"):
+            setattr(merged, count, getattr(merged, count) + getattr(other, count))
         vars(self).update(vars(merged))
 
     def result(self) -> ProgressiveResult:

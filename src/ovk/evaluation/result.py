@@ -298,7 +298,7 @@ class ProgressiveResult:
         counted = np.isfinite(Y) & ~skipped[:, None] & (np.arange(n) >= untested)[:, None]
         # Curves start at the first tested row, as in a whole stream.
         marks = np.union1d(checkpoints(untested, n), [n])
-        own = self.baseline_predictions or ()
+        own, found = self.baseline_predictions or (), self.intervals
         scores = []
         for one, P in zip(self.learners, (F, *(P[where].reshape(Y.shape) for P in own)), strict=True):
             scores.append(one.fresh())
@@ -321,9 +321,7 @@ class ProgressiveResult:
             n_missing=int((~np.isfinite(Y).any(axis=1)).sum()),
             support_rows=None,
             support_sizes=None,
-            intervals=None
-            if self.intervals is None
-            else self.intervals.part(where, np.where(counted, Y, np.nan), marks),
+            intervals=found and found.part(where, np.where(counted, Y, np.nan), marks),
             drift=None,
             times=None if self.times is None else self.times[where],
             start=self.start + where.start,
@@ -376,9 +374,8 @@ class ProgressiveResult:
         if found.n_unbounded:
             yield f"{self._unbounded(found)} had infinite intervals: too few errors were known"
         if joint:
-            yield from ScoreTable("intervals", self.outputs, ("mean width",), found.width[:, None]).lines(
-                MAX_ROWS_SHOWN
-            )
+            table = ScoreTable("intervals", self.outputs, ("mean width",), found.width[:, None])
+            yield from table.lines(MAX_ROWS_SHOWN)
             return
         both, last = np.column_stack([found.coverage, found.width]), np.array([np.nan, np.nan])
         if np.isfinite(found.coverage).any():

@@ -76,6 +76,8 @@ class Scores(State, ABC):
     seconds: float = field(default=0.0, init=False)
 
     _state_classes = {"sums": RunningSum}
+    #: Fields that are sums over rows, besides `sums`.
+    _totals: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_CHECKPOINTS) -> None:
@@ -83,12 +85,14 @@ class Scores(State, ABC):
 
     def fresh(self) -> Self:
         """Scores of the same learner before any row."""
-        return replace(self, sums=RunningSum.empty(len(self.sums.total)))
+        zeros = {name: 0.0 * getattr(self, name) for name in self._totals}
+        return replace(self, sums=RunningSum.empty(len(self.sums.total)), **zeros)
 
     def merge(self, other: Self) -> None:
         """Add the sums of another stream; the checkpoints of the two differ and are dropped."""
         self.sums.merge(other.sums)
-        self.seconds += other.seconds
+        for name in (*self._totals, "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass
@@ -141,6 +145,7 @@ class ClassScores(Scores, kind="classification"):
     """
 
     _stored = {"confusion": "k k", "histogram": "k 2 b", "log_losses": "* inf"}
+    _totals = ("confusion", "histogram", "log_losses")
 
     confusion: Array
     histogram: Array
@@ -171,16 +176,6 @@ class ClassScores(Scores, kind="classification"):
             self.confusion = np.pad(self.confusion, (0, k - known))
             self.histogram = np.pad(self.histogram, ((0, k - known), (0, 0), (0, 0)))
             self.histogram[known:, 0, 0] = 0.0 if np.isnan(self.log_losses) else self.confusion.sum()
-
-    def fresh(self) -> ClassScores:
-        zeros = {name: 0.0 * getattr(self, name) for name in ("confusion", "histogram", "log_losses")}
-        return replace(super().fresh(), **zeros)
-
-    def merge(self, other: ClassScores) -> None:
-        super().merge(other)
-        self.confusion = self.confusion + other.confusion
-        self.histogram = self.histogram + other.histogram
-        self.log_losses += other.log_losses
 
     @property
     def curve(self) -> Array:
@@ -273,9 +268,6 @@ def _cell(heading: str, value: float) -> str:
 def printable(text: str) -> str:
     """The text without control characters."""
     return "".join(letter for letter in text if letter.isprintable())
-
-
-# Tasks.
 
 
 S = TypeVar("S", bound=Scores)
@@ -530,8 +522,7 @@ class Classification(Task[ClassScores], kind="classification"):
         return np.asarray(np.isnan(F).any(axis=1))
 
     def errors(self, F: Array, Y: Array) -> Array:
-        wrong: Array = (F.argmax(axis=1) != Y.argmax(axis=1)).astype(np.float64)[:, None]
-        return wrong
+        return np.asarray(F.argmax(axis=1) != Y.argmax(axis=1), dtype=np.float64)[:, None]
 
     def learns_blocks(self, model: Any) -> bool:
         if isinstance(model, (OnlineClassifier, Incremental)):
@@ -551,13 +542,12 @@ class Classification(Task[ClassScores], kind="classification"):
         return by_label(model.predict_proba_then_learn(X, y, all_classes, **options), model.classes_, classes)
 
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
-        if predicts_probabilities(model):
+        if hasattr(model, "predict_proba"):
             P = by_label(model.predict_proba(X), model.classes_, classes)
             if np.isfinite(P).all():
                 return P
         place = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
-        found: Array = np.eye(len(classes))[[place[one] for one in np.asarray(model.predict(X)).tolist()]]
-        return found
+        return np.eye(len(classes))[[place[one] for one in np.asarray(model.predict(X)).tolist()]]
 
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> ClassScores:
         missing = 0.0 if probabilities else np.nan
@@ -599,11 +589,6 @@ class Classification(Task[ClassScores], kind="classification"):
         if model.log_loss < best.log_loss:
             reason = "but its probabilities are better (log loss): weight them by the cost of each kind of error"
         return f"{found}, {best.name!r} in {best.accuracy:.1%}; {reason}.{note}"
-
-
-def predicts_probabilities(model: Any) -> bool:
-    """Whether a classifier has `predict_proba`, which may depend on its parameters."""
-    return hasattr(model, "predict_proba")
 
 
 def by_label(P: Any, known: Any, classes: Any) -> Array:
