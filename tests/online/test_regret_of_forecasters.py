@@ -11,7 +11,14 @@ import ovk.online
 from ovk import KAWV, PKAWV
 from ovk.features import KORS, Fourier, Given, Nystrom, NystromMap, Taylor, TaylorMap
 from ovk.kernels import Gaussian, Linear
-from ovk.online import kors_beta, kors_gap, kors_size_bound, projected_regret_bound, regret_bound, spilled_regret_bound
+from ovk.online.theory import (
+    kors_beta,
+    kors_gap,
+    kors_size_bound,
+    projected_regret_bound,
+    regret_bound,
+    spilled_regret_bound,
+)
 from ovk.operators import Dense
 from ovk.ovkernels import CurlFree
 

@@ -10,16 +10,7 @@ from ovk.evaluation.regret import Regret, regret
 from ovk.evaluation.result import IntervalResult, ProgressiveResult, row_slice
 from ovk.evaluation.scaling_and_drift import DriftResult, PageHinkley, RunningMoments, Standardised, ratio
 from ovk.evaluation.sources import Chunk, Chunks, Table, chunks, is_frame
-from ovk.evaluation.task import (
-    CLASSIFICATION,
-    EQUAL_TOLERANCE,
-    REGRESSION,
-    Scores,
-    ScoreTable,
-    Task,
-    is_share,
-    printable,
-)
+from ovk.evaluation.task import CLASSIFICATION, EQUAL_TOLERANCE, REGRESSION, Scores, ScoreTable, Task, printable
 from ovk.intervals import Regions, rows_needed
 
 __all__ = [

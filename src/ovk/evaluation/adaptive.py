@@ -241,9 +241,8 @@ class ConformalPID(Conformal):
 
     def learn(self, regions: Regions, Y: Any, delay: Any = 0) -> Regions:
         if self.season is not None:
-            raise ValueError(
-                f"season must be None with delayed labels, got {self.season}: scores then arrive out of season"
-            )
+            late = "scores then arrive out of season"
+            raise ValueError(f"season must be None with delayed labels, got {self.season}: {late}")
         return super().learn(regions, Y, delay)
 
     def _tracker(self, miss: float) -> Tracker:

@@ -35,6 +35,7 @@ from ovk.base import (
     Transactional,
     check_int,
     in_interval,
+    one_of,
     reads_snapshot,
     unnamed,
 )
@@ -345,8 +346,7 @@ class Conformal(Transactional, Parameters, ABC):
         """The joint score, None for region "each"; the first call creates the state."""
         if not hasattr(self, "trackers_"):
             miss = 1.0 - in_interval(self.coverage, "coverage", 1e-6, 1 - 1e-6)
-            if self.region not in ("each", "box", "ellipsoid"):
-                raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {self.region!r}")
+            one_of(self.region, "region", "each", "box", "ellipsoid")
             decay = 1.0 if self.memory is None else 1.0 - 1.0 / check_int(self.memory, "memory", least=2)
             each, moments = self.region == "each", np.zeros((2, d, d))
             self.score_: JointScore | None = None if each else JointScore(decay, self.region == "ellipsoid", *moments)
@@ -653,16 +653,13 @@ class RecentErrors(State, Registered):
             if method.coverage == self.level:
                 half = regions.radius
         if instants is not None or self.instants is not None:
-            before, now = (
-                np.full(len(rows), np.nan) if known is None else known
-                for known, rows in ((self.instants, self.Y), (instants, Y))
-            )
+            known_times = (self.instants, self.Y), (instants, Y)
+            before, now = (np.full(len(rows), np.nan) if known is None else known for known, rows in known_times)
             self.instants = np.concatenate([before, now])[-self.size :]
         # Not in place: a snapshot of this object may still be read.
         self.tested, self.inside = self.tested + tested, self.inside + inside
-        self.Y, self.F, self.half = (
-            np.concatenate([old, new])[-self.size :] for old, new in ((self.Y, Y), (self.F, F), (self.half, half))
-        )
+        pairs = (self.Y, Y), (self.F, F), (self.half, half)
+        self.Y, self.F, self.half = (np.concatenate(pair)[-self.size :] for pair in pairs)
         return half
 
     def merge(self, other: RecentErrors) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, Mask, ProgressBar, Registered, State, Times, check_int, snapshot_of
+from ovk.base import Array, Mask, ProgressBar, Registered, State, Times, check_int, one_of, snapshot_of
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
 from ovk.evaluation.delayed import LabelQueue, Mergeable, RowByRow, has_learned, waiting_rows
@@ -300,9 +300,8 @@ class Evaluator(State, Registered):
         predictions, inputs, targets, *others = [*kept, None, None, None] if len(kept) < 3 else kept
         numeric, whole = self.task.numeric, self.keep == "all"
         if numeric and self.single:
-            predictions, targets, *others = (
-                one if one is None else one.reshape(-1) for one in (predictions, targets, *others)
-            )
+            every = (predictions, targets, *others)
+            predictions, targets, *others = (one if one is None else one.reshape(-1) for one in every)
         return ProgressiveResult(
             task=self.task,
             model=scores[0],
@@ -445,8 +444,7 @@ def progressive(
     >>> {one.name: round(one.accuracy, 1) for one in result.learners}
     {'AutoStreamClassifier': 1.0, 'no change': 0.5, 'majority': 0.5}
     """
-    if keep not in ("predictions", "all", "none"):
-        raise ValueError(f"keep must be 'predictions', 'all' or 'none', got {keep!r}")
+    one_of(keep, "keep", "predictions", "all", "none")
     scaling = as_scaling(scale)
     if untested is None:
         untested = int(not has_learned(model)) if scale is None else DEFAULT_UNTESTED

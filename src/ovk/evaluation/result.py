@@ -38,9 +38,8 @@ def _row(end: Any, times: Any, side: Any) -> int | None:
     if not isinstance(end, (str, date, np.datetime64)):
         return check_int(end, "the ends of rows", least=-(2**62))
     if times is None or times.dtype.kind != "M":
-        raise ValueError(
-            f"rows has the date {end!r}, but the dates of the rows are unknown: run progressive with time="
-        )
+        unknown = "the dates of the rows are unknown: run progressive with time="
+        raise ValueError(f"rows has the date {end!r}, but {unknown}")
     return int(np.searchsorted(times, np.datetime64(end), side=side))
 
 

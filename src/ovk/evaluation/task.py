@@ -254,15 +254,17 @@ class ScoreTable(NamedTuple):
         more = [f"... {hidden:,} more"] if hidden else []
         return [self.title, lines[0], "-" * len(lines[0]), *lines[1:], *more]
 
-
-def is_share(heading: str) -> bool:
-    return heading == "share" or heading.endswith("interval")
+    @staticmethod
+    def is_share(heading: str) -> bool:
+        return heading == "share" or heading.endswith("interval")
 
 
 def _cell(heading: str, value: float) -> str:
     if np.isnan(value):
         return "-"
-    return f"{value:.0%}" if is_share(heading) else f"{int(value):,}" if heading == "rows" else f"{value:.4g}"
+    if ScoreTable.is_share(heading):
+        return f"{value:.0%}"
+    return f"{int(value):,}" if heading == "rows" else f"{value:.4g}"
 
 
 def printable(text: str) -> str:

@@ -36,6 +36,7 @@ __all__ = ["RiverAnomalyDetector", "RiverClassifier", "RiverMultiTargetRegressor
 MAX_LETTERS_SHOWN = 60
 #: Advice in messages about targets that are not numbers.
 CLASSES_HINT = "for class labels use RiverClassifier(AutoStreamClassifier())"
+ONE_HINT = "use {'name': value}, or RiverRegressor for one target"
 SEVERAL_HINT = "for several targets use RiverMultiTargetRegressor"
 #: Kinds of the arrays that store labels of a type unchanged.
 KINDS = {bool: "b", int: "i", float: "f", str: "U"}
@@ -306,20 +307,12 @@ class RiverMultiTargetRegressor(Adapter, base.MultiTargetRegressor):
     def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], w: float = 1.0, **kwargs: Any) -> None:
         """Learn from an example of weight w; targets that are absent, nan or None are missing."""
         if not isinstance(y, Mapping):
-            raise TypeError(
-                f"y must be a dictionary of targets, got {y!r}: use {{'name': value}}, or RiverRegressor for one target"
-            )
+            raise TypeError(f"y must be a dictionary of targets, got {y!r}: {ONE_HINT}")
         names = self._names or list(y)
         if unknown := [name for name in y if name not in names]:
             raise ValueError(f"y contains the target {unknown[0]!r}, which is not one of {names}: pass all in targets")
-        row = np.array(
-            [
-                [
-                    _target(y.get(name), f"target {name!r}", "use a separate target for each of its values")
-                    for name in names
-                ]
-            ]
-        )
+        hint = "use a separate target for each of its values"
+        row = np.array([[_target(y.get(name), f"target {name!r}", hint) for name in names]])
         with self._transaction() as work:
             work._grow(x)
             work._learn(work._features.row(x), row, w=w)
@@ -523,8 +516,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             # For two classes the score is the log-odds.
             scores = np.stack([-scores / 2, scores / 2], axis=1)
         shares = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
-        probabilities: Array = shares / shares.sum(axis=1, keepdims=True)
-        return probabilities
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label so far."""

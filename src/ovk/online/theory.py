@@ -308,9 +308,8 @@ def projected_regret_bound(
     19.12
     """
     if isinstance(kernel, OperatorKernel) and not isinstance(kernel, Separable):
-        raise ValueError(
-            f"kernel must be a scalar kernel or a product k * T for this bound, got {type(kernel).__name__}"
-        )
+        allowed = "a scalar kernel or a product k * T"
+        raise ValueError(f"kernel must be {allowed} for this bound, got {type(kernel).__name__}")
     largest_eigenvalue = float(kernel.operator.eigh().values[-1]) if isinstance(kernel, Separable) else 1.0
     seen = largest_eigenvalue * positive(gap, "gap", zero=True)
     events = 1 + check_int(growths, "growths", least=0)
@@ -338,9 +337,8 @@ def spilled_regret_bound(
     >>> round(spilled_regret_bound(map.transform(X), 1.0, norm=2.0, largest=1.0, spill=spill, loss=5.0), 2)
     18.15
     """
-    norm, spill, loss = (
-        positive(value, name, zero=True) for value, name in ((norm, "norm"), (spill, "spill"), (loss, "loss"))
-    )
+    named = {"norm": norm, "spill": spill, "loss": loss}
+    norm, spill, loss = (positive(value, name, zero=True) for name, value in named.items())
     F: Any = np.asarray(features, dtype=np.float64)
     # log det(I + F F' / alpha) = log det(I + F'F / alpha): use the smaller matrix.
     F = np.linalg.qr(F, mode="r") if F.shape[0] > F.shape[1] else F
@@ -458,11 +456,8 @@ def _suggest_analytic(n: int, p: int, m: int | None, known_beforehand: bool) -> 
     d_eff(mu) is the number of monomials of degree at most log(n / mu), log(n / mu)^p / p!, up to a constant.
     """
     n, p = check_int(n, "n"), check_int(p, "p")
-    points, rate, mu = (
-        max(1, round((3 * log(n)) ** p / factorial(p))),
-        max(1.0, log(n)) ** (p + 1),
-        max(float(n) ** -2, ROUNDING_TOL),
-    )
+    points, mu = max(1, round((3 * log(n)) ** p / factorial(p))), max(float(n) ** -2, ROUNDING_TOL)
+    rate = max(1.0, log(n)) ** (p + 1)
     informative = points < n and rate < n
     size = min(n, check_int(m, "m")) if m is not None else points if informative else n
     if informative and (m is None or size >= points):

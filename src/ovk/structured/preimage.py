@@ -66,6 +66,9 @@ class SharedScores:
             scores[:, some] = W @ self._kernel(self._anchors, block) - self._half[some]
         return scores
 
+    def nearest(self, W: Array, k: int) -> Indices:
+        return top_k(self(W), k)
+
 
 def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candidates, W: Array, k: int) -> list[Any]:
     """The k nearest outputs of shared candidates in blocks: a list for each row of W."""

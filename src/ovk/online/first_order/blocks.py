@@ -19,7 +19,6 @@ from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtrs
 
@@ -82,9 +81,8 @@ def squared_loss(task: BlockInputs, Y: Array, eta: Array, rho: Array) -> Block |
     if decays.mild and task.mask is None and eta.all():
         z, a = _solve_divided(rotated, task.base, Y, rho / eta, decays.start)
     else:
-        z, a = _solve_triangular(
-            rotated, task.weighted(decays.between[:-1]), decays.start[:-1, None] * task.base, Y, eta
-        )
+        between = task.weighted(decays.between[:-1])
+        z, a = _solve_triangular(rotated, between, decays.start[:-1, None] * task.base, Y, eta)
     return _finish_block(task, z, a, decays)
 
 
@@ -202,11 +200,8 @@ def _solve_triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Arra
     for q, (inner, target) in enumerate(zip(bases, targets, strict=True)):
         M = decoupled.matrix(q)
         M *= weights
-        right = eta[:, None] * (target - inner)
-        # SciPy uses Fortran order; transposing costs nothing.
-        solved = solve_triangular(
-            (eta[:, None] * M).T, right, lower=False, trans="T", unit_diagonal=True, check_finite=False
-        )
+        # LAPACK uses Fortran order: the upper triangle of the transpose.
+        solved, _ = dtrtrs((eta[:, None] * M).T, eta[:, None] * (target - inner), lower=0, trans=1, unitdiag=1)
         a.append(solved)
         z.append(inner + M @ solved)
     return decoupled.join(z), decoupled.join(a)
@@ -252,8 +247,7 @@ def row_by_row(task: BlockInputs, gradient: Gradient, step: Step) -> Block:
 
     def before(j: int, c: Array) -> Array:
         """sum_l<j K(x_j, x_l) c_l, (d,)."""
-        values: Array = inner.part_matmat(slice(j, j + 1), slice(0, j), c[:j])[0]
-        return values
+        return np.asarray(inner.part_matmat(slice(j, j + 1), slice(0, j), c[:j])[0])
 
     decay = 1.0
     bias = np.zeros(d) if task.bias is None else task.bias
@@ -378,8 +372,7 @@ class _LossAtThreshold:
     def gradient(self, j: int, z: Array) -> Array:
         self._theta[j] = self._progress.threshold
         targets, loss = self._at(slice(j, j + 1))
-        gradients: Array = self._weights[j] * loss.gradient(targets, z[None])[0]
-        return gradients
+        return np.asarray(self._weights[j] * loss.gradient(targets, z[None])[0])
 
     def loss(self, j: int, z: Array) -> float:
         """Loss of row j; 1, the scale of the kernel, for a loss without targets."""

@@ -60,8 +60,7 @@ class RidgeForecast(NamedTuple):
             return self.H
         if self.vectors is None:
             return self.H[:, :, None] * np.eye(self.H.shape[1])
-        rotated: Array = np.einsum("nq,aq,bq->nab", self.H, self.vectors, self.vectors, optimize=True)
-        return rotated
+        return np.asarray(np.einsum("nq,aq,bq->nab", self.H, self.vectors, self.vectors, optimize=True))
 
 
 @dataclass
@@ -267,8 +266,7 @@ def shifted_cholesky(G: Array, f: float) -> Array:
     A.reshape(-1)[:: n + 1] += f
     C, failed = lapack.dpotrf(A.T, lower=0, clean=1)
     if failed == 0 and float(np.diagonal(C).min(initial=np.inf)) ** 2 > 0.5 * f:
-        lower: Array = C.T
-        return lower
+        return np.asarray(C.T)
     L = np.zeros((n, n))
     for j in range(n):
         if j:

@@ -11,7 +11,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_int, parameter_names, thread_for_row
+from ovk.base import (
+    Array,
+    NamedOutputs,
+    Parameters,
+    State,
+    Transactional,
+    check_int,
+    one_of,
+    parameter_names,
+    thread_for_row,
+)
 from ovk.kernels import Stationary
 from ovk.online.shared.rows import LearnedRows, Rows, Scale, checked_rows
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
@@ -116,6 +126,8 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     cumulative_loss_: float
     warm_up: int | None = 0
     on_invalid: str = "missing"
+    #: Whether one pass over few rows fails scikit-learn's check of scores.
+    _poor_score = False
     #: Units in which the learner works, None for those of the user.
     input_units_: Scale | None = None
     output_units_: Scale | None = None
@@ -125,13 +137,12 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = True
-        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = tags.target_tags.multi_output = True
+        tags.regressor_tags.poor_score = self._poor_score
         return tags
 
     def _check_parameters(self) -> None:
-        if self.on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
+        one_of(self.on_invalid, "on_invalid", "raise", "skip")
         self._warm_up_rows()
 
     @abstractmethod
@@ -143,10 +154,8 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         """Predict each row before learning from it; all rows are valid."""
 
     def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False, unsupervised: bool = False) -> Rows:
-        outputs = None if first else self.n_outputs_
-        return checked_rows(
-            self, X, y, outputs=outputs, on_invalid=self.on_invalid, whole=whole, unsupervised=unsupervised
-        )
+        outputs, invalid = None if first else self.n_outputs_, self.on_invalid
+        return checked_rows(self, X, y, outputs=outputs, on_invalid=invalid, whole=whole, unsupervised=unsupervised)
 
     def _check_weights_supported(self) -> None:
         """Raise an error if the learner does not support weights."""
