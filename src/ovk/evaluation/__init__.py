@@ -3,7 +3,7 @@
 from ovk.evaluation.adaptive import ACI, COP, ConformalPID, StronglyAdaptive
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.conformal import DEFAULT_LEVEL, Conformal, RecentErrors, RollingConformal
-from ovk.evaluation.delayed import Mergeable, OnlineLearner
+from ovk.evaluation.delayed import OnlineLearner
 from ovk.evaluation.deployment import DelayedLabels, WithIntervals
 from ovk.evaluation.evaluator import Evaluator, progressive
 from ovk.evaluation.regret import Regret, regret

@@ -247,14 +247,10 @@ class ConformalPID(Conformal):
 
     def _tracker(self, miss: float) -> Tracker:
         season = 0 if self.season is None else check_int(self.season, "season", least=2)
-        return PIDTracker(
-            miss,
-            positive(self.rate, "rate"),
-            positive(self.gain, "gain", zero=True),
-            positive(self.saturation, "saturation"),
-            ScoreWindow(check_int(self.window, "window")),
-            [ScoreWindow(MAX_PAST_SEASONS) for _ in range(season)],
-        )
+        rate, gain = positive(self.rate, "rate"), positive(self.gain, "gain", zero=True)
+        scores = ScoreWindow(check_int(self.window, "window"))
+        seasons = [ScoreWindow(MAX_PAST_SEASONS) for _ in range(season)]
+        return PIDTracker(miss, rate, gain, positive(self.saturation, "saturation"), scores, seasons)
 
 
 # Strongly adaptive online conformal prediction (Bhatnagar, Wang, Xiong and Bai, 2023).
@@ -501,10 +497,6 @@ class COP(Conformal):
     sharpness: float = 0.0
 
     def _tracker(self, miss: float) -> Tracker:
-        return COPTracker(
-            miss,
-            positive(self.rate, "rate"),
-            positive(self.sharpness, "sharpness", zero=True),
-            in_interval(self.trust, "trust", 0.0, 1.0),
-            ScoreWindow(check_int(self.window, "window")),
-        )
+        rate, sharpness = positive(self.rate, "rate"), positive(self.sharpness, "sharpness", zero=True)
+        scores = ScoreWindow(check_int(self.window, "window"))
+        return COPTracker(miss, rate, sharpness, in_interval(self.trust, "trust", 0.0, 1.0), scores)

@@ -102,6 +102,13 @@ class JointScore(State):
                 return inf
             return float(np.sqrt(z @ cho_solve(cho_factor(C[np.ix_(seen, seen)], lower=True), z)))
 
+    def learn(self, tracker: Tracker, r: Array, seen: Array, missed: bool | None = None, delay: int = 0) -> float:
+        """The score of the residuals (d,) of a row; the tracker and the moments learn from it."""
+        found = self.score(r, seen)
+        tracker.update(found if self.ready(seen) else nan, missed, delay)
+        self.add(r, seen)
+        return found
+
     def half_widths(self, radius: float) -> Array:
         """(d,) half the sides of the box around the region of that radius, 0 for an empty region."""
         with np.errstate(over="ignore"):
@@ -252,7 +259,7 @@ class Conformal(Transactional, Parameters, ABC):
                 half[t] = score.half_widths(float(radius[t, 0]))
                 if scatter is not None:
                     scatter[t] = score.scatter()
-                scores[t] = _learn_joint(tracker, score, R[t], seen[t])
+                scores[t] = score.learn(tracker, R[t], seen[t])
         covered = np.where(np.isnan(scores), np.nan, (scores <= radius).astype(np.float64))
         return self._regions_around(F, half, radius, _outside_missed(covered, outside), scatter)
 
@@ -269,7 +276,7 @@ class Conformal(Transactional, Parameters, ABC):
             score, delays = work._joint_score(R.shape[1]), np.broadcast_to(delay, len(R)).tolist()
             for t in range(len(R)):
                 if score is not None:
-                    _learn_joint(work.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]), delays[t])
+                    score.learn(work.trackers_[0], R[t], seen[t], bool(missed[t, 0]), delays[t])
                     continue
                 for q, tracker in enumerate(work.trackers_):
                     tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]), delays[t])
@@ -363,16 +370,6 @@ def _outside_missed(covered: Array, outside: Mask | None) -> Array:
         return covered
     out = outside if covered.shape == outside.shape else outside.any(axis=1, keepdims=True)
     return np.where(out, 0.0, covered)
-
-
-def _learn_joint(
-    tracker: Tracker, score: JointScore, r: Array, seen: Array, missed: bool | None = None, delay: int = 0
-) -> float:
-    """The score of the residuals (d,) of a row; the tracker and the joint score learn from it."""
-    found = score.score(r, seen)
-    tracker.update(found if score.ready(seen) else nan, missed, delay)
-    score.add(r, seen)
-    return found
 
 
 # Rolling quantiles that are refreshed once per block of scores, for streams of millions of rows.

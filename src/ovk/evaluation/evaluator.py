@@ -15,7 +15,7 @@ import numpy as np
 from ovk.base import Array, Mask, ProgressBar, Registered, State, Times, check_int, one_of, snapshot_of
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
-from ovk.evaluation.delayed import LabelQueue, Mergeable, RowByRow, has_learned, waiting_rows
+from ovk.evaluation.delayed import LabelQueue, RowByRow, has_learned, waiting_rows
 from ovk.evaluation.deployment import as_intervals
 from ovk.evaluation.result import IntervalResult, ProgressiveResult, interval_counts
 from ovk.evaluation.scaling_and_drift import DriftRecord, Scaling, as_scaling
@@ -271,7 +271,7 @@ class Evaluator(State, Registered):
         merged.scaling.merge(other.scaling)
         learners = zip([merged.model, *merged.baselines], [other.model, *other.baselines], strict=True)
         for one, two in learners:
-            if type(one) is not type(two) or not isinstance(one, Mergeable):
+            if type(one) is not type(two) or not hasattr(one, "merge"):
                 both = f"{type(two).__name__} into {type(one).__name__}"
                 raise ValueError(f"cannot merge {both}: only models that are sums over rows can merge")
             one.merge(two)

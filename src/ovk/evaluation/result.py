@@ -297,6 +297,10 @@ class ProgressiveResult:
         counted = np.isfinite(Y) & ~skipped[:, None] & (np.arange(n) >= untested)[:, None]
         # Curves start at the first tested row, as in a whole stream.
         marks = np.union1d(checkpoints(untested, n), [n])
+        others: dict[str, Any] = dict.fromkeys(("support_rows", "support_sizes", "drift"))
+        for name in ("predictions", "inputs", "targets", "probabilities", "times"):
+            column = getattr(self, name)
+            others[name] = None if column is None else column[where]
         own, found = self.baseline_predictions or (), self.intervals
         scores = []
         for one, P in zip(self.learners, (F, *(P[where].reshape(Y.shape) for P in own)), strict=True):
@@ -310,20 +314,13 @@ class ProgressiveResult:
             baselines=tuple(scores[1:]),
             baseline_predictions=tuple(P[where] for P in own),
             rows=marks,
-            predictions=self.predictions[where],
-            inputs=self.inputs[where],
-            targets=self.targets[where],
-            probabilities=None if self.probabilities is None else self.probabilities[where],
             n_rows=n,
             untested=untested,
             n_skipped=int(skipped.sum()),
             n_missing=int((~np.isfinite(Y).any(axis=1)).sum()),
-            support_rows=None,
-            support_sizes=None,
             intervals=found and found.part(where, np.where(counted, Y, np.nan), marks),
-            drift=None,
-            times=None if self.times is None else self.times[where],
             start=self.start + where.start,
+            **others,
         )
 
     def against_best_baseline(self) -> tuple[str, float] | None:

@@ -457,12 +457,5 @@ class DriftRecord(State):
         total, count = np.diff(sums, axis=0).T
         e = len(self.names)
         values = self.experts.values if e else np.empty((0, 0))
-        return DriftResult(
-            rows=self.losses.rows,
-            losses=ratio(total, count),
-            alarms=tuple(self.test.alarms_) if "alarms_" in vars(self.test) else (),
-            expert_rows=self.experts.rows,
-            windows=values[:, e:],
-            weights=values[:, :e],
-            experts=tuple(self.names),
-        )
+        recent = self.losses.rows, ratio(total, count), tuple(vars(self.test).get("alarms_", ()))
+        return DriftResult(*recent, self.experts.rows, values[:, e:], values[:, :e], tuple(self.names))

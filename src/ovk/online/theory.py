@@ -90,7 +90,7 @@ of f_0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, comb, e, exp, factorial, log
 from typing import Any
@@ -205,35 +205,28 @@ def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 50
 def _kernel_eigenvalues(kernel: Any, X: Any) -> Array:
     """(n d,) eigenvalues of the kernel matrix, ascending; those below zero by rounding become zero."""
     K = _resolved(kernel, X)
-    if isinstance(K, ScalarKernel):
-        return _check_eigenvalues([np.linalg.eigvalsh(K(X))])
-    gram = K.gram(X)
-    parts = gram.rotation()
+    parts = None if isinstance(K, ScalarKernel) else K.gram(X).rotation()
     if parts is None:
-        return _check_eigenvalues([np.linalg.eigvalsh(gram.dense())])
-    copies = [group.stop - group.start for group in parts.groups]
-    if len(parts.grams) == 1:
+        found: list[Any] = [np.linalg.eigvalsh(K(X) if isinstance(K, ScalarKernel) else K.gram(X).dense())]
+    elif len(parts.grams) == 1:
         base = np.linalg.eigvalsh(parts.grams[0])
         found = [weight * base for weight in parts.weights[:, 0]]
     else:
         found = [np.linalg.eigvalsh(parts.matrix(q)) for q in range(len(parts))]
-    return _check_eigenvalues([np.tile(v, k) for v, k in zip(found, copies, strict=True)])
-
-
-def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
-    if isinstance(kernel, OperatorKernel):
-        return kernel if kernel.output_dim is None else kernel.resolve(X, kernel.output_dim)
-    return as_kernel(kernel).resolve(X)
-
-
-def _check_eigenvalues(parts: Sequence[Any]) -> Array:
-    values: Array = np.sort(np.concatenate(parts))
+    copies = [1] if parts is None else [group.stop - group.start for group in parts.groups]
+    values: Array = np.sort(np.concatenate([np.tile(v, k) for v, k in zip(found, copies, strict=True)]))
     if len(values) and values[0] < -1e-7 * max(float(values[-1]), 1e-300):
         raise SingularSystemError(
             f"the kernel matrix must be positive semi-definite, but it has the eigenvalue {values[0]:.6g} "
             f"(the largest is {values[-1]:.6g}): check the kernel"
         )
     return np.maximum(values, 0.0)
+
+
+def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
+    if isinstance(kernel, OperatorKernel):
+        return kernel if kernel.output_dim is None else kernel.resolve(X, kernel.output_dim)
+    return as_kernel(kernel).resolve(X)
 
 
 def _saturation(ratio: Array) -> Array:

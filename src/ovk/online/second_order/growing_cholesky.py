@@ -201,11 +201,9 @@ class GrowingCholesky(State):
         """The factor with one more row, and its ridge prediction (k,) and leverage; `cross` (n,) is overwritten."""
         w, ridge, h = self.predict_row(cross, own, base)
         f = max(1.0, ROUNDING * own)
-        c = sqrt(f * (1.0 + h))
-        start = self.n - self.n % self.panel
-        row = self.n - start
+        c, row = sqrt(f * (1.0 + h)), self.n % self.panel
         other = self._replace(panels=self.panels.copy(), E=self.E.copy())
-        P, own_e = other._last(start, row)
+        P, own_e = other._last()
         other.n += 1
         P[row, : self.n], P[row, self.n], own_e[row] = w, c, (y - ridge) / c
         other.panels[-1], other.E[-1] = P[: row + 1, : self.n + 1], own_e[: row + 1]
@@ -226,9 +224,8 @@ class GrowingCholesky(State):
     def _append(self, W: Array, C: Array, e: Array) -> None:
         done, r = 0, len(C)
         while done < r:
-            start = self.n - self.n % self.panel
-            row = self.n - start
-            P, own = self._last(start, row)
+            row = self.n % self.panel
+            P, own = self._last()
             some = slice(done, min(done + self.panel - row, r))
             count = some.stop - done
             P[row : row + count, : self.n - done] = W[:, some].T
@@ -238,11 +235,12 @@ class GrowingCholesky(State):
             self.panels[-1], self.E[-1] = P[: row + count, : self.n], own[: row + count]
             done = some.stop
 
-    def _last(self, start: int, row: int) -> tuple[Array, Array]:
+    def _last(self) -> tuple[Array, Array]:
         """The arrays of the last panel and its e, including unused rows."""
+        row = self.n % self.panel
         if row and self._room is not None:
             return self._room
-        self._room = np.zeros((self.panel, start + self.panel)), np.zeros((self.panel, self.k))
+        self._room = np.zeros((self.panel, self.n - row + self.panel)), np.zeros((self.panel, self.k))
         if row:
             self._room[0][:row, : self.n], self._room[1][:row] = self.panels[-1], self.E[-1]
         else:
