@@ -307,8 +307,6 @@ class Task(State, ABC, Generic[S]):
         names = ", ".join(map(repr, self.baselines))
         raise ValueError(f"baselines must be {names} or baselines of ovk.evaluation, got {baseline!r}")
 
-    # Rows ------------------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         """(n, d) outputs, from numbers (n,) or (n, d), or from codes of labels (n,) or (n, 1), nan where missing."""
@@ -333,8 +331,6 @@ class Task(State, ABC, Generic[S]):
     def errors(self, F: Array, Y: Array) -> Array:
         """Errors (n, d) or (n, 1) of the rows, for drift detection."""
 
-    # Models ----------------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def learns_blocks(self, model: Any) -> bool:
         """Whether a model predicts each row of a block from the rows before it; TypeError if it is not a learner."""
@@ -346,8 +342,6 @@ class Task(State, ABC, Generic[S]):
     @abstractmethod
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
         """Predictions F of a model, without learning."""
-
-    # Scores ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> S:
@@ -560,10 +554,8 @@ class Classification(Task[ClassScores], kind="classification"):
         titles, largest = tuple(name for name, _, _ in CLASS_SCORES), tuple(best for _, _, best in CLASS_SCORES)
         counts = learners[0].confusion.sum(axis=1)
         each = np.column_stack([counts, counts / max(counts.sum(), 1.0), learners[0].recall])
-        return [
-            ScoreTable("scores", titles, tuple(one.name for one in learners), values, largest),
-            ScoreTable("classes", tuple(map(str, names)), ("rows", "share", "recall"), each),
-        ]
+        scores = ScoreTable("scores", titles, tuple(one.name for one in learners), values, largest)
+        return [scores, ScoreTable("classes", tuple(map(str, names)), ("rows", "share", "recall"), each)]
 
     def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         model, *baselines = learners

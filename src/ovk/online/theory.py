@@ -566,40 +566,38 @@ def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
     2.0
     """
 
-    def failed(why: str, U: float | None = None) -> ErrorBound:
-        return ErrorBound(None, U, why)
-
     schedule, loss, alpha = as_schedule(model.schedule), as_loss(model.loss), float(model.alpha)
     kappa2 = model.kernel_.norm_bound()
     if model.fit_intercept:
-        return failed("the theorem does not cover fit_intercept")
+        return ErrorBound(None, None, "the theorem does not cover fit_intercept")
     if isinstance(loss, ThresholdLoss):
-        return failed(f"the theorem does not cover the learned threshold of {type(loss).__name__}")
+        return ErrorBound(None, None, f"the theorem does not cover the learned threshold of {type(loss).__name__}")
     if alpha == 0:
-        return failed("the theorem requires a penalty, but alpha is 0")
+        return ErrorBound(None, None, "the theorem requires a penalty, but alpha is 0")
     if kappa2 is None:
-        return failed("assumption 1: the kernel has no known bound on |K(x, x)|")
+        return ErrorBound(None, None, "assumption 1: the kernel has no known bound on |K(x, x)|")
     kappa = float(np.sqrt(kappa2))
     if isinstance(loss, Squared):
         if largest_output is None:
-            return failed("assumption 3: the squared loss requires a bound on the outputs (largest_output)")
+            missing = "the squared loss requires a bound on the outputs (largest_output)"
+            return ErrorBound(None, None, f"assumption 3: {missing}")
         if alpha <= 2 * kappa2:
             required = f"alpha must be above 2 kappa^2 = {2 * kappa2:g} for the squared loss"
-            return failed(f"assumption 3: {required}, got {alpha:g}")
+            return ErrorBound(None, None, f"assumption 3: {required}, got {alpha:g}")
         U = max(largest_output / kappa, 2 * largest_output / alpha)
     else:
         steepest = loss.lipschitz(model.support_.A.shape[2])
         if steepest is None:
-            return failed(f"assumption 2: {type(loss).__name__} is not Lipschitz")
+            return ErrorBound(None, None, f"assumption 2: {type(loss).__name__} is not Lipschitz")
         U = steepest * kappa / alpha
     U = max(U, float(model.initial_norm_))
     if not isinstance(schedule, InverseSqrt) or schedule.start != 1 or model.average or model.discount != 1:
-        return failed("the theorem requires eta_t = eta / sqrt(t) from t = 1, without average or discount", U)
+        return ErrorBound(None, U, "the theorem requires eta_t = eta / sqrt(t) from t = 1, without average or discount")
     truncation = model._truncation()
     if truncation is not None and not isinstance(truncation, PaperWindow):
-        return failed("the theorem requires no truncation, or the paper's window (PaperWindow)", U)
+        return ErrorBound(None, U, "the theorem requires no truncation, or the paper's window (PaperWindow)")
     if truncation is not None and model.initial_norm_ > 0:
-        return failed("the theorem for the paper's window does not cover init", U)
+        return ErrorBound(None, U, "the theorem for the paper's window does not cover init")
     eta, c = float(schedule.eta), 2.0 if truncation is None else 10.0
     if schedule.scaled:
         eta /= max(kappa2, 1.0)

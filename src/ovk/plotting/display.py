@@ -194,9 +194,8 @@ def draw_matrix(
     # Both colour maps suit the colour-blind.
     image = ax.imshow(values, vmin=low, vmax=high, cmap="RdBu" if low < 0 else "Blues", **style)
     wide = any(len(name) > 2 for name in columns)
-    ax.set_xticks(
-        range(len(columns)), columns, rotation=45 if wide else 0, ha="right" if wide else "center", fontsize=fontsize
-    )
+    turned: dict[str, Any] = {"rotation": 45, "ha": "right"} if wide else {}
+    ax.set_xticks(range(len(columns)), columns, **turned, fontsize=fontsize)
     ax.set_yticks(range(len(rows)), rows, fontsize=fontsize)
     for (i, j), value in np.ndenumerate(values):
         if text is not None and np.isfinite(value):

@@ -404,12 +404,7 @@ def _valid_squared_norm(value: Any) -> Any:
 
 
 def _adaptive(
-    threshold: _MovingLoss,
-    sizes: DistanceOverGradients,
-    alpha: float,
-    discount: float,
-    task: BlockInputs,
-    held: Array,
+    threshold: _MovingLoss, sizes: DistanceOverGradients, alpha: float, discount: float, task: BlockInputs, held: Array
 ) -> tuple[Block, Array, Array, Array]:
     """The block, (b,) step sizes and decays, and |f|^2 before each row, for step sizes that depend on past gradients.
 

@@ -192,8 +192,6 @@ class OLOK(StreamRegressor):
     on_invalid: str = "raise"
     fit_intercept: bool = False
 
-    # Start ------------------------------------------------------------------------------------------------------------
-
     def _start(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         X, d = rows.X, rows.Y.shape[1]
@@ -244,8 +242,6 @@ class OLOK(StreamRegressor):
         for start in range(0, len(X) if self.kernel_.norm_bound() is None else 0, self.block_size_):
             norms = self.kernel_.gram(X[start : start + self.block_size_]).block_norms()
             self.kappa2_ = max(self.kappa2_, float(norms.max()))
-
-    # Public methods ---------------------------------------------------------------------------------------------------
 
     @reads_snapshot
     def predict(self, X: Any) -> Array:
@@ -299,8 +295,6 @@ class OLOK(StreamRegressor):
         if self.truncation_error_ == 0:
             return float(np.sqrt(self.progress_.norm2))
         return Expansion(self.kernel_, self.support_.X, self.support_.A[:, 0]).norm()
-
-    # Learning ---------------------------------------------------------------------------------------------------------
 
     def _learn(self, rows: Rows) -> Array:
         Z, start = np.empty(rows.Y.shape), 0
@@ -381,8 +375,6 @@ class OLOK(StreamRegressor):
             return [self.kernel_.product(X, support.X, support.A[:, 0], since)]
         gram = self.kernel_.gram(X, support.X)
         return [gram.matmat(C) if since is None else gram.matmul_window(C, since) for C in np.moveaxis(support.A, 1, 0)]
-
-    # Checks -----------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         alpha = positive(self.alpha, "alpha", zero=True)
@@ -465,8 +457,6 @@ class OLOK(StreamRegressor):
                 f"max_support is {most}, but without truncation there would be {len(self.support_) + n} support points "
                 f"({need / 1e6:.0f} MB): pass truncation=Tolerance() or a window, or increase max_support"
             )
-
-    # Dropping old support points --------------------------------------------------------------------------------------
 
     def _learns_width(self) -> bool:
         return self.init is None and learns_width(self.kernel)
@@ -551,8 +541,6 @@ class OLOK(StreamRegressor):
         if edge[-1] < times[0]:
             return edge, None
         return edge, np.tri(len(times), k=-1) * (times[None, :] > edge[:-1, None])
-
-    # Single rows ------------------------------------------------------------------------------------------------------
 
     def _row_plan(self) -> RowPlan | None:
         plan = RowPlan(self)

@@ -209,12 +209,9 @@ class FunctionWindow(ByAge, saved=False):
         self.function = function
 
     def size(self, t: Times, eta: float, alpha: float) -> Times:
-        steps = np.asarray(t)
-        sizes = [
-            check_int(self.function(int(step)), "the number of points that truncation returns")
-            for step in steps.ravel()
-        ]
-        return np.array(sizes, dtype=np.int64).reshape(steps.shape)
+        name = "the number of points that truncation returns"
+        sizes = [check_int(self.function(int(step)), name) for step in np.ravel(t)]
+        return np.array(sizes, dtype=np.int64).reshape(np.shape(t))
 
 
 def as_truncation(truncation: Any) -> Truncation | None:

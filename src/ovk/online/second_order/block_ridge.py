@@ -315,7 +315,10 @@ class GroupBlock(State):
         return GroupBlock, (self.ridge, self.factor, self.z, self.U, self.triangle)
 
     @classmethod
-    def start(cls, group: OutputGroup, ridge: float, total: FeatureSums, rows: int) -> GroupBlock:
+    def start(cls, group: OutputGroup, ridge: float, total: FeatureSums, rows: int) -> GroupBlock | None:
+        """The block of a group before its first row, None with an infinite ridge."""
+        if not np.isfinite(ridge):
+            return None
         B = np.ascontiguousarray(total.B[:, group.columns])
         factor = total.factor(ridge).triangular()
         triangle = GrowingCholesky(group.stop - group.start, rows)
@@ -414,12 +417,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
 
     def start_block(self, points: int) -> None:
         total, factor = self.sums.total(), self.sums.ridge_factor()
-        self.blocks = [
-            GroupBlock.start(group, factor * group.ridge, total, points * self.per)
-            if np.isfinite(group.ridge)
-            else None
-            for group in self.groups
-        ]
+        self.blocks = [GroupBlock.start(one, factor * one.ridge, total, points * self.per) for one in self.groups]
 
     def predict_and_update(self, rows: RidgeRows, *, last: bool) -> RidgeForecast:
         Phi, Y, observed, learned, weights, sizes = rows

@@ -39,9 +39,8 @@ class RidgeForecast(NamedTuple):
     def concatenate(cls, parts: list[RidgeForecast]) -> RidgeForecast:
         if len(parts) == 1:
             return parts[0]
-        return cls(
-            np.concatenate([part.ridge for part in parts]), np.concatenate([part.H for part in parts]), parts[0].vectors
-        )
+        H = np.concatenate([part.H for part in parts])
+        return cls(np.concatenate([part.ridge for part in parts]), H, parts[0].vectors)
 
     def predictions(self, *, shrink: bool) -> Array:
         """(n, d) forecasts: ridge, or with `shrink` those of Azoury, Vovk and Warmuth, (I + H)^-1 ridge."""

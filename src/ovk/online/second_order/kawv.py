@@ -160,10 +160,9 @@ class KAWV(StreamRegressor):
         self.triangles_: list[GrowingCholesky | None] = []
         parts = self.kernel_.gram(X[:1]).rotation()
         if parts is not None:
-            self.triangles_ = [
-                None if parts.vanishes(q) else GrowingCholesky(group.stop - group.start, PANEL_ROWS)
-                for q, group in enumerate(parts.groups)
-            ]
+            sizes = [group.stop - group.start for group in parts.groups]
+            new = (None if parts.vanishes(q) else GrowingCholesky(k, PANEL_ROWS) for q, k in enumerate(sizes))
+            self.triangles_ = list(new)
         else:
             self._merge_factors()
 
@@ -267,8 +266,6 @@ class KAWV(StreamRegressor):
             cross *= self.rows_.weights[self.entries_ // self.n_outputs_][:, None]
         return cross
 
-    # Single rows ------------------------------------------------------------------------------------------------------
-
     def _row_plan(self) -> Any:
         """Eigenvectors of the output operator, its groups of outputs, and the eigenvalue of each over alpha."""
         if self.entries_ is not None or not isinstance(self.kernel_, Separable):
@@ -312,8 +309,6 @@ class KAWV(StreamRegressor):
         assert isinstance(self.kernel_, Separable)
         cross, roots = self.kernel_.scalar(X, self.support_)[0], self.rows_.weights
         return cross if roots is None else roots * cross, float(self.kernel_.scalar.diag(X)[0])
-
-    # Predicting -------------------------------------------------------------------------------------------------------
 
     def _forecast(self, X: Array) -> RidgeForecast:
         d = self.n_outputs_

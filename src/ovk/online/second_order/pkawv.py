@@ -106,6 +106,8 @@ class PKAWV(StreamRegressor):
     """
 
     _default_factories = {"kernel": Gaussian}
+    # A dictionary and units from rows with constant labels, such as a room at night, do not suit later rows.
+    _waits_for_other_labels = True
     _saved_state = ("_left",)
     _state_classes = {
         "features_": StreamFeatures,
@@ -225,8 +227,6 @@ class PKAWV(StreamRegressor):
             work.cumulative_loss_ += others.cumulative_loss_
         return self
 
-    # Start ------------------------------------------------------------------------------------------------------------
-
     def _plan(self) -> FeaturePlan:
         plan = Nystrom() if self.features is None else self.features
         if not isinstance(plan, FeaturePlan):
@@ -238,10 +238,6 @@ class PKAWV(StreamRegressor):
         plan = self._plan()
         given = isinstance(plan, Nystrom) and isinstance(plan.selection, Given)
         return super()._default_warm_up() if learns_width(self.kernel) and not given else 0
-
-    def _waits_for_other_labels(self) -> bool:
-        # A dictionary and units from rows with constant labels, such as a room at night, do not suit later rows.
-        return True
 
     def _check_parameters(self) -> None:
         common.check_parameters(self)
@@ -315,8 +311,6 @@ class PKAWV(StreamRegressor):
         m = self.features_.m
         decoupled = self.vectors_ is not None or len(self.ridges_) > 1
         return (m + self.ridges_[0].block_size(m)) * (1 if decoupled else d**2) + d**2
-
-    # Learning ---------------------------------------------------------------------------------------------------------
 
     def _check_weights_supported(self) -> None:
         if self._plan().keeps_past():
@@ -478,8 +472,6 @@ class PKAWV(StreamRegressor):
             self.ridges_ = [CoupledRidge(before.sums, *operator.factors(), alpha)]
         self._start_block()
 
-    # Single rows ------------------------------------------------------------------------------------------------------
-
     def _row_plan(self) -> Any:
         ridge, features = self.ridges_[0], self.features_
         plain = features.settled and self.vectors_ is not None and self.past_ is None and self.limits_ is None
@@ -507,8 +499,6 @@ class PKAWV(StreamRegressor):
         assert isinstance(ridge, BlockRidge)
         assert V is not None
         return *ridge.predict_row(self.features_.transform(X)[0]), V
-
-    # Predicting -------------------------------------------------------------------------------------------------------
 
     def _forecast(self, X: Array) -> RidgeForecast:
         Phi = self.features_.transform(X)

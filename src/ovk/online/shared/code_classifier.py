@@ -121,8 +121,6 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             self._start(found)
         return self._learn(X, labels, known, sample_weight)
 
-    # Single rows ------------------------------------------------------------------------------------------------------
-
     #: Its plan consists of the numbers of the labels and the codes.
     _fast_path: FastPath | None = None
 
