@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import ovk.online
+import ovk.online.theory
 from ovk import KAWV, PKAWV
 from ovk.features import KORS, Fourier, Given, Nystrom, NystromMap, Taylor, TaylorMap
 from ovk.kernels import Gaussian, Linear
@@ -85,7 +85,7 @@ def own_time(X, support):
 def documented():
     """The bound of `PKAWV` for each value of `past`, and the text of its docstring."""
     items = re.findall(r'- ``Nystrom\(past="(\w+)"\)``(.*?)(?=\n    - )', PKAWV.__doc__, flags=re.DOTALL)
-    return {past: (getattr(ovk.online, re.search(r"`(\w+_bound)`", text)[1]), text) for past, text in items}
+    return {past: (getattr(ovk.online.theory, re.search(r"`(\w+_bound)`", text)[1]), text) for past, text in items}
 
 
 def test_the_docstring_says_which_bound_goes_with_which_past():

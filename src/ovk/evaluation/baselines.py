@@ -220,5 +220,4 @@ class Majority(_LabelCounts):
 
     def _shares(self, before: Array, Y: Array, known: Mask) -> Array:
         kinds = (before > 0).sum(axis=1, keepdims=True)
-        shares: Array = (before + 1.0) / (before.sum(axis=1, keepdims=True) + kinds + 1.0)
-        return shares
+        return np.asarray((before + 1.0) / (before.sum(axis=1, keepdims=True) + kinds + 1.0))

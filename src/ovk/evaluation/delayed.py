@@ -111,8 +111,7 @@ def waiting_rows(delay: Any, time: Any) -> int | Times:
         return 0
     rows = np.arange(len(clock))
     known = np.searchsorted(clock + (late if dates else positive(late, "delay", zero=True)), clock, side="right")
-    waiting: Times = rows - np.minimum(known, rows)
-    return waiting
+    return rows - np.minimum(known, rows)
 
 
 class LabelQueue(Generic[T]):

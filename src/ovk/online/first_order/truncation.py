@@ -144,11 +144,9 @@ class PaperWindow(ByAge):
             # No integer lies between the two roots if the condition holds on both sides of exp(u*).
             if margin(log(floor(around))) < 0 or margin(log(ceil(around))) < 0:
                 start = ceil(around)
-        return max(
-            _first_true(lambda t: product < sqrt(t), 1),
-            _first_true(lambda t: margin(log(t)) >= 0, start),
-            _first_true(lambda t: t ** (0.5 + epsilon) <= 0.75 * t, 1),
-        )
+        decays = _first_true(lambda t: margin(log(t)) >= 0, start)
+        shorter = _first_true(lambda t: t ** (0.5 + epsilon) <= 0.75 * t, 1)
+        return max(_first_true(lambda t: product < sqrt(t), 1), decays, shorter)
 
 
 def _first_true(holds: Callable[[int], bool], start: int) -> int:
