@@ -1,6 +1,6 @@
 """Regret against the size of the dictionary: the three rate figures of the talk, theoretical and measured.
 
-Theory (see `ovk.online.suggest`): with d_eff(alpha) <= (n / alpha)^gamma and a dictionary of m = n^x points, the
+Theory (see `ovk.online.theory.suggest`): with d_eff(alpha) <= (n / alpha)^gamma and a dictionary of m = n^x points, the
 regret grows like n^y,
 
     y = gamma / (1 + gamma)         for x >= 2 gamma / (1 - gamma^2),     known beforehand: 2 gamma / (1 + gamma)
@@ -21,7 +21,8 @@ import numpy as np
 
 from ovk.features import KORS, Given, Nystrom
 from ovk.kernels import Matern
-from ovk.online import PKAWV, effective_dimension, suggest_from_capacity
+from ovk.online import PKAWV
+from ovk.online.theory import effective_dimension, suggest_from_capacity
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

@@ -187,9 +187,9 @@ def test_moments_of_parts_are_the_moments_of_all(sizes, seed):
     parts = []
     for piece in np.split(A, np.cumsum(sizes)[:-1]):
         parts.append(RunningMoments(2))
-        parts[-1].add(piece)
+        parts[-1].before_then_add(piece)
     whole = RunningMoments(2)
-    whole.add(A)
+    whole.before_then_add(A)
 
     def both(one, two):
         one.merge(two)

@@ -12,10 +12,8 @@ from ovk import KAWV, OLOK, PKAWV, MultiTaskSVC, OVKRidge
 from ovk.features import ALD, KORS, Given, Nystrom, NystromMap, TaylorMap
 from ovk.kernels import Gaussian, Matern
 from ovk.objectives import Constant, Novelty, NuHinge, NuInsensitive
-from ovk.online import (
-    PaperWindow,
-    Tolerance,
-    Window,
+from ovk.online import PaperWindow, Tolerance, Window
+from ovk.online.theory import (
     capacity_exponent,
     effective_dimension,
     error_bound,
@@ -72,7 +70,7 @@ def truncated_olok() -> float:
 @statement(
     "OLOK",
     "Theorem 1, the cumulative error bound",
-    "ovk.online.error_bound",
+    "ovk.online.theory.error_bound",
     "online/test_bound.py::test_hinge_loss_against_the_batch_infimum",
     bound=True,
 )
@@ -287,7 +285,7 @@ def nearly_dependent() -> float:
 @statement(
     "AWV slides",
     "Theorem, the regret of the exact forecaster",
-    "ovk.online.regret_bound",
+    "ovk.online.theory.regret_bound",
     "online/test_second_order_laws.py::test_regret_of_the_exact_forecaster",
     bound=True,
 )
@@ -304,7 +302,7 @@ def regret() -> float:
 @statement(
     "AWV slides",
     "the effective dimension",
-    "ovk.online.effective_dimension",
+    "ovk.online.theory.effective_dimension",
     "online/test_capacity.py::test_scalar_kernels_by_definition",
 )
 def dimension() -> float:
@@ -315,7 +313,7 @@ def dimension() -> float:
 @statement(
     "AWV slides",
     "the effective dimension is at most n / alpha, and bounds the regret up to a logarithm",
-    "ovk.online.log_determinant",
+    "ovk.online.theory.log_determinant",
     "online/test_capacity.py::test_order_of_the_quantities",
     bound=True,
 )
@@ -331,7 +329,7 @@ def dimension_bounds() -> float:
 @statement(
     "AWV slides",
     "the capacity of Sobolev spaces and of the Gaussian kernel",
-    "ovk.online.capacity_exponent",
+    "ovk.online.theory.capacity_exponent",
     "online/test_suggest.py::test_the_measured_dimension_grows_with_the_exponent",
 )
 def capacity() -> float:
@@ -369,7 +367,7 @@ def regret_beside(model: Any, alpha: float, gap: float, growths: int) -> float:
 @statement(
     "AWV slides",
     "Theorem, the regret on a growing dictionary",
-    "ovk.online.projected_regret_bound",
+    "ovk.online.theory.projected_regret_bound",
     "online/test_regret_of_forecasters.py::test_projected_anew_at_each_growth",
     bound=True,
 )
@@ -388,7 +386,7 @@ def growing() -> float:
 @statement(
     "AWV slides",
     "Theorem, the regret where the inputs are known beforehand",
-    "ovk.online.projected_regret_bound",
+    "ovk.online.theory.projected_regret_bound",
     "online/test_regret_of_forecasters.py::test_features_known_beforehand",
     bound=True,
 )
@@ -401,7 +399,7 @@ def beforehand() -> float:
 @statement(
     "AWV slides",
     "Corollaries: ridge and scale of the dictionary, Gaussian and under a capacity condition",
-    "ovk.online.suggest_from_capacity",
+    "ovk.online.theory.suggest_from_capacity",
     "online/test_suggest.py::test_the_three_terms_are_balanced",
 )
 def corollaries() -> float:

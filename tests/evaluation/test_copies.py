@@ -131,11 +131,11 @@ def test_merged_moments_are_independent():
     A, parts = stream(40)[0], []
     for rows in (slice(0, 0), slice(0, 15), slice(15, 40)):
         parts.append(RunningMoments(2))
-        parts[-1].add(A[rows])
+        parts[-1].before_then_add(A[rows])
     empty, one, two = parts
     empty.merge(two)
     empty.merge(one)
-    empty.add(A)
+    empty.before_then_add(A)
     for part, rows in ((one, A[:15]), (two, A[15:])):
         assert_array_equal(part.count, len(rows))
         assert_allclose(part.mean, rows.mean(axis=0))

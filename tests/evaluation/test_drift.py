@@ -45,12 +45,12 @@ def test_the_window_shrinks_after_a_drift():
 def test_a_copy_of_a_record_is_independent():
     rng = np.random.default_rng(0)
     calm, wild = rng.chisquare(1, 600), 5.0 + rng.chisquare(1, 600)
-    record = DriftRecord()
-    record.add(0, calm)
+    record, tested = DriftRecord(), np.full((600, 1), True)
+    record.add_errors(0, calm[:, None], tested, None)
     other = copy(record)
-    other.add(600, wild)
+    other.add_errors(600, wild[:, None], tested, None)
     assert other.result().alarms
     assert record.result().alarms == ()
     assert (record.test.n_rows_, other.test.n_rows_) == (600, 1200)
-    record.add(600, calm)
+    record.add_errors(600, calm[:, None], tested, None)
     assert record.result().alarms == ()

@@ -13,7 +13,7 @@ from ovk.base.parameters import equal
 from ovk.features import DEPENDENCE_TOL, KORS, ROUNDING_TOL, Given, Nystrom, NystromMap, OperatorNystromMap, Uniform
 from ovk.features.nystrom import independent
 from ovk.kernels import Gaussian, Linear, Tanimoto
-from ovk.online import suggest
+from ovk.online.theory import suggest
 from ovk.operators import Dense, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree
 

@@ -6,7 +6,8 @@ from scipy.optimize import minimize
 
 from ovk import OLOK, OVKRidge
 from ovk.kernels import Gaussian, Linear
-from ovk.online import PaperWindow, Window, error_bound
+from ovk.online import PaperWindow, Window
+from ovk.online.theory import error_bound
 from ovk.operators import Dense, MixedEffect
 
 

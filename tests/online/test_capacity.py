@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 import instances
 import reference
 from ovk.kernels import Function, Gaussian, Linear, Matern
-from ovk.online import effective_dimension, log_determinant, online_dimension, sketched_effective_dimension
+from ovk.online.theory import effective_dimension, log_determinant, online_dimension, sketched_effective_dimension
 from ovk.operators import Dense, Identity
 from ovk.ovkernels import CurlFree
 from ovk.solvers import SingularSystemError

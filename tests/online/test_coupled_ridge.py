@@ -46,7 +46,7 @@ def learner(name, alpha, g=1.0, m=6):
     operator = operators()[name]
     zeros = SumsOfEachOutput.zeros(m, 4)
     ridge = CoupledRidge(
-        AllRowsSums.from_sums(zeros) if g == 1.0 else DecayingSums(g, zeros), *operator.factors(), alpha
+        AllRowsSums(zeros, zeros * 1.0) if g == 1.0 else DecayingSums(g, zeros), *operator.factors(), alpha
     )
     ridge.start_block(1)
     return ridge

@@ -11,7 +11,8 @@ import reference
 from ovk import OLOK, NoveltyDetector, OLOKClassifier
 from ovk.kernels import Gaussian
 from ovk.objectives import Novelty, NuHinge, NuInsensitive
-from ovk.online import Tolerance, Window, error_bound
+from ovk.online import Tolerance, Window
+from ovk.online.theory import error_bound
 
 K = Gaussian(0.8)
 RNG = np.random.default_rng(0)

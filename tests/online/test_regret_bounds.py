@@ -8,7 +8,7 @@ import instances
 import reference
 from ovk.features import NystromMap, OperatorNystromMap, TaylorMap
 from ovk.kernels import Gaussian
-from ovk.online import (
+from ovk.online.theory import (
     kors_beta,
     kors_gap,
     kors_size_bound,

@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import ovk.online
+import ovk.online.theory
 from ovk import KAWV, PKAWV
 from ovk.features import KORS, Fourier, Given, Nystrom, NystromMap, Taylor, TaylorMap
 from ovk.kernels import Gaussian, Linear
-from ovk.online import kors_beta, kors_gap, kors_size_bound, projected_regret_bound, regret_bound, spilled_regret_bound
+from ovk.online.theory import (
+    kors_beta,
+    kors_gap,
+    kors_size_bound,
+    projected_regret_bound,
+    regret_bound,
+    spilled_regret_bound,
+)
 from ovk.operators import Dense
 from ovk.ovkernels import CurlFree
 
@@ -78,7 +85,7 @@ def own_time(X, support):
 def documented():
     """The bound of `PKAWV` for each value of `past`, and the text of its docstring."""
     items = re.findall(r'- ``Nystrom\(past="(\w+)"\)``(.*?)(?=\n    - )', PKAWV.__doc__, flags=re.DOTALL)
-    return {past: (getattr(ovk.online, re.search(r"`(\w+_bound)`", text)[1]), text) for past, text in items}
+    return {past: (getattr(ovk.online.theory, re.search(r"`(\w+_bound)`", text)[1]), text) for past, text in items}
 
 
 def test_the_docstring_says_which_bound_goes_with_which_past():

@@ -10,8 +10,9 @@ import ovk
 from ovk import KAWV, OLOK, OVKRidge
 from ovk.kernels import Gaussian
 from ovk.objectives import EpsilonInsensitive, Huber, InverseSqrt
-from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window, error_bound
+from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window
 from ovk.online.first_order.truncation import AUTO_WINDOW
+from ovk.online.theory import error_bound
 from ovk.persistence import NotSavableError
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from ovk.features import TaylorMap
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, Tanimoto
-from ovk.online import (
+from ovk.online.theory import (
     capacity_exponent,
     effective_dimension,
     regret_bound,

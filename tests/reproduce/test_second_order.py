@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 import reproduce
 from ovk.kernels import Gaussian, Matern
-from ovk.online import suggest_from_capacity
+from ovk.online.theory import suggest_from_capacity
 from reproduce.data import DatasetNotFound, available
 
 pytestmark = pytest.mark.long

@@ -58,6 +58,13 @@ def _as_float(value: Any) -> float:
     return np.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
 
 
+def one_of(value: Any, name: str, *allowed: str) -> None:
+    """Raise an error unless `value` is one of the allowed strings."""
+    if not isinstance(value, str) or value not in allowed:
+        *first, last = map(repr, allowed)
+        raise ValueError(f"{name} must be {', '.join(first)} or {last}, got {value!r}")
+
+
 def check_level(value: Any, name: str = "level") -> float:
     if not 0.0 < _as_float(value) < 1.0:
         raise ValueError(f"{name} must be a number in (0, 1), such as 0.9, got {value!r}")

@@ -174,23 +174,10 @@ class PIDTracker(Tracker, kind="PID"):
         return self.gain * self.largest * tan(angle)
 
     def update(self, score: float, missed: bool | None = None, delay: int = 0) -> None:
-        if isnan(score):
-            self._remember(score)
-            return
-        missed = score > self.radius() if missed is None else missed
-        if self.t < MIN_SCORES:
-            self._remember(score)
-            self.t += 1
-            if self.t == MIN_SCORES:
-                self.q = 0.0 if self.seasons else self.scores.finite_quantile(1.0 - self.miss)
-            return
-        error = missed - self.miss
-        self.excess += error
-        self._remember(score)
-        self.q += self.rate * self.scores.largest() * error
-        self.t += 1
-
-    def _remember(self, score: float) -> None:
+        error = 0.0
+        if self.t >= MIN_SCORES and not isnan(score):
+            error = (score > self.radius() if missed is None else missed) - self.miss
+            self.excess += error
         # An infinite score is a miss, but does not enter the quantiles.
         if isfinite(score):
             self.scores.add(score)
@@ -198,6 +185,12 @@ class PIDTracker(Tracker, kind="PID"):
             if self.seasons:
                 self._season().add(score)
         self.clock += 1
+        if isnan(score):
+            return
+        self.t += 1
+        self.q += self.rate * self.scores.largest() * error
+        if self.t == MIN_SCORES and not self.seasons:
+            self.q = self.scores.finite_quantile(1.0 - self.miss)
 
 
 @dataclass(eq=False, repr=False)
@@ -246,23 +239,18 @@ class ConformalPID(Conformal):
     window: int = 100
     season: int | None = None
 
-    def _learn_late(self, regions: Regions, Y: Any, delay: Any) -> Regions:
+    def learn(self, regions: Regions, Y: Any, delay: Any = 0) -> Regions:
         if self.season is not None:
-            raise ValueError(
-                f"season must be None with delayed labels, got {self.season}: scores then arrive out of season"
-            )
-        return super()._learn_late(regions, Y, delay)
+            late = "scores then arrive out of season"
+            raise ValueError(f"season must be None with delayed labels, got {self.season}: {late}")
+        return super().learn(regions, Y, delay)
 
     def _tracker(self, miss: float) -> Tracker:
         season = 0 if self.season is None else check_int(self.season, "season", least=2)
-        return PIDTracker(
-            miss,
-            positive(self.rate, "rate"),
-            positive(self.gain, "gain", zero=True),
-            positive(self.saturation, "saturation"),
-            ScoreWindow(check_int(self.window, "window")),
-            [ScoreWindow(MAX_PAST_SEASONS) for _ in range(season)],
-        )
+        rate, gain = positive(self.rate, "rate"), positive(self.gain, "gain", zero=True)
+        scores = ScoreWindow(check_int(self.window, "window"))
+        seasons = [ScoreWindow(MAX_PAST_SEASONS) for _ in range(season)]
+        return PIDTracker(miss, rate, gain, positive(self.saturation, "saturation"), scores, seasons)
 
 
 # Strongly adaptive online conformal prediction (Bhatnagar, Wang, Xiong and Bai, 2023).
@@ -509,10 +497,6 @@ class COP(Conformal):
     sharpness: float = 0.0
 
     def _tracker(self, miss: float) -> Tracker:
-        return COPTracker(
-            miss,
-            positive(self.rate, "rate"),
-            positive(self.sharpness, "sharpness", zero=True),
-            in_interval(self.trust, "trust", 0.0, 1.0),
-            ScoreWindow(check_int(self.window, "window")),
-        )
+        rate, sharpness = positive(self.rate, "rate"), positive(self.sharpness, "sharpness", zero=True)
+        scores = ScoreWindow(check_int(self.window, "window"))
+        return COPTracker(miss, rate, sharpness, in_interval(self.trust, "trust", 0.0, 1.0), scores)

@@ -168,8 +168,8 @@ class RefittedRidge(Baseline):
             # Some output has no value yet: wait for the next refit.
             return
         inputs, outputs = RunningMoments(X.shape[1]), RunningMoments(Y.shape[1])
-        inputs.add(X)
-        outputs.add(Y)
+        inputs.before_then_add(X)
+        outputs.before_then_add(Y)
         ridge = OVKRidge(alpha=0.1) if self.ridge is None else clone(self.ridge)
         self.ridge_ = ridge.fit((X - inputs.mean) / inputs.sd, (Y - outputs.mean) / outputs.sd)
         self._moments = inputs, outputs
@@ -220,5 +220,4 @@ class Majority(_LabelCounts):
 
     def _shares(self, before: Array, Y: Array, known: Mask) -> Array:
         kinds = (before > 0).sum(axis=1, keepdims=True)
-        shares: Array = (before + 1.0) / (before.sum(axis=1, keepdims=True) + kinds + 1.0)
-        return shares
+        return np.asarray((before + 1.0) / (before.sum(axis=1, keepdims=True) + kinds + 1.0))

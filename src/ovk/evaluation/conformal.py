@@ -35,6 +35,7 @@ from ovk.base import (
     Transactional,
     check_int,
     in_interval,
+    one_of,
     reads_snapshot,
     unnamed,
 )
@@ -101,6 +102,13 @@ class JointScore(State):
                 return inf
             return float(np.sqrt(z @ cho_solve(cho_factor(C[np.ix_(seen, seen)], lower=True), z)))
 
+    def learn(self, tracker: Tracker, r: Array, seen: Array, missed: bool | None = None, delay: int = 0) -> float:
+        """The score of the residuals (d,) of a row; the tracker and the moments learn from it."""
+        found = self.score(r, seen)
+        tracker.update(found if self.ready(seen) else nan, missed, delay)
+        self.add(r, seen)
+        return found
+
     def half_widths(self, radius: float) -> Array:
         """(d,) half the sides of the box around the region of that radius, 0 for an empty region."""
         with np.errstate(over="ignore"):
@@ -111,8 +119,7 @@ class JointScore(State):
         if not self.ellipsoid:
             return None
         s, C = self.correlation()
-        result: Array = np.outer(s, s) * C
-        return result
+        return np.asarray(np.outer(s, s) * C)
 
     def ready(self, seen: Array) -> bool:
         """Whether the scales of these outputs are estimated from enough residuals."""
@@ -137,8 +144,7 @@ class JointScore(State):
         if not known.any():
             return np.ones(len(weight))
         s = np.sqrt(np.where(known, squares, 1.0) / np.where(known, weight, 1.0))
-        result: Array = np.where(known, s, s[known].mean())
-        return result
+        return np.asarray(np.where(known, s, s[known].mean()))
 
     def correlation(self) -> tuple[Array, Array]:
         """Scales (d,), and positive definite correlations (d, d) about zero, shrunk towards 0 when rows are few."""
@@ -253,7 +259,7 @@ class Conformal(Transactional, Parameters, ABC):
                 half[t] = score.half_widths(float(radius[t, 0]))
                 if scatter is not None:
                     scatter[t] = score.scatter()
-                scores[t] = _learn_joint(tracker, score, R[t], seen[t])
+                scores[t] = score.learn(tracker, R[t], seen[t])
         covered = np.where(np.isnan(scores), np.nan, (scores <= radius).astype(np.float64))
         return self._regions_around(F, half, radius, _outside_missed(covered, outside), scatter)
 
@@ -265,18 +271,15 @@ class Conformal(Transactional, Parameters, ABC):
         predicted between each row and its outcome; `ACI` then takes smaller steps.
         """
         with self._transaction() as work:
-            return work._learn_late(regions, Y, delay)
-
-    def _learn_late(self, regions: Regions, Y: Any, delay: Any) -> Regions:
-        held, R, covered = self._outcomes(regions, Y)
-        seen, missed = ~np.isnan(R), held == 0
-        score, delays = self._joint_score(R.shape[1]), np.broadcast_to(delay, len(R)).tolist()
-        for t in range(len(R)):
-            if score is None:
-                for q, tracker in enumerate(self.trackers_):
+            held, R, covered = work._outcomes(regions, Y)
+            seen, missed = ~np.isnan(R), held == 0
+            score, delays = work._joint_score(R.shape[1]), np.broadcast_to(delay, len(R)).tolist()
+            for t in range(len(R)):
+                if score is not None:
+                    score.learn(work.trackers_[0], R[t], seen[t], bool(missed[t, 0]), delays[t])
+                    continue
+                for q, tracker in enumerate(work.trackers_):
                     tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]), delays[t])
-            else:
-                _learn_joint(self.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]), delays[t])
         return replace(regions, covered=covered)
 
     def with_outcomes(self, regions: Regions, Y: Any) -> Regions:
@@ -350,14 +353,11 @@ class Conformal(Transactional, Parameters, ABC):
         """The joint score, None for region "each"; the first call creates the state."""
         if not hasattr(self, "trackers_"):
             miss = 1.0 - in_interval(self.coverage, "coverage", 1e-6, 1 - 1e-6)
-            if self.region not in ("each", "box", "ellipsoid"):
-                raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {self.region!r}")
+            one_of(self.region, "region", "each", "box", "ellipsoid")
             decay = 1.0 if self.memory is None else 1.0 - 1.0 / check_int(self.memory, "memory", least=2)
-            joint = (
-                None if self.region == "each" else JointScore(decay, self.region == "ellipsoid", *np.zeros((2, d, d)))
-            )
-            self.score_: JointScore | None = joint
-            self.trackers_: list[Tracker] = [self._tracker(miss) for _ in range(d if self.region == "each" else 1)]
+            each, moments = self.region == "each", np.zeros((2, d, d))
+            self.score_: JointScore | None = None if each else JointScore(decay, self.region == "ellipsoid", *moments)
+            self.trackers_: list[Tracker] = [self._tracker(miss) for _ in range(d if each else 1)]
         known = len(self.trackers_) if self.score_ is None else len(self.score_.weight)
         if known != d:
             raise ValueError(f"{type(self).__name__} has learned from {known} outputs, got {d}: use a new one")
@@ -369,18 +369,7 @@ def _outside_missed(covered: Array, outside: Mask | None) -> Array:
     if outside is None:
         return covered
     out = outside if covered.shape == outside.shape else outside.any(axis=1, keepdims=True)
-    result: Array = np.where(out, 0.0, covered)
-    return result
-
-
-def _learn_joint(
-    tracker: Tracker, score: JointScore, r: Array, seen: Array, missed: bool | None = None, delay: int = 0
-) -> float:
-    """The score of the residuals (d,) of a row; the tracker and the joint score learn from it."""
-    found = score.score(r, seen)
-    tracker.update(found if score.ready(seen) else nan, missed, delay)
-    score.add(r, seen)
-    return found
+    return np.where(out, 0.0, covered)
 
 
 # Rolling quantiles that are refreshed once per block of scores, for streams of millions of rows.
@@ -661,16 +650,13 @@ class RecentErrors(State, Registered):
             if method.coverage == self.level:
                 half = regions.radius
         if instants is not None or self.instants is not None:
-            before, now = (
-                np.full(len(rows), np.nan) if known is None else known
-                for known, rows in ((self.instants, self.Y), (instants, Y))
-            )
+            known_times = (self.instants, self.Y), (instants, Y)
+            before, now = (np.full(len(rows), np.nan) if known is None else known for known, rows in known_times)
             self.instants = np.concatenate([before, now])[-self.size :]
         # Not in place: a snapshot of this object may still be read.
         self.tested, self.inside = self.tested + tested, self.inside + inside
-        self.Y, self.F, self.half = (
-            np.concatenate([old, new])[-self.size :] for old, new in ((self.Y, Y), (self.F, F), (self.half, half))
-        )
+        pairs = (self.Y, Y), (self.F, F), (self.half, half)
+        self.Y, self.F, self.half = (np.concatenate(pair)[-self.size :] for pair in pairs)
         return half
 
     def merge(self, other: RecentErrors) -> None:

@@ -37,12 +37,6 @@ class OnlineClassifier(Protocol):
 
 
 @runtime_checkable
-class Mergeable(Protocol):
-    def merge(self, other: Any, /) -> Any:
-        """Add the rows that the other learner has learned from."""
-
-
-@runtime_checkable
 class Incremental(Protocol):
     """An estimator with scikit-learn's interface for streams."""
 
@@ -51,27 +45,22 @@ class Incremental(Protocol):
     def predict(self, X: Any, /) -> Any: ...
 
 
-@runtime_checkable
-class TakesLastLabel(Protocol):
-    """A learner with the last label as an input."""
-
-    def partial_fit_late(self, X: Any, y: Any, last_label: Any, /, **options: Any) -> Any:
-        """Learn rows; `last_label` holds the value of `last_label_` at the prediction of each row."""
+# A learner with the last label as an input has `partial_fit_late`, which takes the values of `last_label_`.
 
 
 def last_label(model: Any) -> Any:
     """The last label of a model that uses it as an input; None for other models and before the first label."""
-    if not isinstance(model, TakesLastLabel):
+    if not hasattr(model, "partial_fit_late"):
         return None
     try:
-        return model.last_label_  # type: ignore[attr-defined]
+        return model.last_label_
     except NotFittedError:
         return None
 
 
 def learn_rows(model: Any, X: Any, y: Any, last: Sequence[Any] = (), **options: Any) -> None:
     """Learn rows whose labels have arrived; `last` holds `last_label(model)` at the prediction of each row."""
-    if not isinstance(model, TakesLastLabel):
+    if not hasattr(model, "partial_fit_late"):
         model.partial_fit(X, y, **options)
         return
     none = None if isinstance(model, ClassifierMixin) else np.full(np.size(y[0]), np.nan)
@@ -122,8 +111,7 @@ def waiting_rows(delay: Any, time: Any) -> int | Times:
         return 0
     rows = np.arange(len(clock))
     known = np.searchsorted(clock + (late if dates else positive(late, "delay", zero=True)), clock, side="right")
-    waiting: Times = rows - np.minimum(known, rows)
-    return waiting
+    return rows - np.minimum(known, rows)
 
 
 class LabelQueue(Generic[T]):

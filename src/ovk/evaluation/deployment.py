@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from ovk.base import Array, Indices, NamedOutputs, Parameters, Times, Transactional, check_int, reads_snapshot, unnamed
 from ovk.evaluation.adaptive import ACI
 from ovk.evaluation.conformal import Conformal
-from ovk.evaluation.delayed import Incremental, RowByRow, TakesLastLabel, last_label, learn_rows
+from ovk.evaluation.delayed import Incremental, RowByRow, last_label, learn_rows
 from ovk.evaluation.task import REGRESSION
 from ovk.intervals import Regions, concatenate
 from ovk.online import add_features
@@ -326,7 +326,7 @@ class DelayedLabels(Parameters):
             d = None if self.n_outputs is None else check_int(self.n_outputs, "n_outputs")
             predictions = np.full(len(X) if d is None else (len(X), d), np.nan)
             regions, waiting = None if method is None else method.regions(predictions), None
-        if isinstance(self._learner(), TakesLastLabel):
+        if hasattr(self._learner(), "partial_fit_late"):
             known = [None] * len(self.tickets_) if self.last_labels_ is None else self.last_labels_
             self.last_labels_ = [*known, *[last_label(self._learner())] * len(X)]
         tickets = self.next_ticket_ + np.arange(len(X), dtype=np.int64)

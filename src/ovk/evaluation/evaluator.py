@@ -12,24 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, Mask, ProgressBar, Registered, State, Times, check_int, snapshot_of
+from ovk.base import Array, Mask, ProgressBar, Registered, State, Times, check_int, one_of, snapshot_of
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
-from ovk.evaluation.delayed import LabelQueue, Mergeable, RowByRow, has_learned, waiting_rows
+from ovk.evaluation.delayed import LabelQueue, RowByRow, has_learned, waiting_rows
 from ovk.evaluation.deployment import as_intervals
 from ovk.evaluation.result import IntervalResult, ProgressiveResult, interval_counts
 from ovk.evaluation.scaling_and_drift import DriftRecord, Scaling, as_scaling
 from ovk.evaluation.sources import Chunk, chunks
-from ovk.evaluation.task import (
-    CLASSIFICATION,
-    RunningSum,
-    Scores,
-    Task,
-    checkpoints,
-    encoded,
-    predicts_probabilities,
-    task_of,
-)
+from ovk.evaluation.task import CLASSIFICATION, RunningSum, Scores, Task, checkpoints, encoded, task_of
 from ovk.intervals import Regions, concatenate
 
 
@@ -149,18 +140,10 @@ class Evaluator(State, Registered):
         task = task_of(model) if task is None else task
         d = len(first.targets) if task.numeric else 0
         others = [task.baseline(one) for one in (task.default_baselines if baselines is None else baselines)]
-        scores = [task.scores(type(model).__name__, d, probabilities=predicts_probabilities(model))]
-        evaluator = cls(
-            task=task,
-            model=model,
-            baselines=others,
-            scores=scores + [task.scores(one.name, d) for one in others],
-            scaling=scaling,
-            features=first.features,
-            outputs=first.targets,
-            single=first.Y.ndim == 1,
-            keep=keep,
-        )
+        scores = [task.scores(type(model).__name__, d, probabilities=hasattr(model, "predict_proba"))]
+        scores += [task.scores(one.name, d) for one in others]
+        names, single = (first.features, first.targets), first.Y.ndim == 1
+        evaluator = cls(task, model, others, scores, scaling, *names, single=single, keep=keep)
         if not isinstance(waiting, int) or waiting > 0:
             evaluator._row_by_row = RowByRow(task, model, waiting)
             evaluator._baseline_queues = [LabelQueue(waiting) for _ in others]
@@ -288,19 +271,15 @@ class Evaluator(State, Registered):
         merged.scaling.merge(other.scaling)
         learners = zip([merged.model, *merged.baselines], [other.model, *other.baselines], strict=True)
         for one, two in learners:
-            if type(one) is not type(two) or not isinstance(one, Mergeable):
-                names = type(two).__name__, type(one).__name__
-                raise ValueError(
-                    f"cannot merge {names[0]} into {names[1]}: only models that are sums over rows can merge"
-                )
+            if type(one) is not type(two) or not hasattr(one, "merge"):
+                both = f"{type(two).__name__} into {type(one).__name__}"
+                raise ValueError(f"cannot merge {both}: only models that are sums over rows can merge")
             one.merge(two)
         for one, two in zip(merged.scores, other.scores, strict=True):
             one.merge(two)
         merged.rows, merged.support, merged.drift = [], [], DriftRecord()
-        merged.n_rows += other.n_rows
-        merged.warm_up += other.warm_up
-        merged.n_skipped += other.n_skipped
-        merged.n_missing += other.n_missing
+        for count in ("n_rows", "warm_up", "n_skipped", "n_missing"):
+            setattr(merged, count, getattr(merged, count) + getattr(other, count))
         vars(self).update(vars(merged))
 
     def result(self) -> ProgressiveResult:
@@ -321,9 +300,8 @@ class Evaluator(State, Registered):
         predictions, inputs, targets, *others = [*kept, None, None, None] if len(kept) < 3 else kept
         numeric, whole = self.task.numeric, self.keep == "all"
         if numeric and self.single:
-            predictions, targets, *others = (
-                one if one is None else one.reshape(-1) for one in (predictions, targets, *others)
-            )
+            every = (predictions, targets, *others)
+            predictions, targets, *others = (one if one is None else one.reshape(-1) for one in every)
         return ProgressiveResult(
             task=self.task,
             model=scores[0],
@@ -466,8 +444,7 @@ def progressive(
     >>> {one.name: round(one.accuracy, 1) for one in result.learners}
     {'AutoStreamClassifier': 1.0, 'no change': 0.5, 'majority': 0.5}
     """
-    if keep not in ("predictions", "all", "none"):
-        raise ValueError(f"keep must be 'predictions', 'all' or 'none', got {keep!r}")
+    one_of(keep, "keep", "predictions", "all", "none")
     scaling = as_scaling(scale)
     if untested is None:
         untested = int(not has_learned(model)) if scale is None else DEFAULT_UNTESTED

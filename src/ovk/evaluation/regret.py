@@ -150,7 +150,6 @@ def _arrays(predictions: Any, X: Any, Y: Any) -> tuple[Array, Array, Array]:
     F, X, Y = (np.asarray(A, dtype=np.float64) for A in (predictions, X, Y))
     n = len(Y)
     if F.shape != Y.shape or X.ndim != 2 or len(X) != n or n == 0:
-        raise ValueError(
-            f"predictions, Y and X must have the same rows, at least one, got shapes {F.shape}, {Y.shape} and {X.shape}"
-        )
+        shapes = f"{F.shape}, {Y.shape} and {X.shape}"
+        raise ValueError(f"predictions, Y and X must have the same rows, at least one, got shapes {shapes}")
     return F.reshape(n, -1), X, Y.reshape(n, -1)

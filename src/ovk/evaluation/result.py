@@ -38,9 +38,8 @@ def _row(end: Any, times: Any, side: Any) -> int | None:
     if not isinstance(end, (str, date, np.datetime64)):
         return check_int(end, "the ends of rows", least=-(2**62))
     if times is None or times.dtype.kind != "M":
-        raise ValueError(
-            f"rows has the date {end!r}, but the dates of the rows are unknown: run progressive with time="
-        )
+        unknown = "the dates of the rows are unknown: run progressive with time="
+        raise ValueError(f"rows has the date {end!r}, but {unknown}")
     return int(np.searchsorted(times, np.datetime64(end), side=side))
 
 
@@ -298,7 +297,11 @@ class ProgressiveResult:
         counted = np.isfinite(Y) & ~skipped[:, None] & (np.arange(n) >= untested)[:, None]
         # Curves start at the first tested row, as in a whole stream.
         marks = np.union1d(checkpoints(untested, n), [n])
-        own = self.baseline_predictions or ()
+        others: dict[str, Any] = dict.fromkeys(("support_rows", "support_sizes", "drift"))
+        for name in ("predictions", "inputs", "targets", "probabilities", "times"):
+            column = getattr(self, name)
+            others[name] = None if column is None else column[where]
+        own, found = self.baseline_predictions or (), self.intervals
         scores = []
         for one, P in zip(self.learners, (F, *(P[where].reshape(Y.shape) for P in own)), strict=True):
             scores.append(one.fresh())
@@ -311,22 +314,13 @@ class ProgressiveResult:
             baselines=tuple(scores[1:]),
             baseline_predictions=tuple(P[where] for P in own),
             rows=marks,
-            predictions=self.predictions[where],
-            inputs=self.inputs[where],
-            targets=self.targets[where],
-            probabilities=None if self.probabilities is None else self.probabilities[where],
             n_rows=n,
             untested=untested,
             n_skipped=int(skipped.sum()),
             n_missing=int((~np.isfinite(Y).any(axis=1)).sum()),
-            support_rows=None,
-            support_sizes=None,
-            intervals=None
-            if self.intervals is None
-            else self.intervals.part(where, np.where(counted, Y, np.nan), marks),
-            drift=None,
-            times=None if self.times is None else self.times[where],
+            intervals=found and found.part(where, np.where(counted, Y, np.nan), marks),
             start=self.start + where.start,
+            **others,
         )
 
     def against_best_baseline(self) -> tuple[str, float] | None:
@@ -376,9 +370,8 @@ class ProgressiveResult:
         if found.n_unbounded:
             yield f"{self._unbounded(found)} had infinite intervals: too few errors were known"
         if joint:
-            yield from ScoreTable("intervals", self.outputs, ("mean width",), found.width[:, None]).lines(
-                MAX_ROWS_SHOWN
-            )
+            table = ScoreTable("intervals", self.outputs, ("mean width",), found.width[:, None])
+            yield from table.lines(MAX_ROWS_SHOWN)
             return
         both, last = np.column_stack([found.coverage, found.width]), np.array([np.nan, np.nan])
         if np.isfinite(found.coverage).any():

@@ -68,19 +68,12 @@ class RunningMoments(State):
         # Columns with values of 1e300, whose squares overflow, are only centred.
         with np.errstate(over="ignore", invalid="ignore"):
             D = np.where(seen, A - centre, 0.0)
-            count = self.count + _before(seen.astype(np.float64))
-            mean, squares = self._about(centre, count, _before(D), _before(D * D))
+            count, s = self.count + _before(seen.astype(np.float64)), _before(D)
+            N = np.maximum(count, 1.0)
+            mean = np.where(count > 0, centre + s / N, 0.0)
+            squares = np.maximum(self.squares + _before(D * D) - s * s / N, 0.0)
         self.count, self.mean, self.squares = count[-1], mean[-1], squares[-1]
         return mean[:-1], _deviation(count[:-1], mean[:-1], squares[:-1])
-
-    def add(self, A: Array) -> None:
-        seen = np.isfinite(A)
-        centre = self._centre(A, seen)
-        with np.errstate(over="ignore", invalid="ignore"):
-            D = np.where(seen, A - centre, 0.0)
-            self.count = self.count + seen.sum(axis=0)
-            squares = np.einsum("ij,ij->j", D, D)
-            self.mean, self.squares = self._about(centre, self.count, D.sum(axis=0), squares)
 
     def merge(self, other: RunningMoments) -> None:
         """Add the moments of other rows: with N = n + n' and D = mean' - mean, N variance = M + M' + D^2 n n' / N."""
@@ -95,11 +88,6 @@ class RunningMoments(State):
             self.mean = np.where(self.count == 0, other.mean, self.mean + D * part)
             self.squares = np.where(self.count == 0, other.squares, squares)
         self.count = count
-
-    def _about(self, centre: Array, count: Array, s: Array, q: Array) -> tuple[Array, Array]:
-        """Mean and N variance of `count` values, from the sums s and q of the new values about the centre."""
-        N = np.maximum(count, 1.0)
-        return np.where(count > 0, centre + s / N, 0.0), np.maximum(self.squares + q - s * s / N, 0.0)
 
     def _centre(self, A: Array, seen: Mask) -> Array:
         """(width,) the mean so far, or the first value of A in columns without values."""
@@ -442,19 +430,6 @@ class DriftRecord(State):
             shares = np.array([weight.mean() for weight in weights.values()])
             self.experts.record(rows, np.concatenate([shares, model.effective_window_]))
 
-    def add(self, start: int, losses: Array) -> None:
-        """Add the losses (n,) of the rows after `start`, nan where a row was not tested."""
-        # Snapshots of an evaluator share the earlier object.
-        self.test = copy.copy(self.test).update(losses)
-        known = np.isfinite(losses)
-        totals = self.total + np.cumsum(np.where(known, losses, 0.0))
-        counts = self.count + np.cumsum(known)
-        step = self.losses.step
-        for row in range(start - start % step + step, start + len(losses) + 1, step):
-            i = row - start - 1
-            self.losses.record(row, np.array([totals[i], counts[i]]))
-        self.total, self.count = float(totals[-1]), int(counts[-1])
-
     def add_errors(self, start: int, errors: Array, counted: Mask, Y: Array | None) -> None:
         """Add errors (n, k) where `counted`, divided by the variance of the outputs Y (n, k) in the rows before."""
         if Y is not None:
@@ -464,22 +439,23 @@ class DriftRecord(State):
             with np.errstate(over="ignore", invalid="ignore"):
                 errors = errors / sd**2
             counted = counted & (start + np.arange(len(Y)) >= MIN_ROWS_FOR_VARIANCE)[:, None]
-        errors = np.where(counted, errors, np.nan)
-        known = np.isfinite(errors)
-        number = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
-        self.add(start, np.where(known, errors, 0.0).sum(axis=1) / number)
+        seen = counted & np.isfinite(errors)
+        losses = ratio(np.where(seen, errors, 0.0).sum(axis=1), seen.sum(axis=1))
+        known = np.isfinite(losses)
+        # Snapshots of an evaluator share the earlier object.
+        self.test = copy.copy(self.test).update(losses)
+        totals = self.total + np.cumsum(np.where(known, losses, 0.0))
+        counts = self.count + np.cumsum(known)
+        step = self.losses.step
+        for row in range(start - start % step + step, start + len(losses) + 1, step):
+            i = row - start - 1
+            self.losses.record(row, np.array([totals[i], counts[i]]))
+        self.total, self.count = float(totals[-1]), int(counts[-1])
 
     def result(self) -> DriftResult:
         sums = np.vstack([np.zeros(2), self.losses.values.reshape(-1, 2)])
         total, count = np.diff(sums, axis=0).T
         e = len(self.names)
         values = self.experts.values if e else np.empty((0, 0))
-        return DriftResult(
-            rows=self.losses.rows,
-            losses=ratio(total, count),
-            alarms=tuple(self.test.alarms_) if "alarms_" in vars(self.test) else (),
-            expert_rows=self.experts.rows,
-            windows=values[:, e:],
-            weights=values[:, :e],
-            experts=tuple(self.names),
-        )
+        recent = self.losses.rows, ratio(total, count), tuple(vars(self.test).get("alarms_", ()))
+        return DriftResult(*recent, self.experts.rows, values[:, e:], values[:, :e], tuple(self.names))

@@ -28,10 +28,8 @@ class Table(ABC):
 
     def _numbers(self, cells: Iterable[Any], columns: list[int], place: Callable[[int], str]) -> Array:
         """(n, columns) numbers from the cells of each column; `place` gives the position of the i-th for messages."""
-        names = (self.names[j] for j in columns)
-        return np.column_stack(
-            [require_numbers(part, name, self.label, place) for part, name in zip(cells, names, strict=True)]
-        )
+        pairs = zip(cells, (self.names[j] for j in columns), strict=True)
+        return np.column_stack([require_numbers(part, name, self.label, place) for part, name in pairs])
 
 
 class MemoryTable(Table):
@@ -97,9 +95,8 @@ def _narwhals(data: Any, label: str) -> Any:
         import narwhals as nw
     frame = nw.from_native(data, eager_only=True, series_only=False, allow_series=True, pass_through=True)
     if not isinstance(frame, (nw.DataFrame, nw.Series)) or (label == "X" and isinstance(frame, nw.Series)):
-        raise TypeError(
-            f"{label} must be an array or a data frame of pandas, polars or pyarrow, got {type(data).__name__}"
-        )
+        allowed = "an array or a data frame of pandas, polars or pyarrow"
+        raise TypeError(f"{label} must be {allowed}, got {type(data).__name__}")
     return frame
 
 
@@ -173,9 +170,8 @@ def chunks(source: Any, Y: Any = None, *, targets: Any = None, features: Any = N
         return _split(as_table(source, "X")[0], targets, features, size)
     if isinstance(source, Iterable):
         return Chunks(None, lambda: _checked(source, targets, features, size))
-    raise TypeError(
-        f"source must be an array, a data frame or an iterable of chunks (X, Y), got {type(source).__name__}"
-    )
+    allowed = "an array, a data frame or an iterable of chunks (X, Y)"
+    raise TypeError(f"source must be {allowed}, got {type(source).__name__}")
 
 
 def _split(table: Table, targets: Any, features: Any, size: int) -> Chunks:

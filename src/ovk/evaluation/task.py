@@ -76,6 +76,8 @@ class Scores(State, ABC):
     seconds: float = field(default=0.0, init=False)
 
     _state_classes = {"sums": RunningSum}
+    #: Fields that are sums over rows, besides `sums`.
+    _totals: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_CHECKPOINTS) -> None:
@@ -83,12 +85,14 @@ class Scores(State, ABC):
 
     def fresh(self) -> Self:
         """Scores of the same learner before any row."""
-        return replace(self, sums=RunningSum.empty(len(self.sums.total)))
+        zeros = {name: 0.0 * getattr(self, name) for name in self._totals}
+        return replace(self, sums=RunningSum.empty(len(self.sums.total)), **zeros)
 
     def merge(self, other: Self) -> None:
         """Add the sums of another stream; the checkpoints of the two differ and are dropped."""
         self.sums.merge(other.sums)
-        self.seconds += other.seconds
+        for name in (*self._totals, "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass
@@ -141,6 +145,7 @@ class ClassScores(Scores, kind="classification"):
     """
 
     _stored = {"confusion": "k k", "histogram": "k 2 b", "log_losses": "* inf"}
+    _totals = ("confusion", "histogram", "log_losses")
 
     confusion: Array
     histogram: Array
@@ -171,16 +176,6 @@ class ClassScores(Scores, kind="classification"):
             self.confusion = np.pad(self.confusion, (0, k - known))
             self.histogram = np.pad(self.histogram, ((0, k - known), (0, 0), (0, 0)))
             self.histogram[known:, 0, 0] = 0.0 if np.isnan(self.log_losses) else self.confusion.sum()
-
-    def fresh(self) -> ClassScores:
-        zeros = {name: 0.0 * getattr(self, name) for name in ("confusion", "histogram", "log_losses")}
-        return replace(super().fresh(), **zeros)
-
-    def merge(self, other: ClassScores) -> None:
-        super().merge(other)
-        self.confusion = self.confusion + other.confusion
-        self.histogram = self.histogram + other.histogram
-        self.log_losses += other.log_losses
 
     @property
     def curve(self) -> Array:
@@ -259,23 +254,22 @@ class ScoreTable(NamedTuple):
         more = [f"... {hidden:,} more"] if hidden else []
         return [self.title, lines[0], "-" * len(lines[0]), *lines[1:], *more]
 
-
-def is_share(heading: str) -> bool:
-    return heading == "share" or heading.endswith("interval")
+    @staticmethod
+    def is_share(heading: str) -> bool:
+        return heading == "share" or heading.endswith("interval")
 
 
 def _cell(heading: str, value: float) -> str:
     if np.isnan(value):
         return "-"
-    return f"{value:.0%}" if is_share(heading) else f"{int(value):,}" if heading == "rows" else f"{value:.4g}"
+    if ScoreTable.is_share(heading):
+        return f"{value:.0%}"
+    return f"{int(value):,}" if heading == "rows" else f"{value:.4g}"
 
 
 def printable(text: str) -> str:
     """The text without control characters."""
     return "".join(letter for letter in text if letter.isprintable())
-
-
-# Tasks.
 
 
 S = TypeVar("S", bound=Scores)
@@ -313,8 +307,6 @@ class Task(State, ABC, Generic[S]):
         names = ", ".join(map(repr, self.baselines))
         raise ValueError(f"baselines must be {names} or baselines of ovk.evaluation, got {baseline!r}")
 
-    # Rows ------------------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         """(n, d) outputs, from numbers (n,) or (n, d), or from codes of labels (n,) or (n, 1), nan where missing."""
@@ -339,8 +331,6 @@ class Task(State, ABC, Generic[S]):
     def errors(self, F: Array, Y: Array) -> Array:
         """Errors (n, d) or (n, 1) of the rows, for drift detection."""
 
-    # Models ----------------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def learns_blocks(self, model: Any) -> bool:
         """Whether a model predicts each row of a block from the rows before it; TypeError if it is not a learner."""
@@ -352,8 +342,6 @@ class Task(State, ABC, Generic[S]):
     @abstractmethod
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
         """Predictions F of a model, without learning."""
-
-    # Scores ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> S:
@@ -530,8 +518,7 @@ class Classification(Task[ClassScores], kind="classification"):
         return np.asarray(np.isnan(F).any(axis=1))
 
     def errors(self, F: Array, Y: Array) -> Array:
-        wrong: Array = (F.argmax(axis=1) != Y.argmax(axis=1)).astype(np.float64)[:, None]
-        return wrong
+        return np.asarray(F.argmax(axis=1) != Y.argmax(axis=1), dtype=np.float64)[:, None]
 
     def learns_blocks(self, model: Any) -> bool:
         if isinstance(model, (OnlineClassifier, Incremental)):
@@ -551,13 +538,12 @@ class Classification(Task[ClassScores], kind="classification"):
         return by_label(model.predict_proba_then_learn(X, y, all_classes, **options), model.classes_, classes)
 
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
-        if predicts_probabilities(model):
+        if hasattr(model, "predict_proba"):
             P = by_label(model.predict_proba(X), model.classes_, classes)
             if np.isfinite(P).all():
                 return P
         place = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
-        found: Array = np.eye(len(classes))[[place[one] for one in np.asarray(model.predict(X)).tolist()]]
-        return found
+        return np.eye(len(classes))[[place[one] for one in np.asarray(model.predict(X)).tolist()]]
 
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> ClassScores:
         missing = 0.0 if probabilities else np.nan
@@ -568,10 +554,8 @@ class Classification(Task[ClassScores], kind="classification"):
         titles, largest = tuple(name for name, _, _ in CLASS_SCORES), tuple(best for _, _, best in CLASS_SCORES)
         counts = learners[0].confusion.sum(axis=1)
         each = np.column_stack([counts, counts / max(counts.sum(), 1.0), learners[0].recall])
-        return [
-            ScoreTable("scores", titles, tuple(one.name for one in learners), values, largest),
-            ScoreTable("classes", tuple(map(str, names)), ("rows", "share", "recall"), each),
-        ]
+        scores = ScoreTable("scores", titles, tuple(one.name for one in learners), values, largest)
+        return [scores, ScoreTable("classes", tuple(map(str, names)), ("rows", "share", "recall"), each)]
 
     def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         model, *baselines = learners
@@ -599,11 +583,6 @@ class Classification(Task[ClassScores], kind="classification"):
         if model.log_loss < best.log_loss:
             reason = "but its probabilities are better (log loss): weight them by the cost of each kind of error"
         return f"{found}, {best.name!r} in {best.accuracy:.1%}; {reason}.{note}"
-
-
-def predicts_probabilities(model: Any) -> bool:
-    """Whether a classifier has `predict_proba`, which may depend on its parameters."""
-    return hasattr(model, "predict_proba")
 
 
 def by_label(P: Any, known: Any, classes: Any) -> Array:

@@ -12,25 +12,6 @@ from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV, PKAWVClassifier
 from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.learner import add_features
-from ovk.online.theory import (
-    ErrorBound,
-    Suggestion,
-    capacity_exponent,
-    effective_dimension,
-    error_bound,
-    kors_beta,
-    kors_gap,
-    kors_size_bound,
-    log_determinant,
-    online_dimension,
-    projected_regret_bound,
-    regret_bound,
-    sketched_effective_dimension,
-    spilled_regret_bound,
-    suggest,
-    suggest_from_capacity,
-    taylor_degree,
-)
 
 __all__ = [
     "BOA",

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Array, check_inputs, check_int, in_interval, positive, reads_snapshot, thread_for_row
 from ovk.batch import fill_gaps, stretch
-from ovk.curves import Grid, PrincipalComponents, as_grid
+from ovk.curves import PrincipalComponents, as_grid
 from ovk.features import KORS, Nystrom
 from ovk.kernels import Gaussian, Linear
 from ovk.online.second_order.pkawv import PKAWV
@@ -72,6 +72,7 @@ class OnlineOperator(StreamRegressor):
     1.18 0.18
     """
 
+    _poor_score = True
     _stored = {"size_": float, "learner_": StreamRegressor, "inputs_ outputs_": PrincipalComponents}
 
     learner: Any = None
@@ -83,11 +84,6 @@ class OnlineOperator(StreamRegressor):
     max_components: int = 200
     warm_up: int | None = None
     on_invalid: str = "raise"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
 
     @reads_snapshot
     def predict(self, X: Any, *, grid: Any = None) -> Array:
@@ -112,9 +108,8 @@ class OnlineOperator(StreamRegressor):
 
     def _check_parameters(self) -> None:
         if self.learner is not None and not hasattr(self.learner, "predict_then_learn"):
-            raise ValueError(
-                f"learner must be an online learner of ovk, such as OLOK() or PKAWV(), got {self.learner!r}"
-            )
+            allowed = "an online learner of ovk, such as OLOK() or PKAWV()"
+            raise ValueError(f"learner must be {allowed}, got {self.learner!r}")
         positive(self.decay, "decay", zero=True)
         in_interval(self.tol, "tol", 0.0, 1.0)
         check_int(self.max_components, "max_components")
@@ -139,8 +134,9 @@ class OnlineOperator(StreamRegressor):
 
     def _choose_units(self, X: Array, Y: Array) -> None:
         tol, most = float(self.tol), int(self.max_components)
-        self.inputs_ = PrincipalComponents.of(X, _grid(self.input_grid), tol, most)
-        self.outputs_ = PrincipalComponents.of(_filled(Y), _grid(self.output_grid), tol, most)
+        grids = [None if grid is None else as_grid(grid) for grid in (self.input_grid, self.output_grid)]
+        self.inputs_ = PrincipalComponents.of(X, grids[0], tol, most)
+        self.outputs_ = PrincipalComponents.of(_filled(Y), grids[1], tol, most)
         size = float(np.linalg.norm(self.outputs_.scales))
         self.size_ = size if size > 0 else 1.0
 
@@ -164,8 +160,7 @@ class OnlineOperator(StreamRegressor):
             self.learner_.set_params(warm_up=0)
 
     def _learn(self, rows: Rows) -> Array:
-        found: Array = self.learner_.predict_then_learn(rows.X, rows.Y)
-        return found
+        return np.asarray(self.learner_.predict_then_learn(rows.X, rows.Y))
 
 
 def coordinates_with_gaps(basis: PrincipalComponents, Y: Array) -> Array:
@@ -204,7 +199,3 @@ def _filled(Y: Array) -> Array:
     if points.any():
         filled[:, points] = fill_gaps(Y[:, points])
     return filled
-
-
-def _grid(grid: Any) -> Grid | None:
-    return None if grid is None else as_grid(grid)

@@ -36,6 +36,7 @@ __all__ = ["RiverAnomalyDetector", "RiverClassifier", "RiverMultiTargetRegressor
 MAX_LETTERS_SHOWN = 60
 #: Advice in messages about targets that are not numbers.
 CLASSES_HINT = "for class labels use RiverClassifier(AutoStreamClassifier())"
+ONE_HINT = "use {'name': value}, or RiverRegressor for one target"
 SEVERAL_HINT = "for several targets use RiverMultiTargetRegressor"
 #: Kinds of the arrays that store labels of a type unchanged.
 KINDS = {bool: "b", int: "i", float: "f", str: "U"}
@@ -167,10 +168,12 @@ class Adapter(Transactional):
     def _started_learners(self) -> list[Any]:
         return [self.learner] if self._started else []
 
-    def _grow(self, names: Any) -> None:
-        columns = self._features.add(names)
+    def _grow(self, x: Any) -> Array:
+        """The rows of an example or of a data frame; its new features are added to the learners."""
+        columns = self._features.add(x)
         for learner in self._started_learners() if columns else ():
             add_features(learner, columns)
+        return self._features.table(x) if hasattr(x, "columns") else self._features.row(x)
 
     def _learn(self, X: Array, *y: Array, w: float = 1.0) -> None:
         self.learner.partial_fit(X, *y, **_weight(w))
@@ -238,8 +241,7 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
         """Learn from an example of weight w, unless y is nan or None."""
         target = np.array([_target(y, "y")])
         with self._transaction() as work:
-            work._grow(x)
-            work._learn(work._features.row(x), target, w=w)
+            work._learn(work._grow(x), target, w=w)
 
     @reads_snapshot
     def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> Any:
@@ -258,8 +260,7 @@ class RiverRegressor(Adapter, base.MiniBatchRegressor):
         if targets.ndim != 1:
             raise ValueError(f"y must be one-dimensional, got shape {targets.shape}: {SEVERAL_HINT}")
         with self._transaction() as work:
-            work._grow(X.columns)
-            work._learn(work._features.table(X), targets)
+            work._learn(work._grow(X), targets)
 
     @reads_snapshot
     def predict_many(self, X: Any) -> Any:
@@ -306,23 +307,14 @@ class RiverMultiTargetRegressor(Adapter, base.MultiTargetRegressor):
     def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], w: float = 1.0, **kwargs: Any) -> None:
         """Learn from an example of weight w; targets that are absent, nan or None are missing."""
         if not isinstance(y, Mapping):
-            raise TypeError(
-                f"y must be a dictionary of targets, got {y!r}: use {{'name': value}}, or RiverRegressor for one target"
-            )
+            raise TypeError(f"y must be a dictionary of targets, got {y!r}: {ONE_HINT}")
         names = self._names or list(y)
         if unknown := [name for name in y if name not in names]:
             raise ValueError(f"y contains the target {unknown[0]!r}, which is not one of {names}: pass all in targets")
-        row = np.array(
-            [
-                [
-                    _target(y.get(name), f"target {name!r}", "use a separate target for each of its values")
-                    for name in names
-                ]
-            ]
-        )
+        hint = "use a separate target for each of its values"
+        row = np.array([[_target(y.get(name), f"target {name!r}", hint) for name in names]])
         with self._transaction() as work:
-            work._grow(x)
-            work._learn(work._features.row(x), row, w=w)
+            work._learn(work._grow(x), row, w=w)
             work._names = names
 
     @reads_snapshot
@@ -374,8 +366,7 @@ class RiverAnomalyDetector(Adapter, base.AnomalyDetector):
     def learn_one(self, x: dict[Any, Any]) -> None:
         """Learn from an example."""
         with self._transaction() as work:
-            work._grow(x)
-            work._learn(work._features.row(x))
+            work._learn(work._grow(x))
 
     @reads_snapshot
     def score_one(self, x: dict[Any, Any]) -> float:
@@ -447,14 +438,12 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         if w == 0.0:
             return
         with self._transaction() as work:
-            work._grow(x)
-            work._learn_labels(work._features.row(x), _plain([y]), w)
+            work._learn_labels(work._grow(x), _plain([y]), w)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a data frame, with the same result as one after another, to rounding."""
         with self._transaction() as work:
-            work._grow(X.columns)
-            work._learn_labels(work._features.table(X), _plain(y))
+            work._learn_labels(work._grow(X), _plain(y))
 
     def _learn_labels(self, X: Array, labels: list[Any], w: float = 1.0) -> None:
         known = [not is_missing(label) for label in labels]
@@ -523,8 +512,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             # For two classes the score is the log-odds.
             scores = np.stack([-scores / 2, scores / 2], axis=1)
         shares = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
-        probabilities: Array = shares / shares.sum(axis=1, keepdims=True)
-        return probabilities
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label so far."""

@@ -90,7 +90,7 @@ of f_0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, comb, e, exp, factorial, log
 from typing import Any
@@ -205,35 +205,28 @@ def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 50
 def _kernel_eigenvalues(kernel: Any, X: Any) -> Array:
     """(n d,) eigenvalues of the kernel matrix, ascending; those below zero by rounding become zero."""
     K = _resolved(kernel, X)
-    if isinstance(K, ScalarKernel):
-        return _check_eigenvalues([np.linalg.eigvalsh(K(X))])
-    gram = K.gram(X)
-    parts = gram.rotation()
+    parts = None if isinstance(K, ScalarKernel) else K.gram(X).rotation()
     if parts is None:
-        return _check_eigenvalues([np.linalg.eigvalsh(gram.dense())])
-    copies = [group.stop - group.start for group in parts.groups]
-    if len(parts.grams) == 1:
+        found: list[Any] = [np.linalg.eigvalsh(K(X) if isinstance(K, ScalarKernel) else K.gram(X).dense())]
+    elif len(parts.grams) == 1:
         base = np.linalg.eigvalsh(parts.grams[0])
         found = [weight * base for weight in parts.weights[:, 0]]
     else:
         found = [np.linalg.eigvalsh(parts.matrix(q)) for q in range(len(parts))]
-    return _check_eigenvalues([np.tile(v, k) for v, k in zip(found, copies, strict=True)])
-
-
-def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
-    if isinstance(kernel, OperatorKernel):
-        return kernel if kernel.output_dim is None else kernel.resolve(X, kernel.output_dim)
-    return as_kernel(kernel).resolve(X)
-
-
-def _check_eigenvalues(parts: Sequence[Any]) -> Array:
-    values: Array = np.sort(np.concatenate(parts))
+    copies = [1] if parts is None else [group.stop - group.start for group in parts.groups]
+    values: Array = np.sort(np.concatenate([np.tile(v, k) for v, k in zip(found, copies, strict=True)]))
     if len(values) and values[0] < -1e-7 * max(float(values[-1]), 1e-300):
         raise SingularSystemError(
             f"the kernel matrix must be positive semi-definite, but it has the eigenvalue {values[0]:.6g} "
             f"(the largest is {values[-1]:.6g}): check the kernel"
         )
     return np.maximum(values, 0.0)
+
+
+def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
+    if isinstance(kernel, OperatorKernel):
+        return kernel if kernel.output_dim is None else kernel.resolve(X, kernel.output_dim)
+    return as_kernel(kernel).resolve(X)
 
 
 def _saturation(ratio: Array) -> Array:
@@ -308,9 +301,8 @@ def projected_regret_bound(
     19.12
     """
     if isinstance(kernel, OperatorKernel) and not isinstance(kernel, Separable):
-        raise ValueError(
-            f"kernel must be a scalar kernel or a product k * T for this bound, got {type(kernel).__name__}"
-        )
+        allowed = "a scalar kernel or a product k * T"
+        raise ValueError(f"kernel must be {allowed} for this bound, got {type(kernel).__name__}")
     largest_eigenvalue = float(kernel.operator.eigh().values[-1]) if isinstance(kernel, Separable) else 1.0
     seen = largest_eigenvalue * positive(gap, "gap", zero=True)
     events = 1 + check_int(growths, "growths", least=0)
@@ -338,9 +330,8 @@ def spilled_regret_bound(
     >>> round(spilled_regret_bound(map.transform(X), 1.0, norm=2.0, largest=1.0, spill=spill, loss=5.0), 2)
     18.15
     """
-    norm, spill, loss = (
-        positive(value, name, zero=True) for value, name in ((norm, "norm"), (spill, "spill"), (loss, "loss"))
-    )
+    named = {"norm": norm, "spill": spill, "loss": loss}
+    norm, spill, loss = (positive(value, name, zero=True) for name, value in named.items())
     F: Any = np.asarray(features, dtype=np.float64)
     # log det(I + F F' / alpha) = log det(I + F'F / alpha): use the smaller matrix.
     F = np.linalg.qr(F, mode="r") if F.shape[0] > F.shape[1] else F
@@ -458,11 +449,8 @@ def _suggest_analytic(n: int, p: int, m: int | None, known_beforehand: bool) -> 
     d_eff(mu) is the number of monomials of degree at most log(n / mu), log(n / mu)^p / p!, up to a constant.
     """
     n, p = check_int(n, "n"), check_int(p, "p")
-    points, rate, mu = (
-        max(1, round((3 * log(n)) ** p / factorial(p))),
-        max(1.0, log(n)) ** (p + 1),
-        max(float(n) ** -2, ROUNDING_TOL),
-    )
+    points, mu = max(1, round((3 * log(n)) ** p / factorial(p))), max(float(n) ** -2, ROUNDING_TOL)
+    rate = max(1.0, log(n)) ** (p + 1)
     informative = points < n and rate < n
     size = min(n, check_int(m, "m")) if m is not None else points if informative else n
     if informative and (m is None or size >= points):
@@ -578,40 +566,38 @@ def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
     2.0
     """
 
-    def failed(why: str, U: float | None = None) -> ErrorBound:
-        return ErrorBound(None, U, why)
-
     schedule, loss, alpha = as_schedule(model.schedule), as_loss(model.loss), float(model.alpha)
     kappa2 = model.kernel_.norm_bound()
     if model.fit_intercept:
-        return failed("the theorem does not cover fit_intercept")
+        return ErrorBound(None, None, "the theorem does not cover fit_intercept")
     if isinstance(loss, ThresholdLoss):
-        return failed(f"the theorem does not cover the learned threshold of {type(loss).__name__}")
+        return ErrorBound(None, None, f"the theorem does not cover the learned threshold of {type(loss).__name__}")
     if alpha == 0:
-        return failed("the theorem requires a penalty, but alpha is 0")
+        return ErrorBound(None, None, "the theorem requires a penalty, but alpha is 0")
     if kappa2 is None:
-        return failed("assumption 1: the kernel has no known bound on |K(x, x)|")
+        return ErrorBound(None, None, "assumption 1: the kernel has no known bound on |K(x, x)|")
     kappa = float(np.sqrt(kappa2))
     if isinstance(loss, Squared):
         if largest_output is None:
-            return failed("assumption 3: the squared loss requires a bound on the outputs (largest_output)")
+            missing = "the squared loss requires a bound on the outputs (largest_output)"
+            return ErrorBound(None, None, f"assumption 3: {missing}")
         if alpha <= 2 * kappa2:
             required = f"alpha must be above 2 kappa^2 = {2 * kappa2:g} for the squared loss"
-            return failed(f"assumption 3: {required}, got {alpha:g}")
+            return ErrorBound(None, None, f"assumption 3: {required}, got {alpha:g}")
         U = max(largest_output / kappa, 2 * largest_output / alpha)
     else:
         steepest = loss.lipschitz(model.support_.A.shape[2])
         if steepest is None:
-            return failed(f"assumption 2: {type(loss).__name__} is not Lipschitz")
+            return ErrorBound(None, None, f"assumption 2: {type(loss).__name__} is not Lipschitz")
         U = steepest * kappa / alpha
     U = max(U, float(model.initial_norm_))
     if not isinstance(schedule, InverseSqrt) or schedule.start != 1 or model.average or model.discount != 1:
-        return failed("the theorem requires eta_t = eta / sqrt(t) from t = 1, without average or discount", U)
+        return ErrorBound(None, U, "the theorem requires eta_t = eta / sqrt(t) from t = 1, without average or discount")
     truncation = model._truncation()
     if truncation is not None and not isinstance(truncation, PaperWindow):
-        return failed("the theorem requires no truncation, or the paper's window (PaperWindow)", U)
+        return ErrorBound(None, U, "the theorem requires no truncation, or the paper's window (PaperWindow)")
     if truncation is not None and model.initial_norm_ > 0:
-        return failed("the theorem for the paper's window does not cover init", U)
+        return ErrorBound(None, U, "the theorem for the paper's window does not cover init")
     eta, c = float(schedule.eta), 2.0 if truncation is None else 10.0
     if schedule.scaled:
         eta /= max(kappa2, 1.0)

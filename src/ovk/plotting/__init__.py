@@ -1,14 +1,7 @@
 """Plots as scikit-learn-style displays: ``Display.from_estimator(model)``."""
 
 from ovk.plotting.display import BLUE, Display, check_picture, date_axis, draw_band, pyplot, save_picture, shortened
-from ovk.plotting.intervals import (
-    DEFAULT_ROWS,
-    CalibrationDisplay,
-    IntervalDisplay,
-    ObservedDisplay,
-    RecentDisplay,
-    ResidualDisplay,
-)
+from ovk.plotting.intervals import CalibrationDisplay, IntervalDisplay, ObservedDisplay, RecentDisplay, ResidualDisplay
 from ovk.plotting.prediction import FunctionalPredictionDisplay, PredictionDisplay, VectorFieldDisplay
 from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay
 from ovk.plotting.stream import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay, SupportDisplay

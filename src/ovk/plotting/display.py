@@ -158,19 +158,19 @@ class Display(ABC):
         owner = self.figure_ if above else self.ax_
         owner.legend(entries.values(), entries.keys(), **{"fontsize": 8, **place, **style})
 
+    @staticmethod
+    def _names_of(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | None:
+        """The given names of the outputs, or those of the estimator; None if there are neither."""
+        if names is None and isinstance(estimator, NamedOutputs) and estimator.output_frame_ is not None:
+            return estimator.output_names_
+        return names
 
-def output_names_of(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | None:
-    """The given names of the outputs, or those of the estimator; None if there are neither."""
-    if names is None and isinstance(estimator, NamedOutputs) and estimator.output_frame_ is not None:
-        return estimator.output_names_
-    return names
-
-
-def output_index(names: Sequence[str], output: int | str) -> int:
-    number = names.index(output) if isinstance(output, str) and output in names else output
-    if not isinstance(number, int) or not -len(names) <= number < len(names):
-        raise ValueError(f"output must be the name or number of one of {', '.join(names)}, got {output!r}")
-    return number % len(names)
+    @staticmethod
+    def _index(names: Sequence[str], output: int | str) -> int:
+        number = names.index(output) if isinstance(output, str) and output in names else output
+        if not isinstance(number, int) or not -len(names) <= number < len(names):
+            raise ValueError(f"output must be the name or number of one of {', '.join(names)}, got {output!r}")
+        return number % len(names)
 
 
 def draw_band(ax: Any, x: Any, middle: Array, half: Array, label: str) -> None:
@@ -194,9 +194,8 @@ def draw_matrix(
     # Both colour maps suit the colour-blind.
     image = ax.imshow(values, vmin=low, vmax=high, cmap="RdBu" if low < 0 else "Blues", **style)
     wide = any(len(name) > 2 for name in columns)
-    ax.set_xticks(
-        range(len(columns)), columns, rotation=45 if wide else 0, ha="right" if wide else "center", fontsize=fontsize
-    )
+    turned: dict[str, Any] = {"rotation": 45, "ha": "right"} if wide else {}
+    ax.set_xticks(range(len(columns)), columns, **turned, fontsize=fontsize)
     ax.set_yticks(range(len(rows)), rows, fontsize=fontsize)
     for (i, j), value in np.ndenumerate(values):
         if text is not None and np.isfinite(value):
@@ -212,11 +211,3 @@ def time_axis(ax: Any, times: Any, otherwise: str) -> None:
         date_axis(ax)
     else:
         ax.set_xlabel(otherwise if times is None else "time")
-
-
-def row_axis(ax: Any, rows: Any) -> None:
-    """Format the axis for numbers of rows, logarithmic if they span more than a factor of ten."""
-    if len(rows) and rows[-1] > 10 * max(int(rows[0]), 1):
-        ax.set_xscale("log")
-        ax.xaxis.set_minor_formatter("")
-    ax.xaxis.set_major_formatter("{x:,.0f}")

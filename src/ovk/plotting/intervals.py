@@ -11,20 +11,7 @@ import numpy as np
 from ovk.base import Array, as_dates, check_int, unnamed
 from ovk.evaluation import DEFAULT_LEVEL, IntervalResult, ProgressiveResult, RecentErrors, ratio, row_slice
 from ovk.intervals import Regions
-from ovk.plotting.display import (
-    BLUE,
-    SKY,
-    STYLES,
-    Display,
-    draw_band,
-    output_index,
-    output_names_of,
-    shortened,
-    time_axis,
-)
-
-#: Default number of rows drawn.
-DEFAULT_ROWS = 150
+from ovk.plotting.display import BLUE, SKY, STYLES, Display, draw_band, shortened, time_axis
 
 
 class RecentDisplay(Display):
@@ -62,6 +49,9 @@ class RecentDisplay(Display):
     >>> len(display.outcomes), float(display.half[-1])
     (150, 1.0)
     """
+
+    #: Default number of rows drawn.
+    DEFAULT_ROWS = 150
 
     outcomes: Array
     predictions: Array
@@ -104,7 +94,7 @@ class RecentDisplay(Display):
             raise ValueError("the result has no stored intervals: run progressive with intervals=0.9 and keep='all'")
         if Y is None and result.targets is None:
             raise ValueError("the result has no stored outputs: run progressive with keep='all', or pass them as Y")
-        q = output_index(result.outputs, output)
+        q = cls._index(result.outputs, output)
         outcomes = np.asarray(result.targets if Y is None else unnamed(Y), dtype=np.float64)
         outcomes = outcomes.reshape(found.regions.predictions.shape)
         where = row_slice(rows, len(outcomes), result.times)
@@ -243,11 +233,8 @@ class CalibrationDisplay(Display):
                 shifted = self.levels + 0.006 * (q - (min(len(self.names), len(MARKERS)) - 1) / 2)
                 ax.errorbar(shifted, self.coverage[:, q], error, fmt="none", ecolor=style["color"], elinewidth=1)
                 lowest = np.fmin(lowest, np.nanmin(self.coverage[:, q] - error, initial=lowest))
-        ax.set_xlim(0.4, 1.0)
-        ax.set_ylim(max(float(lowest) - 0.02, -0.02), 1.01)
-        ax.set_xlabel("level of the interval")
-        ax.set_ylabel("share of outcomes inside")
-        ax.set_title("Coverage of the intervals")
+        ax.set(xlim=(0.4, 1.0), ylim=(max(float(lowest) - 0.02, -0.02), 1.01), title="Coverage of the intervals")
+        ax.set(xlabel="level of the interval", ylabel="share of outcomes inside")
         ax.legend(fontsize=8, loc="lower right")
         return self
 
@@ -427,7 +414,7 @@ class IntervalDisplay(Display):
         """
         found = estimator.predict_interval(X, level, method=method, region=region, groups=groups)
         rows, coverage, width = _moving(replace(found, covered=found.contains(Y)), window)
-        labels = output_names_of(estimator, names) or [f"output {q}" for q in range(width.shape[1])]
+        labels = cls._names_of(estimator, names) or [f"output {q}" for q in range(width.shape[1])]
         return cls(rows, coverage, width, level, labels, _title(level, method, region))._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:

@@ -8,9 +8,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, check_int, unnamed
+from ovk.base import Array, check_int, one_of, unnamed
 from ovk.curves import Grid, ProductGrid
-from ovk.plotting.display import BLUE, ORANGE, Display, draw_band, output_names_of
+from ovk.plotting.display import BLUE, ORANGE, Display, draw_band
 
 
 class PredictionDisplay(Display):
@@ -64,9 +64,8 @@ class PredictionDisplay(Display):
         if estimator.n_features_in_ != 1:
             curves = getattr(estimator, "grid_", None) is not None
             other = "FunctionalPredictionDisplay" if curves else "IntervalDisplay or sklearn's PredictionErrorDisplay"
-            raise ValueError(
-                f"PredictionDisplay requires a model with one input, got {estimator.n_features_in_}: use {other}"
-            )
+            p = estimator.n_features_in_
+            raise ValueError(f"PredictionDisplay requires a model with one input, got {p}: use {other}")
         support = np.asarray(estimator.X_fit_)[:, 0]
         if (scaling := getattr(estimator, "inputs_", None)) is not None:  # x_fit = (x - centre) factor
             support = support / (scaling.factor[0] or 1.0) + scaling.centre[0]
@@ -76,7 +75,7 @@ class PredictionDisplay(Display):
         points = None
         if X is not None and Y is not None:
             points = (np.asarray(X, dtype=float).reshape(-1), np.asarray(Y, dtype=float).reshape(len(X), -1))
-        return cls(x, mean, std, points, output_names_of(estimator, names))._drawn(axes, plot)
+        return cls(x, mean, std, points, cls._names_of(estimator, names))._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw each output in its panel, one below the other."""
@@ -374,8 +373,7 @@ class VectorFieldDisplay(Display):
             Axes to draw on, and whether to draw.
         """
         check_is_fitted(estimator)
-        if style not in ("quiver", "stream"):
-            raise ValueError(f"style must be 'quiver' or 'stream', got {style!r}")
+        one_of(style, "style", "quiver", "stream")
         p = estimator.n_features_in_
         if p not in (2, 3) or estimator.n_outputs_ < 2:
             raise ValueError(

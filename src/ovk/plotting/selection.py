@@ -72,9 +72,8 @@ class LeaveOneOutDisplay(Display):
         ax.plot(*self.best, "o", color="black", markersize=7, label="chosen", zorder=3)
         ax.set(xscale="log", yscale="log")
         plain_log_ticks(ax.yaxis)
-        ax.set(xlabel="alpha", ylabel="mean squared leave-one-out error")
+        ax.set(xlabel="alpha", ylabel="mean squared leave-one-out error", title="Leave-one-out error")
         ax.legend(fontsize=8)
-        ax.set_title("Leave-one-out error")
         return self
 
 

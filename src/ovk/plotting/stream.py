@@ -8,20 +8,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ovk.base import Array
+from ovk.base import Array, one_of
 from ovk.evaluation import DriftResult, ProgressiveResult
-from ovk.plotting.display import (
-    BLUE,
-    ORANGE,
-    SKY,
-    STYLES,
-    Display,
-    draw_matrix,
-    output_index,
-    plain_log_ticks,
-    row_axis,
-    shortened,
-)
+from ovk.plotting.display import BLUE, ORANGE, SKY, STYLES, Display, draw_matrix, plain_log_ticks, shortened
 
 #: Means of fewer outcomes are unreliable and not drawn.
 MIN_OUTCOMES = 5
@@ -62,7 +51,10 @@ class RowCurves(Display):
             panel.plot(self.rows, curves[:, q], **STYLES[k % len(STYLES)], label=name, zorder=3 - 0.1 * k)
         for i, row in enumerate(self.alarms):
             panel.axvline(row, color=ORANGE, linewidth=0.9, alpha=0.7, label="alarm" if i == 0 else None, zorder=1)
-        row_axis(panel, self.rows)
+        if len(self.rows) and self.rows[-1] > 10 * max(int(self.rows[0]), 1):
+            panel.set_xscale("log")
+            panel.xaxis.set_minor_formatter("")
+        panel.xaxis.set_major_formatter("{x:,.0f}")
         values = np.concatenate([curves[:, q] for curves in self.curves.values()])
         values = values[np.isfinite(values)]
         if self.logarithmic and len(values) and values.min() > 0 and values.max() > 10 * values.min():
@@ -132,8 +124,7 @@ class ProgressiveErrorDisplay(RowCurves):
         axes, plot
             Axes to draw on, and whether to draw.
         """
-        if error not in ERROR_LABELS:
-            raise ValueError(f"error must be 'mse' or 'mae', got {error!r}")
+        one_of(error, "error", *ERROR_LABELS)
         if len(result.rows) == 0:
             raise ValueError("the result has no rows to draw")
         if not result.task.numeric:
@@ -145,7 +136,7 @@ class ProgressiveErrorDisplay(RowCurves):
             chosen = list(range(len(names))) if len(names) <= MAX_PANELS else None
         else:
             listed = [outputs] if isinstance(outputs, (int, str)) else outputs
-            chosen = [output_index(names, output) for output in listed]
+            chosen = [cls._index(names, output) for output in listed]
         titles = ("mean of all outputs",) if chosen is None else tuple(names[q] for q in chosen)
         errors: dict[str, Array] = {}
         enough = (result.counts >= MIN_OUTCOMES) | (result.counts[-1] < MIN_OUTCOMES)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Array, in_interval
 from ovk.batch import Network
-from ovk.plotting.display import BLUE, ORANGE, Display, draw_matrix, output_names_of, shortened
+from ovk.plotting.display import BLUE, ORANGE, Display, draw_matrix, shortened
 
 #: Maximum number of rows of a matrix with numbers in its cells, and with signs.
 MAX_ROWS_WITH_NUMBERS, MAX_ROWS_WITH_SIGNS = 12, 20
@@ -57,7 +57,7 @@ class OutputStructureDisplay(Display):
         """
         check_is_fitted(estimator)
         blocks = estimator.kernel_.diagonal_blocks(estimator.X_fit_[:100]).mean(axis=0)
-        names = output_names_of(estimator, options.pop("names", None))
+        names = cls._names_of(estimator, options.pop("names", None))
         return cls.from_matrix(blocks, names=names, ax=ax, plot=plot, **options)
 
     @classmethod

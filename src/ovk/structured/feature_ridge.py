@@ -157,9 +157,8 @@ class FeatureSpaceRidge:
             path = SeparablePath(eigenpairs(self.kernel(X)), targets, constant).path(spectrum, alphas)
         elif self.operator is not None or self.intercept:
             what = "fit_intercept=True" if self.operator is None else "an operator"
-            raise ValueError(
-                f"several alphas and {what} cannot be combined with landmarks or alpha_graph: pass one alpha"
-            )
+            others = "landmarks or alpha_graph: pass one alpha"
+            raise ValueError(f"several alphas and {what} cannot be combined with {others}")
         else:
             points = self.X if self.landmarks is None else self.landmarks
             Phi = NystromMap.from_points(self.kernel, points).transform(self.X)

@@ -29,15 +29,7 @@ from ovk.base import (
     returned,
     to_host,
 )
-from ovk.batch import (
-    LandmarkRidge,
-    as_generator,
-    check_manifold,
-    check_on_device,
-    graph_of_inputs,
-    takes_gram,
-    with_unlabelled,
-)
+from ovk.batch import LandmarkRidge, as_generator, check_on_device, graph_of_inputs, takes_gram, with_unlabelled
 from ovk.features import Given, Nystrom, Uniform
 from ovk.kernels import Gaussian, Linear, ScalarKernel, as_kernel
 from ovk.online import PKAWV
@@ -66,14 +58,7 @@ from ovk.structured.outputs import (
     select_outputs,
     squared_norms,
 )
-from ovk.structured.preimage import (
-    SharedScores,
-    as_decoder,
-    nearest_generated,
-    nearest_per_example,
-    scores_per_example,
-    top_k,
-)
+from ovk.structured.preimage import SharedScores, as_decoder, nearest_generated, nearest_per_example, scores_per_example
 
 
 def _can_stream(model: Any) -> bool:
@@ -250,24 +235,13 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             weighted = [learned_kernel(self.kernel, X, targets, a, intercept=intercept, rng=rng) for a in alphas]
         else:
             weighted = [(clone(scalar).resolve(every if points is None else points), None)]
-        if penalty:
-            check_manifold(self.kernel)
-        return [
-            FeatureSpaceRidge(
-                kernel,
-                weights,
-                every,
-                coordinates,
-                outputs,
-                operator_on(operator, coordinates, outputs),
-                graph_of_inputs(graph, kernel, every, self.n_neighbors) if penalty else None,
-                penalty,
-                points,
-                self.fit_intercept,
-                check_int(self.chunk_size, "chunk_size"),
-            )
-            for kernel, weights in weighted
-        ]
+        T, size = operator_on(operator, coordinates, outputs), check_int(self.chunk_size, "chunk_size")
+        rest = points, self.fit_intercept, size
+        problems = []
+        for kernel, weights in weighted:
+            links = graph_of_inputs(graph, kernel, every, self.n_neighbors) if penalty else None
+            problems.append(FeatureSpaceRidge(kernel, weights, every, coordinates, outputs, T, links, penalty, *rest))
+        return problems
 
     def _store_function(self, X: Any, C: Array, b: Array | None) -> None:
         """Store coefficients and intercept of the anchors, from those of the kernel k T in coordinates."""
@@ -428,9 +402,8 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         kernel = self.output_kernel_
         if isinstance(candidates, Candidates):
             if candidates.shared:
-                raise ValueError(
-                    "decision_function does not support shared Generated candidates: pass one block at a time"
-                )
+                one = "pass one block at a time"
+                raise ValueError(f"decision_function does not support shared Generated candidates: {one}")
             check_candidates(candidates, X.shape[0])
             blocks = [checked_blocks(candidates, kernel, row) for row in range(X.shape[0])]
             sets = [concatenate_outputs([outputs for _, outputs in some]) for some in blocks]
@@ -483,7 +456,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         first = distinct_outputs(outputs)[0]
         scores = SharedScores(kernel, anchors, select_outputs(outputs, first))
         chunks = self._row_chunks(X, count_outputs(outputs))
-        chosen = np.concatenate([first[top_k(scores(self._weights(X[rows])), k)] for rows in chunks])
+        chosen = np.concatenate([first[scores.nearest(self._weights(X[rows]), k)] for rows in chunks])
         return select_outputs(given, chosen[:, 0] if k == 1 else chosen)
 
     def _shared(self, candidates: Any) -> tuple[Any, Outputs]:

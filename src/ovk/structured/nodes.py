@@ -125,10 +125,7 @@ class NodeKernel(ObjectKernel, saved=False):
                 values[i] = V[rows] ** 2 @ self.transfer(np.maximum(e, 0.0))
             else:
                 distinct, back = np.unique(rows, return_inverse=True)
-                blocks = [
-                    distinct[start : start + MAX_DIAGONAL_COLUMNS]
-                    for start in range(0, len(distinct), MAX_DIAGONAL_COLUMNS)
-                ]
+                blocks = np.split(distinct, range(MAX_DIAGONAL_COLUMNS, len(distinct), MAX_DIAGONAL_COLUMNS))
                 values[i] = np.concatenate([np.diagonal(self._within(part, some, some)) for some in blocks])[back]
         return values
 
@@ -223,9 +220,8 @@ def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normal
     else:
         K = np.asarray(graph_kernel, dtype=np.float64)
         if K.shape != A.shape or not np.allclose(K, K.T):
-            raise ValueError(
-                f"graph_kernel must be a name or a symmetric matrix of shape {A.shape}, got shape {K.shape}"
-            )
+            wanted = f"a name or a symmetric matrix of shape {A.shape}"
+            raise ValueError(f"graph_kernel must be {wanted}, got shape {K.shape}")
     if centre:
         mean = K.mean(axis=0)
         K = K - mean - mean[:, None] + mean.mean()

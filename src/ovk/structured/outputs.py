@@ -115,10 +115,8 @@ def distinct_outputs(*collections: Outputs) -> tuple[Indices, list[Indices]]:
     Also, for every collection, the number of each output among the distinct ones of all collections.
     """
     numbers: dict[Hashable, int] = {}
-    found = [
-        np.array([numbers.setdefault(key, len(numbers)) for key in hashable_keys(outputs)], dtype=np.intp)
-        for outputs in collections
-    ]
+    keys = map(hashable_keys, collections)
+    found = [np.array([numbers.setdefault(key, len(numbers)) for key in some], dtype=np.intp) for some in keys]
     return np.unique(found[0], return_index=True)[1], found
 
 

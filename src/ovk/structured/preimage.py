@@ -66,6 +66,9 @@ class SharedScores:
             scores[:, some] = W @ self._kernel(self._anchors, block) - self._half[some]
         return scores
 
+    def nearest(self, W: Array, k: int) -> Indices:
+        return top_k(self(W), k)
+
 
 def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candidates, W: Array, k: int) -> list[Any]:
     """The k nearest outputs of shared candidates in blocks: a list for each row of W."""
@@ -78,10 +81,8 @@ def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candid
         pool = np.concatenate([best, scores], axis=1)
         chosen = top_k(pool, k)
         best, held = np.take_along_axis(pool, chosen, axis=1), best.shape[1]
-        kept = [
-            [old[j] if j < held else given[int(first[j - held])] for j in row]
-            for old, row in zip(kept, chosen, strict=True)
-        ]
+        pairs = zip(kept, chosen, strict=True)
+        kept = [[old[j] if j < held else given[int(first[j - held])] for j in row] for old, row in pairs]
     return kept
 
 
@@ -242,11 +243,7 @@ class GaussianPreimage(Decoder):
         return np.asarray(y)
 
 
-_DECODERS: dict[str, type[Decoder]] = {
-    "closed_form": ClosedForm,
-    "labels": LabelThresholds,
-    "gaussian": GaussianPreimage,
-}
+_NAMED: dict[str, type[Decoder]] = {"closed_form": ClosedForm, "labels": LabelThresholds, "gaussian": GaussianPreimage}
 
 
 def as_decoder(decoder: Any, kernel: ScalarKernel) -> Decoder | None:
@@ -254,10 +251,10 @@ def as_decoder(decoder: Any, kernel: ScalarKernel) -> Decoder | None:
     if isinstance(decoder, str):
         if decoder == "candidates" or (decoder == "auto" and not isinstance(kernel, Linear)):
             return None
-        if decoder != "auto" and decoder not in _DECODERS:
-            allowed = ["auto", "candidates", *sorted(_DECODERS)]
+        if decoder != "auto" and decoder not in _NAMED:
+            allowed = ["auto", "candidates", *sorted(_NAMED)]
             raise ValueError(f"decoder must be one of {allowed} or a decoder, got {decoder!r}")
-        decoder = ClosedForm() if decoder == "auto" else _DECODERS[decoder]()
+        decoder = ClosedForm() if decoder == "auto" else _NAMED[decoder]()
     if not isinstance(decoder, Decoder):
         raise ValueError(f"decoder must be a name or a decoder of ovk.structured, got {decoder!r}")
     decoder.check(kernel)

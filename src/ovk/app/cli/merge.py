@@ -10,7 +10,6 @@ import typer
 from ovk.app.cli.options import Json, check_model_path, check_output_path
 from ovk.app.cli.output import CommandError, Exit, exit_code_on_error, print_json, show
 from ovk.app.sessions import Session, merge_sessions
-from ovk.evaluation import Mergeable
 from ovk.features import merge_all
 from ovk.persistence import load, save
 
@@ -35,7 +34,7 @@ def command(
             if type(model) is not type(models[0]):
                 kinds = f"{file} contains {type(model).__name__}, {files[0]} {type(models[0]).__name__}"
                 raise CommandError(f"only models of the same class can be merged: {kinds}", Exit.MODEL)
-            if not isinstance(model, (Session, Mergeable)):
+            if not isinstance(model, Session) and not hasattr(model, "merge"):
                 raise CommandError(f"{file} contains {type(model).__name__}, which cannot be merged", Exit.MODEL)
         if isinstance(models[0], Session):
             merged: Any = merge_sessions(models)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.evaluation import ScoreTable, is_share
+from ovk.evaluation import ScoreTable
 from ovk.persistence import replacing
 from ovk.plotting import Display, pyplot
 
@@ -160,7 +160,7 @@ def score_table(scores: ScoreTable) -> str:
 
 
 def _cell(heading: str, value: float) -> str:
-    return share(value) if is_share(heading) else f"{int(value):,}" if heading == "rows" else number(value)
+    return share(value) if ScoreTable.is_share(heading) else f"{int(value):,}" if heading == "rows" else number(value)
 
 
 def share(value: float, digits: int = 0) -> str:

@@ -28,7 +28,6 @@ from ovk.app.tables import UNUSED
 from ovk.base import Array
 from ovk.evaluation import DriftResult, ProgressiveResult, RecentErrors
 from ovk.plotting import (
-    DEFAULT_ROWS,
     CalibrationDisplay,
     ConfusionDisplay,
     Display,
@@ -215,7 +214,7 @@ def recent_sections(recent: RecentErrors, outputs: Sequence[str], *, ordered: bo
 
 def _rows(recent: RecentErrors, outputs: Sequence[str], *, ordered: bool) -> str:
     names = outputs[:MAX_OUTPUTS_DRAWN]
-    shown = min(len(recent.Y), DEFAULT_ROWS)
+    shown = min(len(recent.Y), RecentDisplay.DEFAULT_ROWS)
     words = ("The last predictions and outcomes of {}", "Outcomes of {} against their predictions")[not ordered]
     text = "<p>Each dot is a row; on the diagonal, prediction and outcome agree.</p>"
     if ordered:

@@ -491,7 +491,7 @@ class Session(LearnedTable, State, Registered):
         if rows.rows:
             last = rows.chunk.X[-MAX_ROWS_KEPT:]
             self.inputs = (last if self.inputs is None else np.concatenate([self.inputs, last]))[-MAX_ROWS_KEPT:]
-            self.moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
+            self.moments.before_then_add(np.hstack([rows.chunk.X, rows.chunk.Y]))
 
 
 def identity(*of: str) -> str:

@@ -314,7 +314,7 @@ def fit_table(records: Records, settings: Settings, on_progress: Callable[[str],
     if groups is not None:
         tested = f"the {len(np.unique(groups)):,} groups of {settings.groups!r}, a fifth of them at a time"
     moments = RunningMoments(table.X.shape[1] + table.Y.shape[1])
-    moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
+    moments.before_then_add(np.hstack([rows.chunk.X, rows.chunk.Y]))
     return TableModel(
         settings,
         table.preparation,

@@ -19,7 +19,6 @@ from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtrs
 
@@ -82,9 +81,8 @@ def squared_loss(task: BlockInputs, Y: Array, eta: Array, rho: Array) -> Block |
     if decays.mild and task.mask is None and eta.all():
         z, a = _solve_divided(rotated, task.base, Y, rho / eta, decays.start)
     else:
-        z, a = _solve_triangular(
-            rotated, task.weighted(decays.between[:-1]), decays.start[:-1, None] * task.base, Y, eta
-        )
+        between = task.weighted(decays.between[:-1])
+        z, a = _solve_triangular(rotated, between, decays.start[:-1, None] * task.base, Y, eta)
     return _finish_block(task, z, a, decays)
 
 
@@ -202,11 +200,8 @@ def _solve_triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Arra
     for q, (inner, target) in enumerate(zip(bases, targets, strict=True)):
         M = decoupled.matrix(q)
         M *= weights
-        right = eta[:, None] * (target - inner)
-        # SciPy uses Fortran order; transposing costs nothing.
-        solved = solve_triangular(
-            (eta[:, None] * M).T, right, lower=False, trans="T", unit_diagonal=True, check_finite=False
-        )
+        # LAPACK uses Fortran order: the upper triangle of the transpose.
+        solved, _ = dtrtrs((eta[:, None] * M).T, eta[:, None] * (target - inner), lower=0, trans=1, unitdiag=1)
         a.append(solved)
         z.append(inner + M @ solved)
     return decoupled.join(z), decoupled.join(a)
@@ -252,8 +247,7 @@ def row_by_row(task: BlockInputs, gradient: Gradient, step: Step) -> Block:
 
     def before(j: int, c: Array) -> Array:
         """sum_l<j K(x_j, x_l) c_l, (d,)."""
-        values: Array = inner.part_matmat(slice(j, j + 1), slice(0, j), c[:j])[0]
-        return values
+        return np.asarray(inner.part_matmat(slice(j, j + 1), slice(0, j), c[:j])[0])
 
     decay = 1.0
     bias = np.zeros(d) if task.bias is None else task.bias
@@ -328,23 +322,19 @@ def take_steps(
     `times` (b,) are the numbers of the steps, and the schedule is evaluated at `clock`, which differs where a window
     holds the step size. A scaled schedule is divided by `scale` (b,). `weights` (b,) multiply the losses.
     """
-    threshold = _LossAtThreshold(loss, Y, weights, progress)
+    threshold = _MovingLoss(loss, Y, weights, progress)
+    block: Block | None = None
+    norm2: Array | None = None
     if isinstance(schedule, DistanceOverGradients):
         held = clock / np.maximum(times, 1)
-        taken, eta, rho, norm2 = _adaptive(threshold, schedule, alpha, discount, task, held, progress)
-        _update_bias(taken, progress)
-        return Steps(taken, eta if weights is None else weights * eta, rho, *threshold.known(), norm2)
-    eta = np.where(task.steps, schedule.rate(np.maximum(clock, 1)) / (scale if schedule.scaled else 1.0), 0.0)
-    rho = np.where(task.steps, discount * (1.0 - eta * alpha), 1.0)
+        block, eta, rho, norm2 = _adaptive(threshold, schedule, alpha, discount, task, held)
+    else:
+        eta = np.where(task.steps, schedule.rate(np.maximum(clock, 1)) / (scale if schedule.scaled else 1.0), 0.0)
+        rho = np.where(task.steps, discount * (1.0 - eta * alpha), 1.0)
     # A weight multiplies the step but not the decay.
     steps = eta if weights is None else weights * eta
-    block = None
-    if isinstance(loss, Squared) and task.bias is None:
-        missing = np.isnan(Y)
-        if not missing.any():
-            block = squared_loss(task, Y, steps, rho)
-        elif not missing[task.steps].any():
-            block = squared_loss(task, np.where(missing, 0.0, Y), steps, rho)
+    if block is None and isinstance(loss, Squared) and task.bias is None and not np.isnan(Y[task.steps]).any():
+        block = squared_loss(task, np.where(np.isnan(Y), 0.0, Y), steps, rho)
     if block is None and not isinstance(loss, ThresholdLoss):
         block = fixed_point(task, lambda rows, Z: loss.gradient(Y[rows], Z), steps, rho)
     if block is None:
@@ -354,16 +344,18 @@ def take_steps(
             return float(eta[j]), float(rho[j])
 
         block = row_by_row(task, threshold.gradient, step)
-    norm2 = _norms(block, rho, task.gram.quadratic_forms(block.a), progress)
-    _update_bias(block, progress)
+    if norm2 is None:
+        norm2 = _norms(block, rho, task.gram.quadratic_forms(block.a), progress)
+    if progress.bias is not None:
+        progress.bias = progress.bias + block.a.sum(axis=0)
     return Steps(block, steps, rho, *threshold.known(), norm2)
 
 
-class _LossAtThreshold:
+class _MovingLoss:
     """Gradients of the weighted loss, at a threshold that moves with every row if the loss has one."""
 
     def __init__(self, loss: Loss, Y: Array, weights: Array | None, progress: Progress) -> None:
-        self._loss, self._Y, self._progress = loss, Y, progress
+        self._loss, self._Y, self.progress = loss, Y, progress
         self._weights = np.ones(len(Y)) if weights is None else weights
         self._theta = np.full(len(Y), progress.threshold)
 
@@ -376,10 +368,9 @@ class _LossAtThreshold:
         return self._at(slice(None))
 
     def gradient(self, j: int, z: Array) -> Array:
-        self._theta[j] = self._progress.threshold
+        self._theta[j] = self.progress.threshold
         targets, loss = self._at(slice(j, j + 1))
-        gradients: Array = self._weights[j] * loss.gradient(targets, z[None])[0]
-        return gradients
+        return np.asarray(self._weights[j] * loss.gradient(targets, z[None])[0])
 
     def loss(self, j: int, z: Array) -> float:
         """Loss of row j; 1, the scale of the kernel, for a loss without targets."""
@@ -389,18 +380,13 @@ class _LossAtThreshold:
 
     def slope(self, j: int, z: Array) -> float:
         if isinstance(self._loss, ThresholdLoss):
-            return self._loss.threshold_slope(self._progress.threshold, z, self._Y[j])
+            return self._loss.threshold_slope(self.progress.threshold, z, self._Y[j])
         return 0.0
 
     def move(self, j: int, z: Array, eta: float) -> None:
         if isinstance(self._loss, ThresholdLoss):
-            moved = self._progress.threshold - eta * self.slope(j, z)
-            self._progress.threshold = max(moved, self._loss.lowest)
-
-
-def _update_bias(block: Block, progress: Progress) -> None:
-    if progress.bias is not None:
-        progress.bias = progress.bias + block.a.sum(axis=0)
+            moved = self.progress.threshold - eta * self.slope(j, z)
+            self.progress.threshold = max(moved, self._loss.lowest)
 
 
 def _norms(block: Block, rho: Array, quadratic_forms: Array, progress: Progress) -> Array:
@@ -418,20 +404,14 @@ def _valid_squared_norm(value: Any) -> Any:
 
 
 def _adaptive(
-    threshold: _LossAtThreshold,
-    schedule: DistanceOverGradients,
-    alpha: float,
-    discount: float,
-    task: BlockInputs,
-    held: Array,
-    progress: Progress,
+    threshold: _MovingLoss, sizes: DistanceOverGradients, alpha: float, discount: float, task: BlockInputs, held: Array
 ) -> tuple[Block, Array, Array, Array]:
     """The block, (b,) step sizes and decays, and |f|^2 before each row, for step sizes that depend on past gradients.
 
     Where a window holds the step size, only the share `held` < 1 of the gradients counts, as many as the window has
     steps, and the distance does not grow.
     """
-    own, (b, d) = task.gram.diagonal_blocks(), task.base.shape
+    own, (b, d), progress = task.gram.diagonal_blocks(), task.base.shape, threshold.progress
     eta, rho, norm2 = np.zeros(b), np.ones(b), np.empty(b)
     bias: Array = np.zeros(d) if task.bias is None else task.bias.copy()
 
@@ -443,7 +423,7 @@ def _adaptive(
             # Gradients whose squares overflow are ignored.
             progress.gradients += total
             progress.scale = max(progress.scale, threshold.loss(j, z) / sqrt(total))
-            eta[j] = schedule.step(progress.distance, progress.gradients * float(held[j]), progress.scale)
+            eta[j] = sizes.step(progress.distance, progress.gradients * float(held[j]), progress.scale)
             if alpha > 0:
                 # Steps chosen from the data are shortened where eta alpha would reach 1.
                 eta[j] = min(eta[j], 0.5 / alpha)

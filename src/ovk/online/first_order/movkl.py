@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, DivergenceError, check_finite_predictions, check_inputs, positive, reads_snapshot
+from ovk.base import Array, DivergenceError, check_finite_predictions, check_inputs, one_of, positive, reads_snapshot
 from ovk.batch import as_kernels, bind_grid, has_curve_operator, kernel_grid
 from ovk.curves import Grid, as_grid
 from ovk.online.first_order.kernel_sum import KernelSum
@@ -98,12 +98,8 @@ class OnlineMovKL(StreamRegressor):
     """
 
     _state_classes = {"sum_": KernelSum}
-    _stored = {
-        "losses_ slopes_": "k",
-        "learners_": list,
-        "largest_": float,
-        "sum_": KernelSum | None,
-    }
+    _poor_score = True
+    _stored = {"losses_ slopes_": "k", "learners_": list, "largest_": float, "sum_": KernelSum | None}
 
     kernels: Any = None
     learner: Any = None
@@ -114,19 +110,13 @@ class OnlineMovKL(StreamRegressor):
     against: str = "learners"
     on_invalid: str = "raise"
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
-
     def _check_weights_supported(self) -> None:
         raise ValueError("OnlineMovKL does not support sample_weight; AutoStream, OLOK, KAWV and PKAWV do")
 
     def _check_parameters(self) -> None:
         if self.bound is not None:
             positive(self.bound, "bound")
-        if self.against not in ("learners", "combinations", "sums"):
-            raise ValueError(f"against must be 'learners', 'combinations' or 'sums', got {self.against!r}")
+        one_of(self.against, "against", "learners", "combinations", "sums")
         if self.against == "sums" and self.learner is not None:
             raise ValueError(f"learner must be None with against='sums', which has no learners, got {self.learner!r}")
         super()._check_parameters()
@@ -213,8 +203,7 @@ class OnlineMovKL(StreamRegressor):
         radius = self.largest_ if self.bound is None else float(self.bound)
         if self.against == "combinations":
             return slope_weights(self.slopes_, self.t_ + 1, radius)
-        weights: Array = forecaster_weights(self.losses_[None], np.array([radius]))[0]
-        return weights
+        return np.asarray(forecaster_weights(self.losses_[None], np.array([radius]))[0])
 
     @property
     @reads_snapshot

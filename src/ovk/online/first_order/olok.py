@@ -27,25 +27,8 @@ from ovk.base import (
     threads_for,
 )
 from ovk.kernels import Gaussian, Stationary
-from ovk.objectives import (
-    DistanceOverGradients,
-    Loss,
-    MarginLoss,
-    SimplexHinge,
-    ThresholdLoss,
-    as_loss,
-    as_schedule,
-    simplex_code,
-)
-from ovk.online.first_order.blocks import (
-    MAX_NORM_FACTOR,
-    Block,
-    BlockInputs,
-    Progress,
-    Steps,
-    check_divergence,
-    take_steps,
-)
+from ovk.objectives import DistanceOverGradients, MarginLoss, SimplexHinge, ThresholdLoss, as_loss, as_schedule
+from ovk.online.first_order.blocks import MAX_NORM_FACTOR, BlockInputs, Progress, Steps, check_divergence, take_steps
 from ovk.online.first_order.truncation import (
     AUTO_WINDOW,
     ByAge,
@@ -183,6 +166,7 @@ class OLOK(StreamRegressor):
 
     _default_factories = {"kernel": Gaussian}
 
+    _poor_score = True
     _saved_state = ("_rows",)
     _state_classes = {"support_": SupportPoints, "progress_": Progress}
     _stored = {
@@ -208,14 +192,6 @@ class OLOK(StreamRegressor):
     on_invalid: str = "raise"
     fit_intercept: bool = False
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # One pass over few rows fails scikit-learn's check of scores.
-        tags.regressor_tags.poor_score = True
-        return tags
-
-    # Start ------------------------------------------------------------------------------------------------------------
-
     def _start(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         X, d = rows.X, rows.Y.shape[1]
@@ -227,12 +203,9 @@ class OLOK(StreamRegressor):
         self._rows = 0
         bound = self.kernel_.norm_bound()
         self.kappa2_ = 0.0 if bound is None else bound
-        truncation = self._truncation()
-        self.block_size_ = (
-            max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, int(truncation.s)))
-            if isinstance(truncation, Window)
-            else MAX_BLOCK_ROWS
-        )
+        self.block_size_, truncation = MAX_BLOCK_ROWS, self._truncation()
+        if isinstance(truncation, Window):
+            self.block_size_ = max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, int(truncation.s)))
         if self.kernel_.gram(X[:1]).terms() is None:
             self.block_size_ = min(self.block_size_, max(16, int(MAX_BLOCK_NUMBERS**0.5) // d))
         loss = as_loss(self.loss)
@@ -252,9 +225,8 @@ class OLOK(StreamRegressor):
             raise TypeError(f"init must be an Expansion or a fitted estimator with expansion_, got {init!r}")
         if f.offset is not None:
             if not self.fit_intercept:
-                raise ValueError(
-                    "init has an intercept: fit it with fit_intercept=False, or set fit_intercept=True here"
-                )
+                advice = "fit it with fit_intercept=False, or set fit_intercept=True here"
+                raise ValueError(f"init has an intercept: {advice}")
             self.progress_.bias = np.array(f.offset, dtype=np.float64)
         C = f.C if isinstance(f.C, np.ndarray) else f.C.toarray()
         if C.shape[1] != d or f.support.shape[1] != self.support_.X.shape[1]:
@@ -270,8 +242,6 @@ class OLOK(StreamRegressor):
         for start in range(0, len(X) if self.kernel_.norm_bound() is None else 0, self.block_size_):
             norms = self.kernel_.gram(X[start : start + self.block_size_]).block_norms()
             self.kappa2_ = max(self.kappa2_, float(norms.max()))
-
-    # Public methods ---------------------------------------------------------------------------------------------------
 
     @reads_snapshot
     def predict(self, X: Any) -> Array:
@@ -313,9 +283,8 @@ class OLOK(StreamRegressor):
         check_is_fitted(self, "support_")
         loss = as_loss(self.loss)
         if not isinstance(loss, ThresholdLoss):
-            raise AttributeError(
-                f"{type(loss).__name__} has no learned threshold; Novelty, NuHinge and NuInsensitive do"
-            )
+            others = "Novelty, NuHinge and NuInsensitive do"
+            raise AttributeError(f"{type(loss).__name__} has no learned threshold; {others}")
         return self.progress_.threshold
 
     @property
@@ -326,8 +295,6 @@ class OLOK(StreamRegressor):
         if self.truncation_error_ == 0:
             return float(np.sqrt(self.progress_.norm2))
         return Expansion(self.kernel_, self.support_.X, self.support_.A[:, 0]).norm()
-
-    # Learning ---------------------------------------------------------------------------------------------------------
 
     def _learn(self, rows: Rows) -> Array:
         Z, start = np.empty(rows.Y.shape), 0
@@ -360,35 +327,26 @@ class OLOK(StreamRegressor):
         with np.errstate(over="ignore", invalid="ignore"):
             base = self._support_predictions(X, edge)
             task = BlockInputs(gram, base[0], base[1] if self.average else None, mask, learned, self.progress_.bias)
-            steps = take_steps(
-                loss,
-                as_schedule(self.schedule),
-                float(self.alpha),
-                float(self.discount),
-                task,
-                Y,
-                times,
-                self._clock(times),
-                np.maximum(own, 1.0),
-                weights,
-                self.progress_,
-            )
+            rule = loss, as_schedule(self.schedule), float(self.alpha), float(self.discount)
+            clock, scale = self._clock(times), np.maximum(own, 1.0)
+            steps = take_steps(*rule, task, Y, times, clock, scale, weights, self.progress_)
             check_divergence(self, steps, Y, times, own, self.progress_)
             losses = steps.loss.value(steps.targets, steps.block.z)
             losses = (losses if weights is None else weights * losses)[learned]
             self.cumulative_loss_ += float(losses.sum())
             penalty = 0.5 * self.alpha * steps.norm2[learned].sum() if self.alpha > 0 else 0.0
             self.cumulative_risk_ += float(losses.sum() + penalty)
-            self._bound_truncation(loss, steps, times, edge, np.sqrt(kappa2))
-            self._append_block(X, steps.block, times, learned, edge)
+            self._bound_truncation(steps, times, edge, np.sqrt(kappa2))
+            self._append_block(X, steps, times, learned, edge)
         if steps.block.sums is None:
             return steps.block.z
         before = (times - learned)[:, None]
         return np.where(before > 0, steps.block.sums[0] / np.maximum(before, 1), steps.block.z)
 
-    def _append_block(self, X: Array, block: Block, times: Times, learned: Mask, edge: Times | None) -> None:
+    def _append_block(self, X: Array, steps: Steps, times: Times, learned: Mask, edge: Times | None) -> None:
         """Add the points of a block to the support, and truncate it."""
-        new, old = [block.end], self.support_.A
+        block, old = steps.block, self.support_.A
+        new = [block.end]
         if block.sums is not None:
             decayed, summed = block.decay * old[:, 0], old[:, 1] + block.sums[2] * old[:, 0]
             self.support_.replace(1, np.stack([decayed, summed], axis=1))
@@ -418,17 +376,14 @@ class OLOK(StreamRegressor):
         gram = self.kernel_.gram(X, support.X)
         return [gram.matmat(C) if since is None else gram.matmul_window(C, since) for C in np.moveaxis(support.A, 1, 0)]
 
-    # Checks -----------------------------------------------------------------------------------------------------------
-
     def _check_parameters(self) -> None:
         alpha = positive(self.alpha, "alpha", zero=True)
         if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
             raise ValueError(f"discount must be in (0, 1], got {self.discount!r}")
         check_int(self.max_support, "max_support")
         if self.fit_intercept and self.average:
-            raise ValueError(
-                "fit_intercept=True and average=True cannot be combined: centre the outputs, or add a constant kernel"
-            )
+            advice = "centre the outputs, or add a constant kernel"
+            raise ValueError(f"fit_intercept=True and average=True cannot be combined: {advice}")
         super()._check_parameters()
         schedule = as_schedule(self.schedule)
         if isinstance(schedule, DistanceOverGradients):
@@ -454,9 +409,8 @@ class OLOK(StreamRegressor):
     def _check_weights_supported(self) -> None:
         loss = as_loss(self.loss)
         if loss.unsupervised or isinstance(loss, ThresholdLoss):
-            raise ValueError(
-                f"sample_weight and loss={loss!r} cannot be combined, as its threshold counts rows: use another loss"
-            )
+            reason = "as its threshold counts rows: use another loss"
+            raise ValueError(f"sample_weight and loss={loss!r} cannot be combined, {reason}")
 
     def _default_warm_up(self) -> int:
         return super()._default_warm_up() if self._learns_width() else 0
@@ -504,8 +458,6 @@ class OLOK(StreamRegressor):
                 f"({need / 1e6:.0f} MB): pass truncation=Tolerance() or a window, or increase max_support"
             )
 
-    # Dropping old support points --------------------------------------------------------------------------------------
-
     def _learns_width(self) -> bool:
         return self.init is None and learns_width(self.kernel)
 
@@ -514,24 +466,20 @@ class OLOK(StreamRegressor):
             return Window(AUTO_WINDOW) if self._learns_width() else None
         return as_truncation(self.truncation)
 
-    def _bound_truncation(self, loss: Loss, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:
+    def _bound_truncation(self, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:
         dropped = np.zeros(len(times) + 1)
         if edge is not None:
             logs = np.concatenate([[0.0], np.cumsum(np.log(steps.rho))])
             time = self.support_.time[: np.searchsorted(self.support_.time, edge[-1], side="right")]
             old = self.support_.A[: len(time), 0]
-            dropped = window_errors(
-                edge,
-                np.concatenate([time, times]),
-                np.concatenate([np.linalg.norm(old, axis=1), np.linalg.norm(steps.block.a, axis=1)]),
-                np.concatenate([np.zeros(len(old)), logs[1:]]),
-                logs,
-                kappa,
-            )
+            norms = np.linalg.norm(np.concatenate([old, steps.block.a]), axis=1)
+            born = np.concatenate([np.zeros(len(old)), logs[1:]])
+            dropped = window_errors(edge, np.concatenate([time, times]), norms, born, logs, kappa)
         self.progress_.contraction *= float(np.prod(steps.rho))
         before = Errors(self.truncation_error_, self.progress_.threshold_error)
         if any(before) or dropped.any():
-            self._set_truncation_bound(int(times[-1]), before, propagate(before, loss, steps, kappa, dropped))
+            after = propagate(before, as_loss(self.loss), steps, kappa, dropped)
+            self._set_truncation_bound(int(times[-1]), before, after)
 
     def _set_truncation_bound(self, t: int, before: Errors, after: Errors) -> None:
         if self.fit_intercept:
@@ -593,8 +541,6 @@ class OLOK(StreamRegressor):
         if edge[-1] < times[0]:
             return edge, None
         return edge, np.tri(len(times), k=-1) * (times[None, :] > edge[:-1, None])
-
-    # Single rows ------------------------------------------------------------------------------------------------------
 
     def _row_plan(self) -> RowPlan | None:
         plan = RowPlan(self)
@@ -735,12 +681,9 @@ class OLOKClassifier(CodedClassifier):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _code(self, classes: int) -> Array:
-        if classes == 2:
-            return np.array([[-1.0], [1.0]])
+    def _simplex(self) -> bool:
         # The parameter may have changed since the learner started.
-        margin = isinstance(as_loss(self.learner_.loss), MarginLoss)
-        return 2.0 * np.eye(classes) - 1.0 if margin else simplex_code(classes)
+        return not isinstance(as_loss(self.learner_.loss), MarginLoss)
 
     def _learner(self) -> OLOK:
         return OLOK(**{**self.get_params(deep=False), "loss": "hinge" if self.loss is None else self.loss})

@@ -144,11 +144,9 @@ class PaperWindow(ByAge):
             # No integer lies between the two roots if the condition holds on both sides of exp(u*).
             if margin(log(floor(around))) < 0 or margin(log(ceil(around))) < 0:
                 start = ceil(around)
-        return max(
-            _first_true(lambda t: product < sqrt(t), 1),
-            _first_true(lambda t: margin(log(t)) >= 0, start),
-            _first_true(lambda t: t ** (0.5 + epsilon) <= 0.75 * t, 1),
-        )
+        decays = _first_true(lambda t: margin(log(t)) >= 0, start)
+        shorter = _first_true(lambda t: t ** (0.5 + epsilon) <= 0.75 * t, 1)
+        return max(_first_true(lambda t: product < sqrt(t), 1), decays, shorter)
 
 
 def _first_true(holds: Callable[[int], bool], start: int) -> int:
@@ -209,12 +207,9 @@ class FunctionWindow(ByAge, saved=False):
         self.function = function
 
     def size(self, t: Times, eta: float, alpha: float) -> Times:
-        steps = np.asarray(t)
-        sizes = [
-            check_int(self.function(int(step)), "the number of points that truncation returns")
-            for step in steps.ravel()
-        ]
-        return np.array(sizes, dtype=np.int64).reshape(steps.shape)
+        name = "the number of points that truncation returns"
+        sizes = [check_int(self.function(int(step)), name) for step in np.ravel(t)]
+        return np.array(sizes, dtype=np.int64).reshape(np.shape(t))
 
 
 def as_truncation(truncation: Any) -> Truncation | None:

@@ -105,10 +105,6 @@ class AllRowsSums(StreamSums, kind="all rows"):
     recent: FeatureSums
     count: int = 0
 
-    @classmethod
-    def from_sums(cls, sums: FeatureSums) -> AllRowsSums:
-        return cls(sums, sums.zeros(*sums.B.shape))
-
     def total(self) -> FeatureSums:
         return self.old + self.recent
 
@@ -319,7 +315,10 @@ class GroupBlock(State):
         return GroupBlock, (self.ridge, self.factor, self.z, self.U, self.triangle)
 
     @classmethod
-    def start(cls, group: OutputGroup, ridge: float, total: FeatureSums, rows: int) -> GroupBlock:
+    def start(cls, group: OutputGroup, ridge: float, total: FeatureSums, rows: int) -> GroupBlock | None:
+        """The block of a group before its first row, None with an infinite ridge."""
+        if not np.isfinite(ridge):
+            return None
         B = np.ascontiguousarray(total.B[:, group.columns])
         factor = total.factor(ridge).triangular()
         triangle = GrowingCholesky(group.stop - group.start, rows)
@@ -405,25 +404,24 @@ class BlockRidge(ProgressiveRidge, kind="block"):
     pending: list[tuple[Array, Array]] = field(default_factory=list)
     points: int = 0
 
+    @classmethod
+    def start(cls, sums: FeatureSums, groups: list[OutputGroup], per: int, discount: float, window: int | None) -> Self:
+        """A problem before the first row, with sums of zeros."""
+        if discount != 1:
+            return cls(DecayingSums(float(discount), sums), groups, per)
+        return cls(AllRowsSums(sums, sums * 1.0) if window is None else WindowSums(int(window), [sums]), groups, per)
+
     def block_size(self, m: int) -> int:
         # Half of m balances the factor of A against that of the block.
         return min(max(MIN_BLOCK_POINTS, 32 * (m // 64)), MAX_BLOCK_POINTS)
 
     def start_block(self, points: int) -> None:
         total, factor = self.sums.total(), self.sums.ridge_factor()
-        self.blocks = [
-            GroupBlock.start(group, factor * group.ridge, total, points * self.per)
-            if np.isfinite(group.ridge)
-            else None
-            for group in self.groups
-        ]
+        self.blocks = [GroupBlock.start(one, factor * one.ridge, total, points * self.per) for one in self.groups]
 
     def predict_and_update(self, rows: RidgeRows, *, last: bool) -> RidgeForecast:
         Phi, Y, observed, learned, weights, sizes = rows
-        if self.per == 1:
-            seen = np.asarray(observed.any(axis=1))
-        else:
-            Y, seen = Y.reshape(-1, 1), observed.reshape(-1)
+        Y, seen = self._points(Y, observed)
         before = self.points + np.cumsum(learned) - learned
         factors = self._row_factors(before, weights)
         if factors is not None:
@@ -431,17 +429,13 @@ class BlockRidge(ProgressiveRidge, kind="block"):
             Phi, Y = factors * Phi, factors * Y
 
         def one(block: GroupBlock, columns: slice, U: Array) -> RidgeForecast:
-            labels = Y[:, columns]
+            labels, per = Y[:, columns], self.per
             if sizes is not None and sizes[0] < Phi.shape[1]:
                 earlier = np.concatenate([np.empty((0, Y.shape[1])), *(y for _, y in self.pending)])[:, columns]
-                each = np.repeat(sizes, self.per)
-                found = block.predict_nested(U, earlier, labels, seen, each, self.per, keep=not last)
-                if not last:
-                    block.append(U[seen])
-                return found
-            found = block.triangle.predict_and_update(
-                block.cross(U), U @ U.T, block.base(U), labels, seen, self.per, weights, keep=not last
-            )
+                found = block.predict_nested(U, earlier, labels, seen, np.repeat(sizes, per), per, keep=not last)
+            else:
+                grams = block.cross(U), U @ U.T, block.base(U)
+                found = block.triangle.predict_and_update(*grams, labels, seen, per, weights, keep=not last)
             if not last:
                 block.append(U[seen])
             return found
@@ -519,8 +513,10 @@ class BlockRidge(ProgressiveRidge, kind="block"):
 
     def add_for_new_features(self, new: slice, rows: RidgeRows, ages: Array) -> None:
         Phi, Y, observed, *_ = rows
-        if self.per == 1:
-            seen = np.asarray(observed.any(axis=1))
-        else:
-            Y, seen, ages = Y.reshape(-1, 1), observed.reshape(-1), np.repeat(ages, self.per)
-        self.sums.add_for_new_features(new, Phi[seen], Y[seen], ages[seen])
+        Y, seen = self._points(Y, observed)
+        self.sums.add_for_new_features(new, Phi[seen], Y[seen], np.repeat(ages, self.per)[seen])
+
+    def _points(self, Y: Array, observed: Mask) -> tuple[Array, Mask]:
+        """Outputs and mask of the rows of Phi."""
+        k = self.groups[-1].stop
+        return Y.reshape(-1, k), np.asarray(observed.reshape(-1, k).any(axis=1))

@@ -284,8 +284,7 @@ def _inverse(A: Array) -> Array:
     root, failed = dpotrf(A.T, lower=1)
     if failed:
         values, vectors = np.linalg.eigh(A)
-        eigen: Array = (vectors / np.maximum(values, 1.0)) @ vectors.T
-        return eigen
+        return np.asarray((vectors / np.maximum(values, 1.0)) @ vectors.T)
     inverse, _ = dpotri(root, lower=1, overwrite_c=1)
     # The upper triangle of `inverse` is 0.
     full: Array = inverse + inverse.T

@@ -34,8 +34,7 @@ from ovk.base import SIZE, Array, Mask, SingularSystemError, State, Times
 
 def packed(A: Array) -> Array:
     """(m (m + 1) / 2,) entries of the lower triangle of an (m, m) matrix, row by row."""
-    triangle: Array = A[np.tri(len(A), dtype=bool)]
-    return triangle
+    return np.asarray(A[np.tri(len(A), dtype=bool)])
 
 
 def unpacked(triangle: Array) -> Array:
@@ -218,9 +217,8 @@ class DecayingRidge(State):
         if not (0.0 < built.discount <= 1.0 and built.alpha > 0.0):
             raise ValueError(f"DecayingRidge.discount and alpha must be positive, the file has {built.discount:g}")
         if len(built.factor) != len(built.errors):
-            raise ValueError(
-                f"DecayingRidge.factor has {len(built.factor)} rows, and errors {len(built.errors)}: they must agree"
-            )
+            found = f"{len(built.factor)} rows, and errors {len(built.errors)}"
+            raise ValueError(f"DecayingRidge.factor has {found}: they must agree")
         return built
 
     def predict(self, Phi: Array, before: Times | None = None) -> Array:
@@ -327,8 +325,7 @@ class DecayingRidge(State):
         """(n, d) leave-one-out residuals of replayed rows; `weights` are (n, 1), including discounts."""
         residuals = Y - Phi @ self._solved()
         leverages = weights[:, 0] * np.einsum("ij,ij->i", *2 * (self._whiten(Phi),))
-        found: Array = residuals / np.maximum(1.0 - leverages, 1e-6)[:, None]
-        return found
+        return np.asarray(residuals / np.maximum(1.0 - leverages, 1e-6)[:, None])
 
     def _start_block(self) -> None:
         m, d = self.B.shape

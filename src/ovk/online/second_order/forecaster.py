@@ -28,6 +28,7 @@ from ovk.base import (
     check_finite_rows,
     check_inputs,
     check_no_overflow,
+    one_of,
     positive,
     reads_snapshot,
     thread_for_row,
@@ -89,11 +90,17 @@ def row_forecast(model: Any, ridge: Array, H: Array, vectors: Array) -> Array:
     return clipped(model, z if len(z) == 1 else vectors @ z)
 
 
+def after_row(model: Any, y: Array, ridge: Array, H: Array, vectors: Array, **changes: Any) -> tuple[Any, Array]:
+    """The learner after a row with labels y (d,), and the prediction of the row in the units of the user."""
+    z = row_forecast(model, ridge, H, vectors)
+    loss = model.cumulative_loss_ + float((y - z).dot(y - z))
+    return model._replace(**changes, t_=model.t_ + 1, cumulative_loss_=loss), model._outputs_of_user(z)
+
+
 def check_parameters(model: Any) -> None:
     if positive(model.alpha, "alpha") < 1e-100:
         raise ValueError(f"alpha must be at least 1e-100, got {model.alpha!r}")
-    if model.forecaster not in ("awv", "ridge"):
-        raise ValueError(f"forecaster must be 'awv' or 'ridge', got {model.forecaster!r}")
+    one_of(model.forecaster, "forecaster", "awv", "ridge")
     _limits(model.clip)
 
 

@@ -39,11 +39,8 @@ class RidgeForecast(NamedTuple):
     def concatenate(cls, parts: list[RidgeForecast]) -> RidgeForecast:
         if len(parts) == 1:
             return parts[0]
-        return cls(
-            np.concatenate([part.ridge for part in parts]),
-            np.concatenate([part.H for part in parts]),
-            parts[0].vectors,
-        )
+        H = np.concatenate([part.H for part in parts])
+        return cls(np.concatenate([part.ridge for part in parts]), H, parts[0].vectors)
 
     def predictions(self, *, shrink: bool) -> Array:
         """(n, d) forecasts: ridge, or with `shrink` those of Azoury, Vovk and Warmuth, (I + H)^-1 ridge."""
@@ -62,8 +59,7 @@ class RidgeForecast(NamedTuple):
             return self.H
         if self.vectors is None:
             return self.H[:, :, None] * np.eye(self.H.shape[1])
-        rotated: Array = np.einsum("nq,aq,bq->nab", self.H, self.vectors, self.vectors, optimize=True)
-        return rotated
+        return np.asarray(np.einsum("nq,aq,bq->nab", self.H, self.vectors, self.vectors, optimize=True))
 
 
 @dataclass
@@ -204,11 +200,9 @@ class GrowingCholesky(State):
         """The factor with one more row, and its ridge prediction (k,) and leverage; `cross` (n,) is overwritten."""
         w, ridge, h = self.predict_row(cross, own, base)
         f = max(1.0, ROUNDING * own)
-        c = sqrt(f * (1.0 + h))
-        start = self.n - self.n % self.panel
-        row = self.n - start
+        c, row = sqrt(f * (1.0 + h)), self.n % self.panel
         other = self._replace(panels=self.panels.copy(), E=self.E.copy())
-        P, own_e = other._last(start, row)
+        P, own_e = other._last()
         other.n += 1
         P[row, : self.n], P[row, self.n], own_e[row] = w, c, (y - ridge) / c
         other.panels[-1], other.E[-1] = P[: row + 1, : self.n + 1], own_e[: row + 1]
@@ -229,9 +223,8 @@ class GrowingCholesky(State):
     def _append(self, W: Array, C: Array, e: Array) -> None:
         done, r = 0, len(C)
         while done < r:
-            start = self.n - self.n % self.panel
-            row = self.n - start
-            P, own = self._last(start, row)
+            row = self.n % self.panel
+            P, own = self._last()
             some = slice(done, min(done + self.panel - row, r))
             count = some.stop - done
             P[row : row + count, : self.n - done] = W[:, some].T
@@ -241,11 +234,12 @@ class GrowingCholesky(State):
             self.panels[-1], self.E[-1] = P[: row + count, : self.n], own[: row + count]
             done = some.stop
 
-    def _last(self, start: int, row: int) -> tuple[Array, Array]:
+    def _last(self) -> tuple[Array, Array]:
         """The arrays of the last panel and its e, including unused rows."""
+        row = self.n % self.panel
         if row and self._room is not None:
             return self._room
-        self._room = np.zeros((self.panel, start + self.panel)), np.zeros((self.panel, self.k))
+        self._room = np.zeros((self.panel, self.n - row + self.panel)), np.zeros((self.panel, self.k))
         if row:
             self._room[0][:row, : self.n], self._room[1][:row] = self.panels[-1], self.E[-1]
         else:
@@ -269,8 +263,7 @@ def shifted_cholesky(G: Array, f: float) -> Array:
     A.reshape(-1)[:: n + 1] += f
     C, failed = lapack.dpotrf(A.T, lower=0, clean=1)
     if failed == 0 and float(np.diagonal(C).min(initial=np.inf)) ** 2 > 0.5 * f:
-        lower: Array = C.T
-        return lower
+        return np.asarray(C.T)
     L = np.zeros((n, n))
     for j in range(n):
         if j:

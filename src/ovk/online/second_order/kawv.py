@@ -122,11 +122,9 @@ class KAWV(StreamRegressor):
         if self.entries_ is None:
             parts = self.kernel_.gram(self.support_[:1]).rotation()
             assert parts is not None
-            zero = np.zeros((len(self.support_), 1))
-            C = [
-                zero.repeat(group.stop - group.start, axis=1) if triangle is None else triangle.coefficients()
-                for group, triangle in zip(parts.groups, self.triangles_, strict=True)
-            ]
+            t = len(self.support_)
+            pairs = zip(parts.groups, self.triangles_, strict=True)
+            C = [np.zeros((t, g.stop - g.start)) if one is None else one.coefficients() for g, one in pairs]
             return Expansion(self.kernel_, self.support_, self._scale_by_roots(parts.join(C) / self.alpha))
         (triangle,) = self.triangles_
         full = np.zeros(len(self.support_) * d)
@@ -162,10 +160,9 @@ class KAWV(StreamRegressor):
         self.triangles_: list[GrowingCholesky | None] = []
         parts = self.kernel_.gram(X[:1]).rotation()
         if parts is not None:
-            self.triangles_ = [
-                None if parts.vanishes(q) else GrowingCholesky(group.stop - group.start, PANEL_ROWS)
-                for q, group in enumerate(parts.groups)
-            ]
+            sizes = [group.stop - group.start for group in parts.groups]
+            new = (None if parts.vanishes(q) else GrowingCholesky(k, PANEL_ROWS) for q, k in enumerate(sizes))
+            self.triangles_ = list(new)
         else:
             self._merge_factors()
 
@@ -226,11 +223,8 @@ class KAWV(StreamRegressor):
                     cross, own = crosses.matrix(q) / self.alpha, parts.matrix(q) / self.alpha
                     self._scale(cross, own, self.rows_.weights, None if weights is None else roots)
                     base = np.zeros((len(X), triangle.k))
-                    part = targets[:, group]
-                    ridge[:, group], H, _ = triangle.predict_and_update(
-                        cross, own, base, part, learned, weights=weights
-                    )
-                    h[:, group] = H[:, None]
+                    found = triangle.predict_and_update(cross, own, base, targets[:, group], learned, weights=weights)
+                    ridge[:, group], h[:, group] = found.ridge, found.H[:, None]
             ridge /= roots[:, None]
             forecast = RidgeForecast(ridge, h, parts.vectors)
         else:
@@ -272,8 +266,6 @@ class KAWV(StreamRegressor):
             cross *= self.rows_.weights[self.entries_ // self.n_outputs_][:, None]
         return cross
 
-    # Single rows ------------------------------------------------------------------------------------------------------
-
     def _row_plan(self) -> Any:
         """Eigenvectors of the output operator, its groups of outputs, and the eigenvalue of each over alpha."""
         if self.entries_ is not None or not isinstance(self.kernel_, Separable):
@@ -297,16 +289,9 @@ class KAWV(StreamRegressor):
             if triangle is not None:
                 base = np.zeros(triangle.k)
                 triangles[q], ridge[group], H[group] = triangle.after_row(t * cross, t * own, base, targets[group])
-        z = common.row_forecast(self, ridge, H, V)
-        rows, error = self.rows_._snapshot(), y - z
+        rows = self.rows_._snapshot()
         rows.append_weighted(None, X, y[None])
-        learned = self._replace(
-            rows_=rows,
-            triangles_=triangles,
-            t_=self.t_ + 1,
-            cumulative_loss_=self.cumulative_loss_ + float(error @ error),
-        )
-        return learned, self._outputs_of_user(z)
+        return common.after_row(self, y, ridge, H, V, rows_=rows, triangles_=triangles)
 
     def _predict_row(self, X: Array) -> tuple[Array, Array, Array]:
         """Ridge prediction, leverages and eigenvectors, as `row_forecast` takes them."""
@@ -324,8 +309,6 @@ class KAWV(StreamRegressor):
         assert isinstance(self.kernel_, Separable)
         cross, roots = self.kernel_.scalar(X, self.support_)[0], self.rows_.weights
         return cross if roots is None else roots * cross, float(self.kernel_.scalar.diag(X)[0])
-
-    # Predicting -------------------------------------------------------------------------------------------------------
 
     def _forecast(self, X: Array) -> RidgeForecast:
         d = self.n_outputs_

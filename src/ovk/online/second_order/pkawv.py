@@ -10,32 +10,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import SIZE, Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
-from ovk.features import (
-    DEPENDENCE_TOL,
-    KORS,
-    Dictionary,
-    FeaturePlan,
-    FeatureSums,
-    Given,
-    Nystrom,
-    StreamFeatures,
-    Uniform,
-)
+from ovk.base import SIZE, Array, Mask, check_int, equal, in_interval, one_of, reads_snapshot, snapshot_of
+from ovk.features import DEPENDENCE_TOL, KORS, Dictionary, FeaturePlan, FeatureSums, Given, Nystrom, StreamFeatures
 from ovk.kernels import Gaussian
-from ovk.objectives import simplex_code
 from ovk.online.second_order import forecaster as common
-from ovk.online.second_order.block_ridge import (
-    AllRowsSums,
-    BlockRidge,
-    DecayingSums,
-    OutputGroup,
-    ProgressiveRidge,
-    RidgeRows,
-    StreamSums,
-    SumsOfEachOutput,
-    WindowSums,
-)
+from ovk.online.second_order.block_ridge import BlockRidge, OutputGroup, ProgressiveRidge, RidgeRows, SumsOfEachOutput
 from ovk.online.second_order.coupled_ridge import CoupledRidge
 from ovk.online.second_order.decaying_ridge import ResidualLimits
 from ovk.online.second_order.growing_cholesky import RidgeForecast
@@ -127,6 +106,8 @@ class PKAWV(StreamRegressor):
     """
 
     _default_factories = {"kernel": Gaussian}
+    # A dictionary and units from rows with constant labels, such as a room at night, do not suit later rows.
+    _waits_for_other_labels = True
     _saved_state = ("_left",)
     _state_classes = {
         "features_": StreamFeatures,
@@ -246,10 +227,8 @@ class PKAWV(StreamRegressor):
             work.cumulative_loss_ += others.cumulative_loss_
         return self
 
-    # Start ------------------------------------------------------------------------------------------------------------
-
     def _plan(self) -> FeaturePlan:
-        plan = Nystrom(Uniform(size=100)) if self.features is None else self.features
+        plan = Nystrom() if self.features is None else self.features
         if not isinstance(plan, FeaturePlan):
             raise ValueError(f"features must be Nystrom, Taylor, Fourier or OperatorFourier, got {plan!r}")
         return plan
@@ -260,17 +239,12 @@ class PKAWV(StreamRegressor):
         given = isinstance(plan, Nystrom) and isinstance(plan.selection, Given)
         return super()._default_warm_up() if learns_width(self.kernel) and not given else 0
 
-    def _waits_for_other_labels(self) -> bool:
-        # A dictionary and units from rows with constant labels, such as a room at night, do not suit later rows.
-        return True
-
     def _check_parameters(self) -> None:
         common.check_parameters(self)
         super()._check_parameters()
         if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
             raise ValueError(f"discount must be in (0, 1], got {self.discount!r}")
-        if self.loss not in ("squared", "huber"):
-            raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
+        one_of(self.loss, "loss", "squared", "huber")
         exact = self._plan().keeps_past()
         if self.window is not None:
             check_int(self.window, "window")
@@ -294,31 +268,24 @@ class PKAWV(StreamRegressor):
         self.limits_: ResidualLimits | None = ResidualLimits.start(d) if self.loss == "huber" else None
         #: Eigenvectors of the output operator, None once outputs are not decoupled.
         self.vectors_: Array | None = None
-        m, alpha = self.features_.m, float(self.alpha)
-        if self.features_.per == 1:
+        m, alpha, per = self.features_.m, float(self.alpha), self.features_.per
+        groups = [OutputGroup(alpha, 0, 1)]
+        if per == 1:
             spectrum = self._operator().eigh()
             self.vectors_ = np.asarray(spectrum.vectors)
-            groups = [
-                OutputGroup(alpha / t if t > 0 else np.inf, group.start, group.stop)
-                for t, group in zip(spectrum.distinct.tolist(), spectrum.groups, strict=True)
-            ]
-            self.ridges_: list[ProgressiveRidge] = [BlockRidge(self._sums(FeatureSums.zeros(m, d)), groups, 1)]
-        else:
-            self.ridges_ = [BlockRidge(self._sums(FeatureSums.zeros(m, 1)), [OutputGroup(alpha, 0, 1)], d)]
+            pairs = zip(spectrum.distinct.tolist(), spectrum.groups, strict=True)
+            groups = [OutputGroup(alpha / t if t > 0 else np.inf, group.start, group.stop) for t, group in pairs]
+        ridge = BlockRidge.start(FeatureSums.zeros(m, groups[-1].stop), groups, per, self.discount, self.window)
+        self.ridges_: list[ProgressiveRidge] = [ridge]
         self._start_block()
         # While there are fewer rows than features, the Gram matrix of the rows is regular without the ridge, later that
         # of the features. A block that contains both cases would have errors of rounding / alpha.
         if m:
-            self._left = min(self._left, max(m // self.features_.per, 1))
+            self._left = min(self._left, max(m // per, 1))
 
     def _operator(self) -> OutputOperator:
         """T of a kernel k T; a kernel of another kind with one output is a scalar kernel times 1."""
         return self.kernel_.operator if isinstance(self.kernel_, Separable) else Identity(1)
-
-    def _sums(self, sums: FeatureSums) -> StreamSums:
-        if self.discount != 1:
-            return DecayingSums(float(self.discount), sums)
-        return AllRowsSums.from_sums(sums) if self.window is None else WindowSums(int(self.window), [sums])
 
     def _commit(self, m: int | None = None) -> None:
         for ridge in self.ridges_:
@@ -344,8 +311,6 @@ class PKAWV(StreamRegressor):
         m = self.features_.m
         decoupled = self.vectors_ is not None or len(self.ridges_) > 1
         return (m + self.ridges_[0].block_size(m)) * (1 if decoupled else d**2) + d**2
-
-    # Learning ---------------------------------------------------------------------------------------------------------
 
     def _check_weights_supported(self) -> None:
         if self._plan().keeps_past():
@@ -502,13 +467,10 @@ class PKAWV(StreamRegressor):
                 sums.transform(partial(_one_output, V, q))
                 self.ridges_.append(BlockRidge(sums, [OutputGroup(alpha / t if t > 0 else np.inf, 0, 1)], 1))
         else:
-            before.sums.transform(
-                lambda one: SumsOfEachOutput(np.repeat(one.symmetric()[None], len(V), axis=0), one.B @ V.T)
-            )
+            d = len(V)
+            before.sums.transform(lambda one: SumsOfEachOutput(one.symmetric()[None].repeat(d, axis=0), one.B @ V.T))
             self.ridges_ = [CoupledRidge(before.sums, *operator.factors(), alpha)]
         self._start_block()
-
-    # Single rows ------------------------------------------------------------------------------------------------------
 
     def _row_plan(self) -> Any:
         ridge, features = self.ridges_[0], self.features_
@@ -524,28 +486,19 @@ class PKAWV(StreamRegressor):
         assert isinstance(before, BlockRidge)
         assert V is not None
         ridge, values, H = before.after_row(self.features_.transform(X)[0], y if len(y) == 1 else y @ V)
-        z = common.row_forecast(self, values, H, V)
-        error = y - z
-        learned = self._replace(
-            ridges_=[ridge],
-            _left=self._left - 1,
-            t_=self.t_ + 1,
-            cumulative_loss_=self.cumulative_loss_ + float(error.dot(error)),
-        )
+        learned, z = common.after_row(self, y, values, H, V, ridges_=[ridge], _left=self._left - 1)
         if learned._left == 0:
             learned.ridges_ = snapshot_of(learned.ridges_)
             learned._commit()
             learned._start_block()
             learned._open_fast_path()
-        return learned, self._outputs_of_user(z)
+        return learned, z
 
     def _predict_row(self, X: Array) -> tuple[Array, Array, Array]:
         (ridge,), V = self.ridges_, self.vectors_
         assert isinstance(ridge, BlockRidge)
         assert V is not None
         return *ridge.predict_row(self.features_.transform(X)[0]), V
-
-    # Predicting -------------------------------------------------------------------------------------------------------
 
     def _forecast(self, X: Array) -> RidgeForecast:
         Phi = self.features_.transform(X)
@@ -632,12 +585,9 @@ class PKAWVClassifier(CodedClassifier):
         """See `PKAWV`."""
         return np.asarray(self.learner_.support_)
 
-    def _code(self, classes: int) -> Array:
-        if self.coding not in ("simplex", "one-vs-rest"):
-            raise ValueError(f"coding must be 'simplex' or 'one-vs-rest', got {self.coding!r}")
-        if classes == 2:
-            return np.array([[-1.0], [1.0]])
-        return simplex_code(classes) if self.coding == "simplex" else 2.0 * np.eye(classes) - 1.0
+    def _simplex(self) -> bool:
+        one_of(self.coding, "coding", "simplex", "one-vs-rest")
+        return self.coding == "simplex"
 
     def _learner(self) -> PKAWV:
         shared = self.get_params(deep=False)

@@ -25,7 +25,7 @@ from ovk.base import (
     thread_for_row,
 )
 from ovk.kernels import Gaussian
-from ovk.objectives import Calibration, ScoreCounts, two_sided
+from ovk.objectives import Calibration, ScoreCounts, simplex_code, two_sided
 from ovk.online.shared.learner import FastPath, StreamRegressor, add_features
 
 
@@ -47,9 +47,16 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
     counts_: ScoreCounts
     calibration_: tuple[float, float]
 
-    @abstractmethod
     def _code(self, classes: int) -> Array:
         """A row of targets for each class."""
+        simplex = self._simplex()
+        if classes == 2:
+            return np.array([[-1.0], [1.0]])
+        return simplex_code(classes) if simplex else 2.0 * np.eye(classes) - 1.0
+
+    @abstractmethod
+    def _simplex(self) -> bool:
+        """Whether more than two classes are corners of a simplex, instead of 1 for the class and -1 for the rest."""
 
     @abstractmethod
     def _learner(self) -> Any:
@@ -113,8 +120,6 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         if first:
             self._start(found)
         return self._learn(X, labels, known, sample_weight)
-
-    # Single rows ------------------------------------------------------------------------------------------------------
 
     #: Its plan consists of the numbers of the labels and the codes.
     _fast_path: FastPath | None = None

@@ -11,16 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ovk.base import (
-    Array,
-    NamedOutputs,
-    Parameters,
-    State,
-    Transactional,
-    check_int,
-    parameter_names,
-    thread_for_row,
-)
+from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_int, one_of, thread_for_row
 from ovk.kernels import Stationary
 from ovk.online.shared.rows import LearnedRows, Rows, Scale, checked_rows
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
@@ -46,7 +37,7 @@ class FastPath:
 
     def __init__(self, model: Any, inputs: tuple[int, ...], outputs: tuple[int, ...], plan: Any) -> None:
         self.plan = plan
-        self._parameters = [(name, getattr(model, name)) for name in parameter_names(type(model))]
+        self._parameters = list(model.get_params(deep=False).items())
         self._inputs, self._outputs = inputs, outputs
 
     def accepts(self, model: Any, X: Any) -> bool:
@@ -125,6 +116,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     cumulative_loss_: float
     warm_up: int | None = 0
     on_invalid: str = "missing"
+    #: Whether one pass over few rows fails scikit-learn's check of scores.
+    _poor_score = False
+    #: Whether the warm-up is repeated as long as all labels are equal.
+    _waits_for_other_labels = False
     #: Units in which the learner works, None for those of the user.
     input_units_: Scale | None = None
     output_units_: Scale | None = None
@@ -134,13 +129,12 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = True
-        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = tags.target_tags.multi_output = True
+        tags.regressor_tags.poor_score = self._poor_score
         return tags
 
     def _check_parameters(self) -> None:
-        if self.on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
+        one_of(self.on_invalid, "on_invalid", "raise", "skip")
         self._warm_up_rows()
 
     @abstractmethod
@@ -152,10 +146,8 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         """Predict each row before learning from it; all rows are valid."""
 
     def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False, unsupervised: bool = False) -> Rows:
-        outputs = None if first else self.n_outputs_
-        return checked_rows(
-            self, X, y, outputs=outputs, on_invalid=self.on_invalid, whole=whole, unsupervised=unsupervised
-        )
+        outputs, invalid = None if first else self.n_outputs_, self.on_invalid
+        return checked_rows(self, X, y, outputs=outputs, on_invalid=invalid, whole=whole, unsupervised=unsupervised)
 
     def _check_weights_supported(self) -> None:
         """Raise an error if the learner does not support weights."""
@@ -230,8 +222,6 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             shown: Array = Z[:, 0] if single else work._named(Z, X)
         return shown
 
-    # Single rows ------------------------------------------------------------------------------------------------------
-
     #: None if all rows take the general path; neither saved nor copied.
     _fast_path: FastPath | None = None
 
@@ -259,18 +249,12 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     def _row_in_units(self, X: Array, y: Array) -> tuple[Array, Array]:
         return (X, y) if self.output_units_ is None else (self._inputs(X), self.output_units_.outputs(y))
 
-    # Warm-up ----------------------------------------------------------------------------------------------------------
-
     def _default_warm_up(self) -> int:
         return WARM_UP_ROWS
 
     def _scales_outputs(self) -> bool:
         """Whether the warm-up also chooses the units of the outputs."""
         return True
-
-    def _waits_for_other_labels(self) -> bool:
-        """Whether the warm-up is repeated as long as all labels are equal."""
-        return False
 
     def _warm_up_rows(self) -> int:
         return self._default_warm_up() if self.warm_up is None else check_int(self.warm_up, "warm_up", least=0)
@@ -334,7 +318,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             self.t_ = learned
         if len(held.rows) >= held.restarts()[-1]:
             self.held_ = None
-            if self._waits_for_other_labels() and held.all_equal():
+            if self._waits_for_other_labels and held.all_equal():
                 held.start_again()
                 self.held_ = held
 

@@ -8,17 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
-from ovk.base import (
-    Array,
-    Indices,
-    Mask,
-    State,
-    Times,
-    check_inputs,
-    check_targets,
-    masked_as_nan,
-    naming_bad_cells,
-)
+from ovk.base import Array, Indices, Mask, State, Times, check_inputs, check_targets, masked_as_nan, naming_bad_cells
 
 
 class Rows(NamedTuple):
@@ -43,9 +33,8 @@ class Rows(NamedTuple):
         """The rows with the user's weights, (n,); a row of weight 0 has no labels."""
         weight = checked_weights(sample_weight, self.X)
         counts = weight > 0.0
-        return self._replace(
-            Y=np.where(counts[:, None], self.Y, np.nan), weights=np.where(counts, weight, 1.0) if len(weight) else None
-        )
+        Y = np.where(counts[:, None], self.Y, np.nan)
+        return self._replace(Y=Y, weights=np.where(counts, weight, 1.0) if len(weight) else None)
 
 
 def checked_weights(sample_weight: Any, X: Array) -> Array:
@@ -71,9 +60,8 @@ def checked_rows(
         y = masked_as_nan(y, "y")
         if not isinstance(y, np.ndarray) or y.dtype != np.float64:
             with naming_bad_cells(y, "y"):
-                y = check_array(
-                    y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", ensure_min_samples=0
-                )
+                options = {"ensure_2d": False, "ensure_all_finite": False, "ensure_min_samples": 0}
+                y = check_array(y, dtype=np.float64, input_name="y", **options)
         check_consistent_length(X, y)
         if on_invalid == "missing":
             y = np.where(np.isinf(y), np.nan, y)
@@ -148,8 +136,7 @@ class Scale(State):
 
     def unknown(self) -> Mask:
         """(p,) mask of the columns that are 0 or nan throughout."""
-        mask: Mask = (self.centre == 0.0) & (self.scale == 1.0)
-        return mask
+        return np.asarray((self.centre == 0.0) & (self.scale == 1.0))
 
     def inputs(self, X: Array) -> Array:
         """Standardised rows, clipped to `MAX_DEVIATIONS`, with 0 for missing values."""
@@ -258,15 +245,13 @@ class RowBuffer(State):
     def _make_room(self, more: int) -> None:
         n, space = len(self), len(self._space[0])
         if self._first + n + more > space:
-            self._move(space if 4 * (n + more) <= 3 * space else max(MIN_BUFFER_ROWS, 2 * (n + more)))
-
-    def _move(self, space: int) -> None:
-        """Move the rows to the front of new arrays with `space` rows."""
-        fresh = [np.empty((space, *array.shape[1:]), dtype=array.dtype) for array in self.arrays]
-        for new, old in zip(fresh, self.arrays, strict=True):
-            new[: len(old)] = old
-        self._space, self._first = fresh, 0
-        self._view(len(self))
+            # Move the rows to the front of new arrays.
+            size = space if 4 * (n + more) <= 3 * space else max(MIN_BUFFER_ROWS, 2 * (n + more))
+            fresh = [np.empty((size, *array.shape[1:]), dtype=array.dtype) for array in self.arrays]
+            for new, old in zip(fresh, self.arrays, strict=True):
+                new[:n] = old
+            self._space, self._first = fresh, 0
+            self._view(n)
 
     def _view(self, n: int) -> None:
         rows = slice(self._first, self._first + n)
