@@ -258,7 +258,7 @@ def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Ce
 def write_tensors(
     outputs: Sequence[tuple[TensorSpec, npt.NDArray[Any]]], binary: Mapping[str, bool]
 ) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """Tensors for a response, and the bytes of the binary ones. Missing and infinite values are null in JSON.
+    """Tensors for a response, and the bytes of the binary ones. orjson writes missing and infinite values as null.
 
     The column names of a matrix are one string of CSV: the protocol allows only strings, numbers and booleans there.
     """
@@ -272,18 +272,9 @@ def write_tensors(
             tensor.setdefault("parameters", {})["binary_data_size"] = len(content)
             buffers.append(content)
         else:
-            tensor["data"] = plain_list(values.reshape(-1))
+            tensor["data"] = values.reshape(-1).tolist()
         described.append(tensor)
     return described, buffers
-
-
-def plain_list(values: npt.NDArray[Any]) -> Any:
-    """Nested lists, with None for values that are not finite."""
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        some: npt.NDArray[Any] = values.astype(object)
-        some[~np.isfinite(values)] = None
-        return some.tolist()
-    return values.tolist()
 
 
 def _to_bytes(values: npt.NDArray[Any], datatype: str) -> bytes:
