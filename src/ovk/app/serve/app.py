@@ -251,10 +251,8 @@ class Server:
         if parameters.get("await_label") is True:
             if "learn" not in request.scopes:
                 # These rows are learned whichever client sends the label.
-                raise RequestError(
-                    403,
-                    "rows that wait for labels are learned, and this token does not allow learning: omit await_label",
-                )
+                message = "rows that wait for labels are learned, and this token does not allow learning"
+                raise RequestError(403, f"{message}: omit await_label")
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
             service.queue.wait_for_label(identifier, rows)

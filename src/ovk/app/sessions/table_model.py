@@ -33,16 +33,7 @@ from ovk.app.sessions.summary import (
     interval_facts,
     score_summary,
 )
-from ovk.app.tables import (
-    MAX_TABLE_LEVELS,
-    Batch,
-    FileRange,
-    Preparation,
-    Prepared,
-    Records,
-    concatenate,
-    fill_forward,
-)
+from ovk.app.tables import MAX_TABLE_LEVELS, Batch, FileRange, Preparation, Prepared, Records, concatenate, fill_forward
 from ovk.base import (
     COUNT,
     Array,
@@ -597,12 +588,7 @@ def sample_rows(partition: RangePartition, rows: int, seed: int) -> list[tuple[t
     return [(names, found)]
 
 
-def fit_files(
-    ranges: list[FileRange],
-    settings: Settings,
-    landmarks: int = 1000,
-    client: Any = None,
-) -> TableModel:
+def fit_files(ranges: list[FileRange], settings: Settings, landmarks: int = 1000, client: Any = None) -> TableModel:
     """Learn files range by range: ridge regression on landmarks, with all settings selected automatically.
 
     A sample of all ranges determines column types, scales, landmarks, the kernel's width and the coupling; the
@@ -654,12 +640,7 @@ def fit_files(
 
 
 def fit_file(
-    path: Any,
-    targets: str | Sequence[str],
-    *,
-    classify: bool = False,
-    form: str | None = None,
-    **settings: Any,
+    path: Any, targets: str | Sequence[str], *, classify: bool = False, form: str | None = None, **settings: Any
 ) -> TableModel:
     """Learn a table from a file or a data frame, as `ovk fit` does.
 
