@@ -22,8 +22,7 @@ from ovk.base.dates import (
 from ovk.base.state import State
 from ovk.base.types import Array, Mask
 
-#: Spellings of a missing cell, in lower case.
-MISSING_CELLS = {"", "nan", "na", "n/a", "<na>", "?", "null", "none"}
+MISSING_CELLS = {"", "nan", "na", "n/a", "<na>", "?", "null", "none"}  # spellings of a missing cell, in lower case
 
 
 class ParsedColumn(NamedTuple):
@@ -35,11 +34,8 @@ def is_missing_cell(cell: Any) -> bool:
     return str(cell).strip().lower() in MISSING_CELLS
 
 
-#: Separators between groups of three digits, for any decimal mark.
-_SPACES = " \u00a0\u202f'\u2019"
-
-#: An exponent, as in 4.2e-05.
-_EXPONENT = r"(?:[eE][+-]?\d+)?"
+_SPACES = " \u00a0\u202f'\u2019"  # separators between groups of three digits, for any decimal mark
+_EXPONENT = r"(?:[eE][+-]?\d+)?"  # an exponent, as in 4.2e-05
 
 #: Numbers with grouped digits, by decimal mark: 1,234,567.5 and 1.234.567,5.
 _GROUPED = {
@@ -61,9 +57,7 @@ def _bare(cell: str) -> str:
 def _has_grouped_digits(text: str, decimal: str) -> bool:
     """Whether a number must have grouped digits: 1,234.5 and 1,234,567 and 1 234, but not 1,234."""
     found = _GROUPED[decimal].fullmatch(text)
-    if found is None:
-        return False
-    return decimal in text or found["group"] in _SPACES or text.count(found["group"]) > 1
+    return found is not None and (decimal in text or found["group"] in _SPACES or text.count(found["group"]) > 1)
 
 
 def _plain_number(cell: str, decimal: str, grouped: bool) -> str:
@@ -156,9 +150,8 @@ def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = Fa
         values, bad = np.full(len(cells), np.nan), np.ones(len(cells), dtype=bool)
     if rest := np.flatnonzero(bad).tolist():
         found = (cells[i] for i in rest)
-        values[rest], bad[rest] = _parse(
-            [_plain_number(c, decimal, grouped) if isinstance(c, str) else c for c in found]
-        )
+        plain = [_plain_number(c, decimal, grouped) if isinstance(c, str) else c for c in found]
+        values[rest], bad[rest] = _parse(plain)
     infinite = np.isinf(values)
     if infinite.any():
         values[infinite] = np.nan
@@ -188,8 +181,7 @@ MIN_AGREEMENT = 0.9
 #: The most frequent words have an indicator if they occur twice; others if they occur in this many rows.
 MAX_COMMON_WORDS, MIN_ROWS_PER_WORD = 20, 5
 
-#: Maximum number of classes, and of integer classes in small tables.
-MAX_CLASSES, MAX_NUMERIC_CLASSES = 100, 20
+MAX_CLASSES, MAX_NUMERIC_CLASSES = 100, 20  # maximum number of classes, and of integer classes in small tables
 
 #: Minimum number of rows per class of integers, beyond `MAX_NUMERIC_CLASSES`, and of words.
 MIN_ROWS_PER_NUMBER, MIN_ROWS_PER_CLASS = 10, 2
@@ -263,8 +255,7 @@ class Category(Column, kind="category"):
         return f"{count} ({_first(self.levels, 3)})" + (f"; {words} without one" if self.pooled else "")
 
 
-#: Minimum cells that are read as a block, and minimum share of different ones.
-MIN_BLOCK, MIN_DIFFERENT = 32, 0.25
+MIN_BLOCK, MIN_DIFFERENT = 32, 0.25  # minimum cells that are read as a block, and minimum share of different ones
 
 
 class TimestampParser(dict[Any, float]):
@@ -395,8 +386,6 @@ def _is_unknown(cell: Any, *, whole: bool) -> bool:
 def guess_column(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
     """The type of a column from its first cells: numbers, dates or categories. None if words never repeat."""
     present = [cell for cell in cells if not is_missing_cell(cell)]
-    if not present:
-        return Number(name)
     points = int(read_numbers(present).bad.sum())
     if not points:
         return Number(name)
@@ -432,9 +421,8 @@ def _date_or_words(name: str, present: Sequence[Any], max_levels: int) -> Column
     counts = Counter(map(as_word, present))
     # Sorted by frequency, then alphabetically, so that the levels are reproducible.
     words = sorted((word for word, count in counts.items() if count > 1), key=lambda word: (-counts[word], word))
-    levels = [word for k, word in enumerate(words) if k < MAX_COMMON_WORDS or counts[word] >= MIN_ROWS_PER_WORD][
-        :max_levels
-    ]
+    words = [word for k, word in enumerate(words) if k < MAX_COMMON_WORDS or counts[word] >= MIN_ROWS_PER_WORD]
+    levels = words[:max_levels]
     return Category(name, levels, len(counts) - len(levels)) if levels else None
 
 
@@ -447,9 +435,7 @@ def in_comma_table(column: Number, cells: Sequence[Any]) -> Number:
     pointed = [text for text in texts if "." in text]
     if column.decimal == "," or column.grouped or not all(isinstance(cell, str) for cell in cells):
         return column
-    if all(_GROUPED[","].fullmatch(text) for text in pointed):
-        return Number(column.name, ",", bool(pointed))
-    return column
+    return Number(column.name, ",", bool(pointed)) if all(map(_GROUPED[","].fullmatch, pointed)) else column
 
 
 def few_whole_numbers(cells: Sequence[Any]) -> list[str]:

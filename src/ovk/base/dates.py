@@ -43,8 +43,7 @@ CALENDAR_NAMES = tuple(
     for part in ("sin", "cos")
 )
 
-#: Maximum number of parsed cells in a cache.
-MAX_CACHED_CELLS = 100_000
+MAX_CACHED_CELLS = 100_000  # maximum number of parsed cells in a cache
 
 
 def day_comes_first(cells: Iterable[Any]) -> tuple[bool, bool]:
@@ -180,17 +179,13 @@ def calendar_features(seconds: Array) -> Array:
         angle = 2 * np.pi * np.mod(seconds, period) / period
         for k in range(1, most + 1):
             columns += [np.sin(k * angle), np.cos(k * angle)]
-    values: Array = np.nan_to_num(np.column_stack(columns))
-    return values
+    return np.asarray(np.nan_to_num(np.column_stack(columns)))
 
 
 # The times after the end of a series.
 
-#: Number of last times that determine the step.
-INSTANTS_FOR_STEP = 64
-
-#: Steps of at least 27 days, in seconds, may be months.
-MIN_MONTH = 27 * 86400
+INSTANTS_FOR_STEP = 64  # number of last times that determine the step
+MIN_MONTH = 27 * 86400  # steps of at least 27 days, in seconds, may be months
 
 
 def following_instants(instants: Array, steps: int) -> Array:
@@ -227,8 +222,7 @@ def as_instants(times: Any) -> Array | None:
     """(n,) seconds since 1970 of a datetime64 array; None for other arrays."""
     if times is None or times.dtype.kind != "M":
         return None
-    seconds: Array = times.astype("datetime64[us]").astype(np.float64) / 1e6
-    return seconds
+    return np.asarray(times.astype("datetime64[us]").astype(np.float64) / 1e6)
 
 
 def as_dates(instants: Array) -> np.ndarray[tuple[int], np.dtype[np.datetime64]]:
@@ -236,19 +230,17 @@ def as_dates(instants: Array) -> np.ndarray[tuple[int], np.dtype[np.datetime64]]
     whole = np.array_equal(instants, np.round(instants), equal_nan=True)
     unit, parts = ("s", 1.0) if whole else ("ms", 1e3)
     ticks = np.where(np.isfinite(instants), np.round(instants * parts), np.iinfo(np.int64).min)
-    dates: np.ndarray[tuple[int], np.dtype[np.datetime64]] = ticks.astype(np.int64).astype(f"datetime64[{unit}]")
-    return dates
+    return np.asarray(ticks.astype(np.int64).astype(f"datetime64[{unit}]"))
 
 
 def _calendar_parts(instants: Array) -> tuple[Array, Array, Array]:
     """Months since 1970, days of the month from 0, and seconds of the day."""
-    days = np.floor(instants / 86400.0)
+    days = np.floor(instants / _DAY)
     dates = days.astype(np.int64).astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
-    return months.astype(np.int64), (dates - months).astype(np.int64), instants - 86400.0 * days
+    return months.astype(np.int64), (dates - months).astype(np.int64), instants - _DAY * days
 
 
 def _days_in(months: Array) -> Array:
     start = months.astype(np.int64).astype("datetime64[M]")
-    found: Array = ((start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")).astype(np.int64)
-    return found
+    return np.asarray(((start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")).astype(np.int64))

@@ -21,8 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 
-#: Reentrant: garbage collection of an abandoned call may run while another call enters.
-_lock = threading.RLock()
+_lock = threading.RLock()  # reentrant: garbage collection of an abandoned call may run while another call enters
 
 
 class _Call:
@@ -72,8 +71,7 @@ class _Call:
 _inside: WeakSet[_Call] = WeakSet()
 _limited: list[int] | None = None
 _before = 1
-#: The outermost call of this thread, by a weak reference.
-_own = threading.local()
+_own = threading.local()  # the outermost call of this thread, by a weak reference
 
 
 @lru_cache(maxsize=1)
@@ -132,8 +130,7 @@ def thread_for_row() -> AbstractContextManager[None]:
     return one_blas_thread()
 
 
-#: Smaller matrices are faster with one thread.
-MAX_ROWS_FOR_ONE_THREAD = 1000
+MAX_ROWS_FOR_ONE_THREAD = 1000  # smaller matrices are faster with one thread
 
 
 def threads_for(rows: int) -> AbstractContextManager[None]:
@@ -213,8 +210,7 @@ if hasattr(os, "register_at_fork"):
 
 # Progress.
 
-#: The setting of `progress_shown`.
-_asked: ContextVar[bool | None] = ContextVar("ovk_progress", default=None)
+_asked: ContextVar[bool | None] = ContextVar("ovk_progress", default=None)  # the setting of `progress_shown`
 
 
 @contextmanager
@@ -306,8 +302,7 @@ class ProgressBar:
                 self.stream.flush()
 
 
-#: Characters of a bar.
-BAR_WIDTH = 28
+BAR_WIDTH = 28  # characters of a bar
 
 
 def progress_line(label: str, done: float | None, elapsed: float, width: int = 0) -> str:

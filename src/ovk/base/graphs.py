@@ -23,9 +23,8 @@ def as_adjacency(graph: Any) -> tuple[sparse.csr_array, list[Hashable] | None]:
     try:
         A = sparse.csr_array(graph, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"graph must be an adjacency matrix or a networkx graph, got {type(graph).__name__}"
-        ) from error
+        found = type(graph).__name__
+        raise ValueError(f"graph must be an adjacency matrix or a networkx graph, got {found}") from error
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
         raise ValueError(f"graph must be a square matrix with a row for each node, got shape {A.shape}")
     if not np.isfinite(A.data).all() or (A.data < 0).any():

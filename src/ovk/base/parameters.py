@@ -76,9 +76,8 @@ class Parameters(BaseEstimator):
                 continue
             made = merged_mapping(type(self), "_default_factories").get(name)
             if made is None:
-                raise ValueError(
-                    f"{name} of {type(self).__name__} is None and has no parameters to set: set {name} first"
-                )
+                cls = type(self).__name__
+                raise ValueError(f"{name} of {cls} is None and has no parameters to set: set {name} first")
             setattr(self, name, made())
         super().set_params(**params)
         return self
@@ -192,8 +191,7 @@ def constructor_call(thing: Parameters, *, positional: bool, width: int = 80) ->
     return start + ("\n" + " " * len(start)).join(line.rstrip() for line in lines) + ")"
 
 
-#: Longer arrays are summarised in a repr.
-MAX_NUMBERS_SHOWN = 20
+MAX_NUMBERS_SHOWN = 20  # longer arrays are summarised in a repr
 
 
 def _written(value: Any) -> str:
@@ -221,8 +219,7 @@ def cached(method: Callable[[Any], R]) -> Callable[[Any], R]:
         if name in memo:
             old, value = memo[name]
             if all(_unchanged(old[k], v) for k, v in key.items()):
-                result: R = value
-                return result
+                return value  # type: ignore[no-any-return]
         value = method(self)
         memo[name] = (key, value)
         return value
@@ -274,8 +271,7 @@ def _matrix_rows(X: Any, y: Any) -> int:
     if isinstance(X, Sequence) and len(X) and getattr(X[0], "ndim", 1) == 2:
         # Several series.
         return sum(map(len, X))
-    shape = getattr(X, "shape", None) or (len(X) if isinstance(X, Sequence) else 0,)
-    rows = shape[0]
+    rows = (getattr(X, "shape", None) or (len(X) if isinstance(X, Sequence) else 0,))[0]
     gaps = isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind == "f" and np.isnan(y).any()
     return int(rows * y.shape[1] if gaps else rows)
 

@@ -263,13 +263,12 @@ def reads_snapshot(method: Callable[Concatenate[T, P], R]) -> Callable[Concatena
 
 #: Packages of ovk, and of `ovk.app`, whose classes may occur in files. Each is imported when a file names one of them.
 PACKAGES = (
-    *("base", "objectives", "curves", "kernels", "operators", "ovkernels", "solvers", "features", "batch", "online"),
-    *("structured", "evaluation"),
-)
+    "base", "objectives", "curves", "kernels", "operators", "ovkernels", "solvers", "features", "batch", "online",
+    "structured", "evaluation",
+)  # fmt: skip
 APPLICATION_PACKAGES = ("tables", "sessions", "serve")
 
-#: The package that registers the classes of another library.
-FOREIGN_PACKAGES = {"sklearn": "kernels"}
+FOREIGN_PACKAGES = {"sklearn": "kernels"}  # the package that registers the classes of another library
 
 _CLASSES: dict[str, type] = {}
 
@@ -367,8 +366,7 @@ def registered() -> list[type]:
 
 #: Kinds of the arrays that an annotation admits; integers take the place of floats.
 ARRAY_KINDS = {np.float64: "fiu", np.int64: "iu", np.bool_: "b"}
-#: Integers that count something, and those that are at least 1.
-COUNT, SIZE = range(2**40), range(1, 2**40)
+COUNT, SIZE = range(2**40), range(1, 2**40)  # integers that count something, and those that are at least 1
 NUMBERS: dict[type, type] = {float: Real, int: Integral}
 
 
@@ -465,9 +463,8 @@ def _unlike(value: Any, spec: Any, sizes: dict[str, int]) -> str | None:
     if "inf" not in words and not _is_finite(value, np.isinf if "nan" in words else None):
         return "finite numbers"
     if isinstance(value, np.ndarray):
-        return _misshapen(
-            value, axes, sizes, kinds="iu" if "int" in words else "fiu" if "any" not in words and axes[0] != "*" else ""
-        )
+        kinds = "iu" if "int" in words else "fiu" if "any" not in words and axes[0] != "*" else ""
+        return _misshapen(value, axes, sizes, kinds=kinds)
     sequence = isinstance(value, (list, tuple)) or sparse.issparse(value)
     if axes[0] == "*" or (value is None and ["None"] in others) or (sequence and ["other"] in others):
         return None

@@ -87,8 +87,7 @@ def check_int(value: Any, name: str, *, least: int = 1) -> int:
 
 # Divergence: an update that overflows is rejected before the learner changes.
 
-#: Kernels of larger inputs may overflow.
-MAX_SAFE_INPUT = 1e50
+MAX_SAFE_INPUT = 1e50  # kernels of larger inputs may overflow
 
 
 class DivergenceError(ValueError):
@@ -151,8 +150,7 @@ def check_finite_predictions(model: object, values: Array) -> None:
         )
 
 
-#: Fitted attributes that every prediction depends on.
-CHECKED_ATTRIBUTES = ("dual_coef_", "intercept_", "weights_")
+CHECKED_ATTRIBUTES = ("dual_coef_", "intercept_", "weights_")  # fitted attributes that every prediction depends on
 
 
 def check_finite_model(model: object) -> None:
@@ -360,10 +358,9 @@ class ObservedPairs:
 
     def columns(self) -> Array:
         """(N, d) indicators of each pair's output times the root of its weight: the columns of the intercepts."""
-        unobserved = np.flatnonzero(self.sum_by_output() == 0)
-        if len(unobserved):
+        for output in np.flatnonzero(self.sum_by_output() == 0):
             raise ValueError(
-                f"fit_intercept=True requires an observation of every output, but output {unobserved[0]} has none"
+                f"fit_intercept=True requires an observation of every output, but output {output} has none"
             )
         return np.eye(self.shape[1])[self.outputs] * self.roots[:, None]
 
@@ -407,9 +404,8 @@ class Targets:
             points, outputs = np.nonzero(~np.isnan(self.Y))
             values = self.Y[points, outputs]
         weights = np.ones(len(points)) if self.weight is None else self.weight[points]
-        return ObservedPairs(
-            points, outputs, values, weights, points if groups is None else groups[points], (n, self.d)
-        )
+        groups = points if groups is None else groups[points]
+        return ObservedPairs(points, outputs, values, weights, groups, (n, self.d))
 
     def wide(self) -> Targets:
         """Long form as an (n, d) matrix with one observed output per row."""
@@ -444,14 +440,7 @@ class Targets:
 
 
 def check_targets(
-    Y: Any,
-    n: int,
-    sample_weight: Any,
-    task: Any,
-    X: Any,
-    outputs: int | None = None,
-    *,
-    part: bool = False,
+    Y: Any, n: int, sample_weight: Any, task: Any, X: Any, outputs: int | None = None, *, part: bool = False
 ) -> Targets:
     """Check outputs of inputs `X` of n rows; `outputs` is the number of tasks if known, `part` allows empty outputs."""
     if Y is None:
@@ -488,9 +477,8 @@ def check_targets(
         return Targets(array, d, False, numbers, weight)
     targets = Targets(array, array.shape[1], single, None, weight)
     if not part:
-        check_observed_outputs(
-            targets.observed_outputs(), f"in all {n} rows" + ("" if weight is None else " of positive weight")
-        )
+        where = f"in all {n} rows" + ("" if weight is None else " of positive weight")
+        check_observed_outputs(targets.observed_outputs(), where)
     return targets
 
 
@@ -634,11 +622,8 @@ class OutputFrame(State):
     names: list[Any]  # strings, numbers, or tuples of these for the column levels of pandas
 
     def __post_init__(self) -> None:
-        if (
-            self.library not in LIBRARIES
-            or not isinstance(self.names, list)
-            or self.names != list(map(_plain_name, self.names))
-        ):
+        plain = isinstance(self.names, list) and self.names == list(map(_plain_name, self.names))
+        if self.library not in LIBRARIES or not plain:
             raise ValueError(f"an output frame must have a library ({' or '.join(LIBRARIES)}) and names, got {self!r}")
 
     @classmethod
@@ -691,10 +676,9 @@ class NamedOutputs:
             return
         frame = OutputFrame.from_targets(y)
         if frame is not None and frame.texts() != known.texts():
-            raise ValueError(
-                f"y has the columns {', '.join(frame.texts())} but the model was fitted with "
-                f"{', '.join(known.texts())}: pass the same columns in the same order"
-            )
+            found, fitted = (", ".join(one.texts()) for one in (frame, known))
+            advice = "pass the same columns in the same order"
+            raise ValueError(f"y has the columns {found} but the model was fitted with {fitted}: {advice}")
 
     def _named(self, values: V, X: Any) -> V:
         """Predictions at X as a frame, if Y was one, or on the device of X; only arrays (n, d) become frames."""

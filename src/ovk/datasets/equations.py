@@ -12,10 +12,8 @@ from ovk.base import Array, Loaded, RandomState, check_int, positive, track
 from ovk.curves import Grid, ProductGrid
 from ovk.datasets.generators import as_generator, bundle
 
-#: Number of flows and of curves in a batch, small enough for the processor's cache.
-_FLOW_BATCH, _CURVE_BATCH = 4, 64
-#: Number of pairs of waves, cosine and sine, in a forcing.
-_PAIRS = 50
+_FLOW_BATCH, _CURVE_BATCH = 4, 64  # number of flows and of curves in a batch, small enough for the processor's cache
+_PAIRS = 50  # number of pairs of waves, cosine and sine, in a forcing
 
 
 def make_navier_stokes(

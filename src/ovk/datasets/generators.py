@@ -109,8 +109,7 @@ def make_stream(
     )
 
 
-#: Points on each side of the grid on which the parts are normalised.
-_GRID_POINTS = 15
+_GRID_POINTS = 15  # points on each side of the grid on which the parts are normalised
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,18 +133,15 @@ class BumpField:
 
     def curl_free(self, X: npt.ArrayLike) -> Array:
         """The curl-free part at the rows of X, (n, dims)."""
-        flow: Array = np.einsum("nkd,k->nd", self._gradients(X), self.potential)
-        return flow
+        return np.asarray(np.einsum("nkd,k->nd", self._gradients(X), self.potential))
 
     def div_free(self, X: npt.ArrayLike) -> Array:
         """The divergence-free part at the rows of X, (n, dims)."""
         gradients = self._gradients(X)
         if self.centres.shape[1] == 3:
-            curl: Array = np.cross(gradients, self.stream).sum(axis=1)
-            return curl
+            return np.asarray(np.cross(gradients, self.stream).sum(axis=1))
         rotated = np.stack([gradients[..., 1], -gradients[..., 0]], axis=-1)
-        flow: Array = np.einsum("nkd,k->nd", rotated, self.stream[:, 0])
-        return flow
+        return np.asarray(np.einsum("nkd,k->nd", rotated, self.stream[:, 0]))
 
     def _gradients(self, X: npt.ArrayLike) -> Array:
         """Gradients of all bumps at the rows of X, (n, bumps, dims)."""
@@ -154,8 +150,7 @@ class BumpField:
             raise ValueError(f"X must have shape (n, {self.centres.shape[1]}), got {points.shape}")
         offsets = points[:, None, :] - self.centres
         bumps = np.exp(-0.5 * np.sum(offsets**2, axis=-1) / self.length_scale**2)
-        gradients: Array = -offsets * bumps[..., None] / self.length_scale**2
-        return gradients
+        return np.asarray(-offsets * bumps[..., None] / self.length_scale**2)
 
 
 def make_vector_field(

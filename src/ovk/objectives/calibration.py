@@ -25,8 +25,7 @@ from ovk.base import Array, Indices, State
 
 #: Maximum number of Newton steps, minimum size of a step, and minimum slope.
 MAX_NEWTON_STEPS, MIN_NEWTON_STEP, MIN_SLOPE = 50, 1e-8, 1e-6
-#: Number of bins of the scores of a stream.
-N_BINS = 200
+N_BINS = 200  # number of bins of the scores of a stream
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,7 @@ class Calibration:
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
-#: Bounds of the regression's own estimate of a probability.
-CLIP = 0.01
+CLIP = 0.01  # bounds of the regression's own estimate of a probability
 #: Ridges of slopes and offsets in the likelihood: separable classes and classes with few rows require them.
 SLOPE_RIDGE, OFFSET_RIDGE = 0.01, 0.5
 

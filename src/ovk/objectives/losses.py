@@ -43,6 +43,8 @@ class Loss(Parameters, ABC):
     smoothness: float | None = None
     #: The learner sets the targets (novelty detection).
     unsupervised = False
+    #: Whether the gradient of each output is at most 1.
+    _bounded = False
 
     @abstractmethod
     def value(self, Y: Array, F: Array) -> Array:
@@ -55,12 +57,11 @@ class Loss(Parameters, ABC):
     def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
         """Loss and gradient (d,) of a single complete row, y and f (d,)."""
         Y, F = y[None], f[None]
-        gradient: Array = self.gradient(Y, F)[0]
-        return float(self.value(Y, F)[0]), gradient
+        return float(self.value(Y, F)[0]), np.asarray(self.gradient(Y, F)[0])
 
     def lipschitz(self, d: int) -> float | None:
         """Bound on the norm of the gradient with d outputs, None if it is unbounded."""
-        return None
+        return float(np.sqrt(d)) if self._bounded else None
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
         """Bound on the change of the gradient between F and any point within `radius` (n,)."""
@@ -89,16 +90,14 @@ def change_at_kinks(distance: Array, Y: Array, radius: Array) -> Array:
 class MarginLoss(Loss, saved=False):
     """A loss of the margin y f, with y = -1 or 1."""
 
+    _bounded = True
+
     def check(self, Y: Array) -> None:
         wrong = ~(np.isnan(Y) | (np.abs(Y) == 1.0))
         if wrong.any():
             row, output = np.argwhere(wrong)[0]
-            raise ValueError(
-                f"labels of {type(self).__name__} must be -1 or 1, got {Y[row, output]:g} in row {row}, output {output}"
-            )
-
-    def lipschitz(self, d: int) -> float:
-        return float(np.sqrt(d))
+            found = f"{Y[row, output]:g} in row {row}, output {output}"
+            raise ValueError(f"labels of {type(self).__name__} must be -1 or 1, got {found}")
 
 
 class Logistic(MarginLoss):
@@ -183,6 +182,8 @@ class SimplexHinge(Loss):
     array([0.36])
     """
 
+    _bounded = True  # a sum of m <= d corners has squared norm m (K - m) / (K - 1) <= m
+
     def _wrong(self, Y: Array, F: Array) -> tuple[Array, Array]:
         """1/(K-1) + <c_l, f> for the wrong classes, minus infinity for the true class; and the corners."""
         code = simplex_code(F.shape[1] + 1)
@@ -195,9 +196,8 @@ class SimplexHinge(Loss):
         seen = ~np.isnan(Y).any(axis=1)
         nearest = code[(Y[seen] @ code.T).argmax(axis=1)]
         if not np.allclose(Y[seen], nearest, rtol=0.0, atol=1e-6):
-            raise ValueError(
-                "targets of SimplexHinge must be rows of simplex_code(K): use OLOKClassifier, which encodes labels"
-            )
+            advice = "use OLOKClassifier, which encodes labels"
+            raise ValueError(f"targets of SimplexHinge must be rows of simplex_code(K): {advice}")
 
     def value(self, Y: Array, F: Array) -> Array:
         scores, _ = self._wrong(Y, F)
@@ -206,10 +206,6 @@ class SimplexHinge(Loss):
     def gradient(self, Y: Array, F: Array) -> Array:
         scores, code = self._wrong(Y, F)
         return np.where(np.isnan(Y).any(axis=1, keepdims=True), 0.0, (scores > 0).astype(np.float64) @ code)
-
-    def lipschitz(self, d: int) -> float:
-        # A sum of m <= d corners has squared norm m (K - m) / (K - 1) <= m.
-        return float(np.sqrt(d))
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
         scores, _ = self._wrong(Y, F)
@@ -400,9 +396,8 @@ class Pinball(Loss):
     def _tau(self, d: int) -> Array:
         tau = np.asarray(self.quantiles, dtype=np.float64)
         if tau.ndim > 1 or (tau.ndim == 1 and len(tau) != d) or not ((tau > 0) & (tau < 1)).all():
-            raise ValueError(
-                f"quantiles must be a number in (0, 1) or one for each of the {d} outputs, got {self.quantiles!r}"
-            )
+            allowed = f"a number in (0, 1) or one for each of the {d} outputs"
+            raise ValueError(f"quantiles must be {allowed}, got {self.quantiles!r}")
         return np.broadcast_to(tau, (d,))
 
     def value(self, Y: Array, F: Array) -> Array:
@@ -478,7 +473,7 @@ class Novelty(ThresholdLoss):
     array([[-1.]])
     """
 
-    unsupervised = True
+    unsupervised = _bounded = True
 
     nu: float = 0.1
 
@@ -496,9 +491,6 @@ class Novelty(ThresholdLoss):
 
     def check(self, Y: Array) -> None:
         self._nu()
-
-    def lipschitz(self, d: int) -> float:
-        return float(np.sqrt(d))
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
         return change_at_kinks(np.abs(Y - F), Y, radius)

@@ -128,8 +128,7 @@ def _share(size: float, weight: float) -> float:
 
 # Penalties and constraints on the eigenvalues of a symmetric matrix.
 
-#: Negative eigenvalues up to this share of the largest are rounding errors.
-MAX_ROUNDING_ERROR = 1e-10
+MAX_ROUNDING_ERROR = 1e-10  # negative eigenvalues up to this share of the largest are rounding errors
 
 
 class PSDCone(Penalty):

@@ -184,9 +184,8 @@ class FunctionSchedule(Schedule, saved=False):
         rates = np.array([float(self.function(int(step))) for step in steps.ravel()])
         if not (np.isfinite(rates) & (rates >= 0)).all():
             worst = int(np.argmin(np.isfinite(rates) & (rates >= 0)))
-            raise ValueError(
-                f"schedule must return finite numbers >= 0, got {rates[worst]} at t = {steps.ravel()[worst]}"
-            )
+            at = steps.ravel()[worst]
+            raise ValueError(f"schedule must return finite numbers >= 0, got {rates[worst]} at t = {at}")
         return rates.reshape(steps.shape)
 
 

@@ -247,16 +247,13 @@ class LowRank(OutputOperator):
 
     def dense(self) -> Array:
         W = self._factor()
-        T: Array = W @ W.T
-        T[np.diag_indices_from(T)] += self._diagonal()
-        return T
+        return np.asarray(W @ W.T + np.diag(self._diagonal()))
 
     def apply(self, Y: Array) -> Array:
-        W = self._factor()
+        W, diagonal = self._factor(), self._diagonal()
         # Y may be sparse, its product with W is not.
-        return np.asarray((Y @ W) @ W.T) + (
-            Y * self._diagonal() if isinstance(Y, np.ndarray) else Y.multiply(self._diagonal()).toarray()
-        )
+        own = Y * diagonal if isinstance(Y, np.ndarray) else Y.multiply(diagonal).toarray()
+        return np.asarray((Y @ W) @ W.T) + own
 
     def factors(self) -> tuple[Array, Array]:
         return self._factor().copy(), self._diagonal()

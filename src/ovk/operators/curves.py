@@ -149,16 +149,12 @@ class Multiplication(CurveOperator):
         found = self._values(points)
         values = np.asarray(self.function, dtype=np.float64) if found is None else np.array(found)
         if values.shape != (len(points),):
-            raise ValueError(
-                f"function must be a callable, a kernel or {len(points)} numbers, one per point, got shape "
-                f"{values.shape}"
-            )
+            allowed = f"a callable, a kernel or {len(points)} numbers, one per point"
+            raise ValueError(f"function must be {allowed}, got shape {values.shape}")
         if not np.isfinite(values).all() or (values < 0).any():
             worst = int(np.argmin(np.where(np.isfinite(values), values, -np.inf)))
-            raise ValueError(
-                f"function must be non-negative and finite on the grid, got {values[worst]:.6g} at t = "
-                f"{_written(points[worst])}"
-            )
+            where = f"{values[worst]:.6g} at t = {_written(points[worst])}"
+            raise ValueError(f"function must be non-negative and finite on the grid, got {where}")
         return values
 
     def dense(self) -> Array:
@@ -265,12 +261,8 @@ class Integral(CurveOperator, MatrixOperator):
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel] * len(sides)
         if len(kernels) != len(sides):
             raise ValueError(f"kernel must be one kernel or a list of {len(sides)}, one per axis, got {len(kernels)}")
-        return TensorProduct(
-            [
-                Identity(len(side)) if isinstance(side, Components) else Integral(kernel, side)
-                for kernel, side in zip(kernels, sides, strict=True)
-            ]
-        )
+        pairs = zip(kernels, sides, strict=True)
+        return TensorProduct([Identity(len(s)) if isinstance(s, Components) else Integral(k, s) for k, s in pairs])
 
     def _kernel(self) -> ScalarKernel:
         if self.kernel is None:

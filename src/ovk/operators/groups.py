@@ -130,9 +130,8 @@ class Tree(MatrixOperator):
             _walk(self.hierarchy, ("root",), paths)
         d = len(paths)
         if d == 0 or set(paths) != set(range(d)):
-            raise ValueError(
-                f"hierarchy must have the outputs 0..d-1 as leaves, each once, got the leaves {sorted(paths, key=str)}"
-            )
+            leaves = sorted(paths, key=str)
+            raise ValueError(f"hierarchy must have the outputs 0..d-1 as leaves, each once, got the leaves {leaves}")
         return [paths[i] for i in range(d)]
 
     @cached
@@ -251,8 +250,8 @@ class GraphLaplacian(MatrixOperator):
     @cached
     def _matrix(self) -> Array:
         decomposition = self.eigh()
-        T: Array = (decomposition.vectors * decomposition.values) @ decomposition.vectors.T
-        return 0.5 * (T + T.T)
+        T = (decomposition.vectors * decomposition.values) @ decomposition.vectors.T
+        return np.asarray(0.5 * (T + T.T))
 
     def gradient(self) -> dict[str, Array]:
         # dT = -T dL T where L is regular; on its null space the pseudo-inverse is not differentiable.

@@ -54,8 +54,7 @@ if sys.platform != "win32":
 #: The dtype strings that a file may contain. `np.dtype` accepts many more (records, nested shapes).
 DTYPE_PATTERN = re.compile(r"\|[biu]1|<[iuf][248]|(<U|\|S)[1-9][0-9]{0,8}|<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
 SAVED_DTYPES = "bool, integers, float16 to float64, str, bytes, datetime64 or timedelta64"
-#: The container's type letters that differ from NumPy's.
-TYPE_LETTERS = {"S": "U", "M": "I", "m": "I"}
+TYPE_LETTERS = {"S": "U", "M": "I", "m": "I"}  # the container's type letters that differ from NumPy's
 
 
 def parse_dtype(text: Any) -> np.dtype[Any] | None:
@@ -156,8 +155,7 @@ def _has_too_many_nodes(text: str, size: int) -> bool:
     return bare.count("[") + bare.count("{") > MAX_FREE_NODES + size // BYTES_PER_NODE
 
 
-#: The beginning of the header in every file that we write.
-HEADER_START = b'{"'
+HEADER_START = b'{"'  # the beginning of the header in every file that we write
 
 
 def _header(manifest: str, specs: Mapping[str, Spec]) -> bytes:
@@ -181,12 +179,7 @@ def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], sp
 
     def manifest() -> str:
         table = {
-            name: {
-                "dtype": spec.dtype.str,
-                "shape": spec.shape,
-                "order": spec.order,
-                "blake2b": digests[name],
-            }
+            name: {"dtype": spec.dtype.str, "shape": spec.shape, "order": spec.order, "blake2b": digests[name]}
             for name, spec in specs.items()
         }
         return _json({"format": FORMAT, "ovk": __version__, "value": value, "arrays": table})
@@ -304,13 +297,7 @@ class Container:
         if _has_too_many_nodes(text, self._size):
             raise self.corrupt(f"it has too many lists and objects for a file of {self._size} bytes")
         try:
-            parsed = json.loads(
-                text,
-                object_pairs_hook=_no_duplicates,
-                parse_constant=_no_constants,
-                parse_float=_finite_float,
-                parse_int=_short_int,
-            )
+            parsed = _DECODER.decode(text)
         except RecursionError as error:
             raise self.corrupt("its header is nested too deeply") from error
         except ValueError as error:
@@ -367,6 +354,11 @@ def _short_int(text: str) -> int:
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
         raise ValueError(f"the number {short(text)}")
     return int(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_no_duplicates, parse_constant=_no_constants, parse_float=_finite_float, parse_int=_short_int
+)
 
 
 # Atomic replacement of a file.
@@ -434,9 +426,8 @@ def remove_leftovers(directory: str) -> None:
     """Remove the temporary files of processes that have ended."""
     leftovers: list[str] = []
     with suppress(OSError):  # a directory that may be written but not listed
-        leftovers = [
-            name for name in os.listdir(directory) if name.startswith(TEMP_PREFIX) and name.endswith(TEMP_SUFFIX)
-        ]
+        names = os.listdir(directory)
+        leftovers = [name for name in names if name.startswith(TEMP_PREFIX) and name.endswith(TEMP_SUFFIX)]
     for name in leftovers if HAS_LOCKS else ():
         path = os.path.join(directory, name)
         with suppress(OSError):

@@ -32,12 +32,8 @@ Reject: TypeAlias = Callable[[str, str], NoReturn]
 
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, np.ufunc)
 #: Types similar to plain ones, and the plain type to convert them to.
-CONVERSIONS: dict[type, type] = {kind: kind for kind in (dict, list, tuple, set, frozenset, str, bytes, int, float)} | {
-    range: list,
-    Mapping: dict,
-    Sequence: list,
-    Set: set,
-}
+CONVERSIONS: dict[type, type] = {kind: kind for kind in (dict, list, tuple, set, frozenset, str, bytes, int, float)}
+CONVERSIONS |= {range: list, Mapping: dict, Sequence: list, Set: set}
 
 
 @runtime_checkable
@@ -86,16 +82,12 @@ def describe(value: Any, reject: Reject) -> tuple[str, dict[str, Any], dict[str,
         _reject_class(value, reject)
     parameters = _parameters(value)
     if parameters is None:
-        reject(
-            f"is an object of class {name}, which is registered but has no known parameters",
-            "make the class a dataclass or a subclass of Parameters",
-        )
+        what = f"is an object of class {name}, which is registered but has no known parameters"
+        reject(what, "make the class a dataclass or a subclass of Parameters")
     needed = {argument for argument, required in constructor_arguments(cls).items() if required}
     if not isinstance(value, State) and (missing := needed - parameters.keys()):
-        reject(
-            f"is an object of class {name}, whose constructor also requires {sorted(missing)}",
-            "store every constructor argument as an attribute",
-        )
+        what = f"is an object of class {name}, whose constructor also requires {sorted(missing)}"
+        reject(what, "store every constructor argument as an attribute")
     return name, parameters, _state(value, parameters)
 
 
@@ -149,19 +141,14 @@ def _reject_class(value: Any, reject: Reject) -> None:
     if isinstance(value, np.dtype):
         reject(f"is the dtype {value}", "store its name, a string")
     if isinstance(value, FUNCTIONS):
-        reject(
-            "is a function, and loading one would execute code from the file",
-            "define it as a method of a Parameters subclass and pass an instance",
-        )
+        advice = "define it as a method of a Parameters subclass and pass an instance"
+        reject("is a function, and loading one would execute code from the file", advice)
     if sparse.issparse(value):
         reject(f"is a sparse matrix in the format {value.format!r}", "convert it with .tocsr()")
     if isinstance(value, np.ndarray):
         reject(f"is a {cls.__name__}", "convert it with np.asarray (a masked array with .filled)")
     if lookup(public_name(cls)) is not None:
-        reject(
-            f"is an object of an earlier definition of {public_name(cls)}",
-            "create it again with the current class",
-        )
+        reject(f"is an object of an earlier definition of {public_name(cls)}", "create it again with the current class")
     for kind, plain in CONVERSIONS.items():
         if isinstance(value, kind):
             reject(f"is a {cls.__qualname__}", f"convert it with {plain.__name__}(...)")
@@ -220,12 +207,9 @@ ESTIMATORS: dict[str, Listed] = {
     "sklearn.pipeline.Pipeline": Listed((), ("memory",)),
 }
 SCORE_FUNCTIONS = ("f_classif", "f_regression", "r_regression", "chi2", "mutual_info_classif", "mutual_info_regression")
-#: The attribute that `set_output` sets.
-OUTPUT_ATTRIBUTE = "_sklearn_output_config"
-#: Entry of the state with the release of scikit-learn.
-VERSION_KEY = "_sklearn_version"
-#: Maximum length of a dtype's name or a version, and maximum degree of a spline.
-MAX_NAME_LENGTH, MAX_DEGREE = 20, 20
+OUTPUT_ATTRIBUTE = "_sklearn_output_config"  # the attribute that `set_output` sets
+VERSION_KEY = "_sklearn_version"  # entry of the state with the release of scikit-learn
+MAX_NAME_LENGTH, MAX_DEGREE = 20, 20  # maximum length of a dtype's name or a version, and maximum degree of a spline
 
 
 def listed_name(cls: type) -> str | None:

@@ -179,6 +179,7 @@ class Reader:
 # Python's own values.
 
 SIMPLE_TYPES = (NoneType, bool, int, float, str, bytes, np.generic)
+FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 MAX_DIGITS = 1000  # of an integer; Python does not print integers of 5,000
 #: Maximum number of dict keys or set elements with the same hash: a malicious file with n such keys would need n^2
 #: comparisons.
@@ -205,10 +206,6 @@ def _decode_int(payload: Any, reader: Reader) -> int:
     if hex(value) != payload:
         raise ValueError("an integer in a non-standard notation")
     return value
-
-
-def _decode_float(payload: Any, reader: Reader) -> float:
-    return {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}[payload]
 
 
 def _decode_bytes(payload: Any, reader: Reader) -> bytes:
@@ -468,7 +465,7 @@ def _decode_object(payload: Any, reader: Reader) -> Any:
 OBJECT = Codec("object", (), _encode_object, _decode_object)
 CODECS = (
     Codec("int", (int,), _encode_int, _decode_int),
-    Codec("float", (float,), lambda value, writer: repr(value), _decode_float),
+    Codec("float", (float,), lambda value, writer: repr(value), lambda p, r: FLOATS[p]),
     Codec("bytes", (bytes,), lambda value, writer: base64.b64encode(value).decode("ascii"), _decode_bytes),
     Codec("tuple", (tuple,), lambda value, writer: writer.items(value), lambda p, r: tuple(r.items(p))),
     Codec("dict", (dict,), _encode_dict, _decode_dict),

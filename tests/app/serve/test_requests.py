@@ -1,11 +1,12 @@
 """Valid and invalid requests, and the messages for invalid ones."""
 
 import numpy as np
+import orjson
 import pytest
 
 from ovk.app.serve.access import RequestError
 from ovk.app.serve.log import Entry
-from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list, read_frame, read_rows, write_tensors
+from ovk.app.serve.protocol import RequestRows, TensorSpec, read_frame, read_rows, write_tensors
 from processes import wait_until
 from serving_rows import rows
 
@@ -187,9 +188,9 @@ def test_rows_of_every_form_and_what_is_written_of_them():
         with pytest.raises(RequestError):
             read_frame({"inputs": values})
     np.testing.assert_array_equal(read_frame({"inputs": {"x": [[1], [2]]}}).columns[0], [1.0, 2.0])
-    assert plain_list(np.array([[1.0, np.inf]])) == [[1.0, None]]
     spec = TensorSpec("mean", "FP64", [-1, 2], ["kitchen", "a, b"])
-    [tensor], _ = write_tensors([(spec, np.zeros((1, 2)))], {})
+    [tensor], _ = write_tensors([(spec, np.array([[1.0, np.inf]]))], {})
+    assert orjson.dumps(tensor["data"]) == b"[1.0,null]"
     assert tensor["parameters"]["columns"] == 'kitchen,"a, b"'
 
 

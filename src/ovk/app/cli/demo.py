@@ -14,7 +14,7 @@ from scipy.signal import lfilter
 from ovk import OLOK, PKAWV, AutoStream, progressive
 from ovk.app.cli.output import Display, Exit, err, exit_code_on_error, show
 from ovk.app.report import report
-from ovk.app.sessions import Session, SessionProgress, Settings, learn, result_summary
+from ovk.app.sessions import SessionProgress, Settings, learn, result_summary
 from ovk.base import Array, one_blas_thread
 from ovk.datasets import make_stream
 from ovk.evaluation import ProgressiveResult, RefittedRidge, ScoreTable
@@ -113,7 +113,13 @@ def command(
     seconds = time.perf_counter() - start
     model_file, page, file = directory / "demo.ovk", directory / "report.html", directory / "demo.csv"
     write_demo_table(file)
-    session = _learn_table(file, model_file)
+    settings = Settings(list(STATIONS), time=["time"], lags=list(LAGS), block=512)
+    with Display(f"learning {file.name}", 0.0) as display:
+
+        def count(reached: SessionProgress) -> None:
+            display.done = reached.session.offset / (24 * 7 * WEEKS)
+
+        session = learn(file, settings, save_to=model_file, on_progress=count)
     errors = _errors(found, rows)
     summary = replace(
         result_summary(found),
@@ -130,12 +136,8 @@ def command(
         f"learning took {seconds:,.1f} seconds",
         "the predictions and outcomes of the last rows below are those of the sample file, learned by AutoStream",
     ]
-    table = ScoreTable(
-        "mean squared error",
-        tuple(errors),
-        ("before the drift", "during", "after", "all rows"),
-        np.array(list(errors.values())),
-    )
+    parts = ("before the drift", "during", "after", "all rows")
+    table = ScoreTable("mean squared error", tuple(errors), parts, np.array(list(errors.values())))
     for line in [*table.lines(), "", *summary.conclusion.splitlines(), ""]:
         show(line)
     try:
@@ -153,17 +155,6 @@ def command(
         show(f"  {line.format(table=file, model=model_file, directory=prefix)}")
 
 
-def _learn_table(file: Path, model_file: Path) -> Session:
-    """Learn the sample file as `ovk stream` does."""
-    settings = Settings(list(STATIONS), time=["time"], lags=list(LAGS), block=512)
-    with Display(f"learning {file.name}", 0.0) as display:
-
-        def count(reached: SessionProgress) -> None:
-            display.done = reached.session.offset / (24 * 7 * WEEKS)
-
-        return learn(file, settings, save_to=model_file, on_progress=count)
-
-
 def _evaluate(stream: Any) -> ProgressiveResult:
     """The results of all learners as one: the first learner is its model, the others are among its baselines."""
     models, results = learners(), list[ProgressiveResult]()
@@ -178,12 +169,9 @@ def _evaluate(stream: Any) -> ProgressiveResult:
             )  # fmt: skip
             results.append(replace(found, model=found.model._replace(name=name)))
     first, *others = results
-    return replace(
-        first,
-        baselines=(*(one.model for one in others), *first.baselines),
-        baseline_predictions=(*(one.predictions for one in others), *(first.baseline_predictions or ())),
-        outputs=tuple(stream.target_names),
-    )
+    rivals = (*(one.model for one in others), *first.baselines)
+    predictions = (*(one.predictions for one in others), *(first.baseline_predictions or ()))
+    return replace(first, baselines=rivals, baseline_predictions=predictions, outputs=tuple(stream.target_names))
 
 
 def _errors(found: ProgressiveResult, rows: int) -> dict[str, list[float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,15 +48,14 @@ def command(
     Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk
     """
     if not settings.targets:
-        raise CommandError("pass the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
+        raise CommandError("pass the output columns with --targets, such as --targets a,b,c")
     check_model_path(save)
     check_report_path(report, save)
     in_ranges = landmarks is not None or bool(scheduler or workers)
     if settings.classify and in_ranges:
         raise CommandError(
             "--classify requires a table that fits in memory: omit --landmarks, --scheduler and --workers, or use ovk "
-            "stream --classify",
-            Exit.USAGE,
+            "stream --classify"
         )
     if in_ranges:
         model = _fit_in_ranges(file, form or None, settings, landmarks or 1000, scheduler, workers)
@@ -77,7 +76,7 @@ def _fit_in_ranges(
     file: str, form: str | None, settings: Settings, landmarks: int, scheduler: str, workers: int
 ) -> TableModel:
     if scheduler and workers:
-        raise CommandError("--scheduler and --workers cannot be combined", Exit.USAGE)
+        raise CommandError("--scheduler and --workers cannot be combined")
     with exit_code_on_error(Exit.DATA), _cluster(scheduler, workers) as client, announced(file) as on_progress:
         ranges = split_files(file, form=form)
         on_progress(f"reading {file} in {len(ranges):,} range{'s' if len(ranges) > 1 else ''}")
@@ -90,11 +89,8 @@ def _fit_in_ranges(
 @contextmanager
 def _cluster(scheduler: str, workers: int) -> Iterator[Any]:
     """A client of the given cluster; None for this process alone."""
-    if not scheduler and not workers:
-        yield None
-        return
-    if workers:
-        with local_cluster(workers) as client:
+    if workers or not scheduler:
+        with local_cluster(workers) if workers else nullcontext() as client:
             yield client
         return
     with required("--scheduler", "dask"):
@@ -102,6 +98,6 @@ def _cluster(scheduler: str, workers: int) -> Iterator[Any]:
     try:
         client = distributed.Client(scheduler, timeout=SCHEDULER_TIMEOUT)
     except (OSError, ValueError, TimeoutError) as error:
-        raise CommandError(f"no Dask scheduler at {scheduler}: check the address ({error})", Exit.USAGE) from error
+        raise CommandError(f"no Dask scheduler at {scheduler}: check the address ({error})") from error
     with client:
         yield client

@@ -45,9 +45,7 @@ def command(
             check_picture(plot)
     learned = load_table_model(model)
     if learned.settings.classify:
-        raise CommandError(
-            f"`ovk forecast` does not support classes, which {model} predicts: use ovk predict", Exit.USAGE
-        )
+        raise CommandError(f"`ovk forecast` does not support classes, which {model} predicts: use ovk predict")
     with exit_code_on_error(Exit.DATA):
         opened: Any = open_records(inputs, form or None) if inputs else nullcontext()
         with opened as future:

@@ -18,18 +18,10 @@ def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")]
     with exit_code_on_error(Exit.MODEL):
         contents = inspect(file)
     if as_json:
-        print_json(
-            {
-                "class": contents.class_name,
-                "version": contents.version,
-                "format": contents.format,
-                "parameters": _tree(dict(contents.parameters)),
-                "state": _tree(dict(contents.state)),
-                "arrays": [
-                    {"name": a.name, "shape": a.shape, "dtype": a.dtype, "bytes": a.nbytes} for a in contents.arrays
-                ],
-            }
-        )
+        arrays = [{"name": a.name, "shape": a.shape, "dtype": a.dtype, "bytes": a.nbytes} for a in contents.arrays]
+        about = {"class": contents.class_name, "version": contents.version, "format": contents.format}
+        tree = {"parameters": dict(contents.parameters), "state": dict(contents.state)}
+        print_json({**about, **_tree(tree), "arrays": arrays})
         return
     show(f"{contents.class_name}, written by ovk {contents.version} (format {contents.format})")
     for name, value in {**contents.parameters, **contents.state}.items():

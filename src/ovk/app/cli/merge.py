@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,7 +25,7 @@ def command(
     change and can continue to learn; merge them again whenever you need a model of all the data.
     """
     if len(files) < 2:
-        raise CommandError(f"ovk merge requires at least two models, got {files[0]}", Exit.USAGE)
+        raise CommandError(f"ovk merge requires at least two models, got {files[0]}")
     check_output_path(to, "--save", models=files)
     check_model_path(to)
     with exit_code_on_error(Exit.MODEL):
@@ -36,12 +36,10 @@ def command(
                 raise CommandError(f"only models of the same class can be merged: {kinds}", Exit.MODEL)
             if not isinstance(model, Session) and not hasattr(model, "merge"):
                 raise CommandError(f"{file} contains {type(model).__name__}, which cannot be merged", Exit.MODEL)
-        if isinstance(models[0], Session):
-            merged: Any = merge_sessions(models)
-        else:
-            merged = merge_all(models, lambda one, two: one.merge(two))
+        sessions = isinstance(models[0], Session)
+        merged = merge_sessions(models) if sessions else merge_all(models, lambda one, two: one.merge(two))
         save(merged, to)
-    rows = merged.earlier if isinstance(merged, Session) else None
+    rows = merged.earlier if sessions else None
     if as_json:
         print_json({"parts": files, "rows": rows, "model_file": to})
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import MISSING, Field
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -32,7 +33,7 @@ Report = Annotated[Path | None, typer.Option(help="Write a report (HTML) to this
 
 def _format(form: str) -> str | None:
     if form and form not in FORMATS:
-        raise CommandError(f"--format must be one of {', '.join(FORMATS)}, got {form!r}", Exit.USAGE)
+        raise CommandError(f"--format must be one of {', '.join(FORMATS)}, got {form!r}")
     return form or None
 
 
@@ -134,10 +135,8 @@ def _parsed(setting: Field[Any], value: Any) -> Any:
     if setting.type != "Sequence[int]":
         return names
     if not all(name.isdecimal() and int(name) > 0 for name in names):
-        text = ",".join(value)
-        raise CommandError(
-            f"{option_of(setting)} must be positive integers separated by commas, got {text!r}", Exit.USAGE
-        )
+        message = f"{option_of(setting)} must be positive integers separated by commas, got {','.join(value)!r}"
+        raise CommandError(message)
     return [int(name) for name in names]
 
 
@@ -168,12 +167,12 @@ def check_output_path(
     if path is None:
         return
     if path.is_dir():
-        raise CommandError(f"{option}: {path} is a directory, not a file", Exit.USAGE)
+        raise CommandError(f"{option}: {path} is a directory, not a file")
     if not path.absolute().parent.is_dir():
-        raise CommandError(f"{option}: the directory {path.absolute().parent} does not exist", Exit.USAGE)
+        raise CommandError(f"{option}: the directory {path.absolute().parent} does not exist")
     for others, what in ((models, "model"), (reads, "input")):
         if any(other is not None and _same(path, Path(other)) for other in others):
-            raise CommandError(f"{option}: {path} is the {what} file; choose another name", Exit.USAGE)
+            raise CommandError(f"{option}: {path} is the {what} file; choose another name")
 
 
 def check_model_path(path: Path | None) -> None:
@@ -182,12 +181,10 @@ def check_model_path(path: Path | None) -> None:
     if path is None or not path.exists() or not path.stat().st_size:
         return
     try:
-        inspect_file(path)
-    except (ChangedClassError, NewerFormatError, UnknownClassError):
-        return
+        with suppress(ChangedClassError, NewerFormatError, UnknownClassError):
+            inspect_file(path)
     except CorruptFileError as error:
-        message = f"--save: {path} exists and is not an ovk model; choose another name"
-        raise CommandError(message, Exit.USAGE) from error
+        raise CommandError(f"--save: {path} exists and is not an ovk model; choose another name") from error
 
 
 def check_report_path(path: Path | None, *models: Path | None) -> None:
@@ -196,7 +193,7 @@ def check_report_path(path: Path | None, *models: Path | None) -> None:
         return
     check_output_path(path, "--report", models=models)
     if path.suffix.lower() not in ("", *REPORT_SUFFIXES):
-        raise CommandError(f"--report: {path} must end in .html; use `ovk plot` for pictures", Exit.USAGE)
+        raise CommandError(f"--report: {path} must end in .html; use `ovk plot` for pictures")
     from ovk.plotting import pyplot
 
     pyplot()

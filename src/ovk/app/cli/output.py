@@ -177,6 +177,9 @@ def announced(text: str) -> Iterator[Callable[[str], None]]:
 #: Environment variable that enables tracebacks.
 TRACEBACK_VARIABLE = "OVK_TRACEBACK"
 
+#: Errors of loading a model file.
+MODEL_ERRORS = (ChangedClassError, CorruptFileError, NewerFormatError, UnknownClassError)
+
 
 class Exit(IntEnum):
     """Exit codes, explained in the docstring of `ovk.app.cli`."""
@@ -194,7 +197,7 @@ class Exit(IntEnum):
 class CommandError(Exception):
     """An error with a message for the user and an exit code."""
 
-    def __init__(self, message: str, code: Exit) -> None:
+    def __init__(self, message: str, code: Exit = Exit.USAGE) -> None:
         super().__init__(message)
         self.code = code
 
@@ -207,19 +210,11 @@ def exit_code_on_error(code: Exit) -> Iterator[None]:
     except (ValueError, TypeError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
-        raise CommandError(sentence(error), _code(error, code)) from error
-
-
-#: Errors of loading a model file.
-MODEL_ERRORS = (ChangedClassError, CorruptFileError, NewerFormatError, UnknownClassError)
-
-
-def _code(error: BaseException, code: Exit) -> Exit:
-    if isinstance(error, SessionMismatchError) or (
-        isinstance(error, BrokerError) and not isinstance(error, StreamLostError)
-    ):
-        return Exit.USAGE
-    return Exit.MODEL if isinstance(error, MODEL_ERRORS) else code
+        if isinstance(error, (SessionMismatchError, BrokerError)) and not isinstance(error, StreamLostError):
+            code = Exit.USAGE
+        elif isinstance(error, MODEL_ERRORS):
+            code = Exit.MODEL
+        raise CommandError(sentence(error), code) from error
 
 
 def explain(error: BaseException) -> tuple[str, Exit]:

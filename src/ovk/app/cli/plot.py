@@ -35,7 +35,7 @@ def command(
         try:
             check_picture(path)
         except ValueError as error:
-            raise CommandError(f"{error}; or .html for a report", Exit.USAGE) from error
+            raise CommandError(f"{error}; or .html for a report") from error
     with exit_code_on_error(Exit.MODEL):
         learned = load(model)
         if page:

@@ -44,18 +44,15 @@ def command(
     and Ctrl-C finish accepted requests, write a checkpoint and exit with 0, or with 1 if it cannot be written.
     """
     if tokens is None and not is_loopback(host):
-        raise CommandError(
-            f"--host: {host} is reachable from other machines and requires --tokens; omit --host to serve this machine "
-            "only",
-            Exit.USAGE,
-        )
+        message = f"--host: {host} is reachable from other machines and requires --tokens"
+        raise CommandError(f"{message}; omit --host to serve this machine only")
     shadows: dict[str, list[Path]] = {}
     for one in shadow or []:
         name, equals, file = one.partition("=")
         if not equals:
             name, file = models[0].stem, one
             if len(models) > 1:
-                raise CommandError(f"--shadow: with several models, name the model, as in {name}={one}", Exit.USAGE)
+                raise CommandError(f"--shadow: with several models, name the model, as in {name}={one}")
         shadows.setdefault(name, []).append(Path(file))
     with exit_code_on_error(Exit.MODEL):
         from ovk.app.serve import log_as_json, serve
@@ -71,9 +68,8 @@ def command(
                 raise Interrupted(stop.received)
             saved = serve(app, host, port, access_log=access_log)
     except OSError as error:
-        raise CommandError(
-            f"{error.strerror}: choose another --port, or stop the program that uses it", Exit.USAGE
-        ) from error
+        message = f"{error.strerror}: choose another --port, or stop the program that uses it"
+        raise CommandError(message) from error
     except Interrupted as end:
         if end.signal != signal.SIGTERM:
             raise

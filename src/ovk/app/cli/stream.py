@@ -84,12 +84,11 @@ def command(
         if settings.model == "autostream" and option in given:
             raise CommandError(
                 f"--{option} and --model autostream cannot be combined: autostream chooses it by itself; omit "
-                f"--{option}, or pass --model pkawv",
-                Exit.USAGE,
+                f"--{option}, or pass --model pkawv"
             )
     _check_paths(save, resume, continue_with, template, report, predictions)
     if parquet and predictions in ("", "-"):
-        raise CommandError("--parquet requires a directory: pass --predictions DIRECTORY", Exit.USAGE)
+        raise CommandError("--parquet requires a directory: pass --predictions DIRECTORY")
     start = time.perf_counter()
     path = save or resume or continue_with
     own = _settings_to_start_with(settings, given, resume, continue_with, template)
@@ -155,7 +154,7 @@ def _opened(file: str, form: str | None, broker: dict[str, Any], given: set[str]
             return open_broker(file, form=form, **broker)
     for name in broker:
         if name in given:
-            raise CommandError(f"--{name.replace('_', '-')} requires a broker, and {file} is a file", Exit.USAGE)
+            raise CommandError(f"--{name.replace('_', '-')} requires a broker, and {file} is a file")
     with exit_code_on_error(Exit.DATA):
         return open_records(file, form)
 
@@ -171,7 +170,7 @@ def _settings_to_start_with(
                 show(f"{path} does not exist yet: starting at the first row", err)
             return asked
         missing = f"the model {path} does not exist yet; to start one, pass" if path else "pass the output columns with"
-        raise CommandError(f"{missing} --targets, such as --targets a,b,c", Exit.USAGE)
+        raise CommandError(f"{missing} --targets, such as --targets a,b,c")
     with exit_code_on_error(Exit.MODEL):
         kept = load_session(path).settings
     differing = kept.differences(asked)
@@ -185,8 +184,7 @@ def _settings_to_start_with(
         omit = [option for name, option in options.items() if name in given and name in (*differing, "targets")]
         raise CommandError(
             f"{path} was learned with different settings ({found}), which it keeps: omit {' and '.join(omit)}, or "
-            "start a new model",
-            Exit.USAGE,
+            "start a new model"
         )
     return None
 
@@ -220,22 +218,20 @@ def _check_paths(
     """Reject paths with which the command would fail after learning."""
     if continue_with is not None and (resume is not None or template is not None):
         other = "--template" if resume is None else "--resume"
-        raise CommandError(f"{other} and --continue-with cannot be combined", Exit.USAGE)
+        raise CommandError(f"{other} and --continue-with cannot be combined")
     if template is not None and template in (save, resume):
-        raise CommandError(f"--template: {template} is also the file of the new model; choose another name", Exit.USAGE)
+        raise CommandError(f"--template: {template} is also the file of the new model; choose another name")
     files = {"--save": save, "--resume": resume, "--continue-with": continue_with}
     for option, path in files.items():
         check_output_path(path, option)
     check_report_path(report, save, resume, continue_with)
     for option, path in (("--continue-with", continue_with), ("--template", template)):
         if path is not None and not path.exists():
-            raise CommandError(f"{option}: the model {path} does not exist", Exit.USAGE)
+            raise CommandError(f"{option}: the model {path} does not exist")
     directory = Path(predictions)
     is_file = predictions not in ("", "-") and directory.exists() and not directory.is_dir()
     if is_file or is_address(predictions) or (directory.suffix in (".csv", ".parquet") and not directory.exists()):
-        message = (
-            f"--predictions: {predictions} must be a directory, such as {directory.stem}, for files of predictions"
-        )
-        raise CommandError(message, Exit.USAGE)
+        advice = f"must be a directory, such as {directory.stem}, for files of predictions"
+        raise CommandError(f"--predictions: {predictions} {advice}")
     if save not in (resume, continue_with):
         check_model_path(save)

@@ -92,24 +92,18 @@ def report(
     >>> page.startswith("<!doctype html>"), "://" in page
     (True, False)
     """
-    summary = _summary(what)
-    pyplot()
-    return write_page(path, title, [part for part in _sections(summary, notes) if part])
-
-
-def _summary(what: object) -> Summary:
-    if isinstance(what, Summary):
-        return what
-    if isinstance(what, LearnedTable):
-        return what.summary()
-    if not isinstance(what, ProgressiveResult):
+    if not isinstance(what, (ProgressiveResult, LearnedTable, Summary)):
         raise TypeError(
             f"report() does not support {type(what).__name__}. Pass the result of fit_file() or progressive(); "
             "ovk.plotting has plots of estimators"
         )
-    if len(what.rows) == 0:
-        raise ValueError("the result has no errors to report: its stream had no rows")
-    return result_summary(what)
+    if isinstance(what, ProgressiveResult):
+        if len(what.rows) == 0:
+            raise ValueError("the result has no errors to report: its stream had no rows")
+        what = result_summary(what)
+    summary = what.summary() if isinstance(what, LearnedTable) else what
+    pyplot()
+    return write_page(path, title, [part for part in _sections(summary, notes) if part])
 
 
 def _sections(summary: Summary, notes: Sequence[str]) -> list[str]:
@@ -137,7 +131,7 @@ def _overview(summary: Summary, notes: Sequence[str]) -> str:
     unused = (pair for pair in summary.readings.items() if pair[1].startswith(UNUSED))
     facts = [
         *notes,
-        *map(_sentence, summary.sentences),
+        *(f"{words[0].upper()}{words[1:].removesuffix('.')}." for words in summary.sentences),
         *([bad_rows_note(summary.n_bad, summary.bad_rows)] if summary.n_bad else []),
         *(f"Column {name!r} is not used: {reading.removeprefix(UNUSED)}." for name, reading in unused),
         *summary.warnings,
@@ -148,10 +142,6 @@ def _overview(summary: Summary, notes: Sequence[str]) -> str:
     scores = "".join(map(score_table, tables)) + (f"<p>{escape(summary.note)}</p>" if summary.note else "")
     narrow = max(len(one.columns) for one in tables) <= MAX_COLUMNS_NEXT_TO_TEXT
     return pair(text, scores) if narrow else text + scores
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:].removesuffix('.')}."
 
 
 def _data(summary: Summary) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -90,11 +89,8 @@ class ParsedRequest(NamedTuple):
         if not len(rows):
             raise RequestError(400, "the request contains no rows")
         if len(rows) > most:
-            raise RequestError(
-                413,
-                f"the request contains {len(rows):,} rows; at most {most:,} are allowed (--max-rows): send several "
-                "requests",
-            )
+            message = f"the request contains {len(rows):,} rows; at most {most:,} are allowed (--max-rows)"
+            raise RequestError(413, f"{message}: send several requests")
 
 
 def _check_end(binary: memoryview) -> None:
@@ -169,7 +165,7 @@ class Server:
             for method, path, handler, scope, schema in self._table
         ]
         auth = Middleware(AuthMiddleware, tokens=self.tokens, observe=self.metrics.observe)
-        handlers: Any = {HTTPException: http_error, ClientDisconnect: client_disconnected}
+        handlers: Any = dict.fromkeys((HTTPException, ClientDisconnect), http_error)
         app = Starlette(routes=routes, middleware=[auth], lifespan=self.lifespan, exception_handlers=handlers)
         app.state.server = self
         return app
@@ -255,10 +251,8 @@ class Server:
         if parameters.get("await_label") is True:
             if "learn" not in request.scopes:
                 # These rows are learned whichever client sends the label.
-                raise RequestError(
-                    403,
-                    "rows that wait for labels are learned, and this token does not allow learning: omit await_label",
-                )
+                message = "rows that wait for labels are learned, and this token does not allow learning"
+                raise RequestError(403, f"{message}: omit await_label")
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
             service.queue.wait_for_label(identifier, rows)
@@ -271,7 +265,7 @@ class Server:
         reply |= {"parameters": about, "outputs": tensors}
         if not buffers:
             return json_response(reply)
-        head = json.dumps(reply, allow_nan=False).encode()
+        head = orjson.dumps(reply)
         headers = {"Inference-Header-Content-Length": str(len(head))}
         return Response(b"".join([head, *buffers]), media_type="application/octet-stream", headers=headers)
 
@@ -313,7 +307,7 @@ class Server:
                 state = service.state
                 if (state.sequence, state.active.name) != shown or quiet >= 5.0:
                     shown, quiet = (state.sequence, state.active.name), 0.0
-                    yield b"data: " + json.dumps(view(service), allow_nan=False).encode() + b"\n\n"
+                    yield b"data: " + orjson.dumps(view(service)) + b"\n\n"
                 for _ in range(5):
                     await asyncio.sleep(UPDATE_SECONDS / 5)
                     if self.stopping.is_set():
@@ -448,10 +442,6 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 async def http_error(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 500)
+    status = getattr(error, "status_code", 400)  # nobody reads the reply to a closed connection
     message = {404: "no such URL", 405: "method not allowed for this URL"}.get(status, "the request was rejected")
     return json_response({"error": message}, status)
-
-
-async def client_disconnected(request: Request, error: Exception) -> Response:
-    return json_response({"error": "the connection was closed"}, 400)

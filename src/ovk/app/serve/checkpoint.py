@@ -34,8 +34,7 @@ class Checkpoint(State, Registered):
     sequence: int = 0
     rows: int = 0
     history: History = field(default_factory=History)
-    #: Digest of the model files that the service started from.
-    origin: str = ""
+    origin: str = ""  # digest of the model files that the service started from
 
     _state_classes = {"models": ServedModel, "scores": RollingScores, "history": History}
 

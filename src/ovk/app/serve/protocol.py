@@ -100,11 +100,8 @@ class RequestRows:
         if self.matrix is None:
             return self
         if self.matrix.shape[1] != len(names):
-            raise RequestError(
-                400,
-                f"inputs must have the {len(names)} columns {', '.join(names)}, got {self.matrix.shape[1]} unnamed "
-                "columns",
-            )
+            found = f"{self.matrix.shape[1]} unnamed columns"
+            raise RequestError(400, f"inputs must have the {len(names)} columns {', '.join(names)}, got {found}")
         return RequestRows.named(names, list(self.matrix.T))
 
     def encode(self) -> bytes:
@@ -182,9 +179,8 @@ def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows
             elif len(given) == 1:
                 return RequestRows.of_matrix(values), binary
             else:
-                raise RequestError(
-                    400, f"tensor {name!r} must have one column, as one of several, got {values.shape[1]}"
-                )
+                found = values.shape[1]
+                raise RequestError(400, f"tensor {name!r} must have one column, as one of several, got {found}")
         names.append(name)
         columns.append(values)
     if len(set(names)) < len(names):
@@ -205,9 +201,8 @@ def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> t
         raise RequestError(400, f"{label}: shape must be one or two integers, got {str(shape)[:60]}")
     size = prod(shape)
     if not isinstance(datatype, str) or (datatype not in NUMBERS and datatype != "BYTES"):
-        raise RequestError(
-            400, f"{label}: datatype must be one of {', '.join(NUMBERS)}, BYTES, got {str(datatype)[:20]}"
-        )
+        allowed = f"{', '.join(NUMBERS)}, BYTES"
+        raise RequestError(400, f"{label}: datatype must be one of {allowed}, got {str(datatype)[:20]}")
     if datatype == "BYTES" and len(shape) == 2 and shape[1] != 1:
         raise RequestError(400, f"{label}: a BYTES tensor must have one column, got shape {shape}")
     parameters, data = tensor.get("parameters"), tensor.get("data")
@@ -258,7 +253,7 @@ def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Ce
 def write_tensors(
     outputs: Sequence[tuple[TensorSpec, npt.NDArray[Any]]], binary: Mapping[str, bool]
 ) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """Tensors for a response, and the bytes of the binary ones. Missing and infinite values are null in JSON.
+    """Tensors for a response, and the bytes of the binary ones. orjson writes missing and infinite values as null.
 
     The column names of a matrix are one string of CSV: the protocol allows only strings, numbers and booleans there.
     """
@@ -272,18 +267,9 @@ def write_tensors(
             tensor.setdefault("parameters", {})["binary_data_size"] = len(content)
             buffers.append(content)
         else:
-            tensor["data"] = plain_list(values.reshape(-1))
+            tensor["data"] = values.reshape(-1).tolist()
         described.append(tensor)
     return described, buffers
-
-
-def plain_list(values: npt.NDArray[Any]) -> Any:
-    """Nested lists, with None for values that are not finite."""
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        some: npt.NDArray[Any] = values.astype(object)
-        some[~np.isfinite(values)] = None
-        return some.tolist()
-    return values.tolist()
 
 
 def _to_bytes(values: npt.NDArray[Any], datatype: str) -> bytes:
@@ -322,9 +308,8 @@ def read_frame(body: dict[str, Any]) -> RequestRows:
     """The rows of a request to ``/invocations``."""
     found = [form for form in MLFLOW_FORMS if form in body]
     if len(found) != 1:
-        raise RequestError(
-            400, f"the body must contain one of {', '.join(MLFLOW_FORMS)}, got {', '.join(found) or 'none'}"
-        )
+        forms = ", ".join(MLFLOW_FORMS)
+        raise RequestError(400, f"the body must contain one of {forms}, got {', '.join(found) or 'none'}")
     form, value = found[0], body[found[0]]
     if form == "inputs" and isinstance(value, dict):
         # A tensor (n, 1) is a column.
@@ -368,9 +353,8 @@ def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any],
     if json_length is None:
         return parse_json(content), memoryview(b"")
     if not (json_length.isascii() and json_length.isdigit()) or int(json_length[:12]) > len(content):
-        raise RequestError(
-            400, f"Inference-Header-Content-Length must be a number up to {len(content)}, got {json_length[:20]!r}"
-        )
+        allowed = f"a number up to {len(content)}"
+        raise RequestError(400, f"Inference-Header-Content-Length must be {allowed}, got {json_length[:20]!r}")
     size = int(json_length)
     return parse_json(content[:size]), memoryview(content)[size:]
 

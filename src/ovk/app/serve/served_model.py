@@ -20,7 +20,7 @@ import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from ovk.app.serve.access import RequestError
-from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
+from ovk.app.serve.protocol import RequestRows, TensorSpec
 from ovk.app.sessions import LearnedTable, Session
 from ovk.app.tables import Batch, Prepared
 from ovk.base import Array, Number, State, Transactional, quoted
@@ -137,7 +137,7 @@ class ServedModel(State, ABC):
     def records(self, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[list[Any], str]:
         """A record for each row, or a value if there is one output; and why bounds are missing."""
         values, note = self.columns(rows, level, learning=learning)
-        found = {name: plain_list(column) for name, column in values.items()}
+        found = {name: column.tolist() for name, column in values.items()}
         if len(found) == 1:
             return list(*found.values()), note
         return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)], note
@@ -216,8 +216,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
     def _extra_output(self) -> str:
         if not self.task.numeric:
             return "probability" if hasattr(self.model, "predict_proba") else ""
-        kind: Any = type(self.model)
-        return "std" if _takes_std(kind) else ""
+        return "std" if _takes_std(type(self.model)) else ""  # type: ignore[arg-type]
 
     def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
         self._X(rows)
@@ -322,8 +321,7 @@ class ServedTable(ServedModel, kind="table"):
         if self.task.numeric:
             return targets.numbers(self.outputs, len(self.outputs), "targets")
         (label,) = self.model.preparation.fork().outputs_
-        codes: Array = label.encode([targets.labels()]).values
-        return codes
+        return np.asarray(label.encode([targets.labels()]).values)
 
     def _batch(self, rows: RequestRows, targets: RequestRows | None) -> tuple[list[str], Batch]:
         """The column names, and the rows as a session reads them."""
@@ -354,8 +352,7 @@ class ServedTable(ServedModel, kind="table"):
         self._prepared(rows, targets)
 
     def half_widths(self, level: float) -> Array:
-        widths: Array = self.model.recent.widths(level)
-        return widths
+        return np.asarray(self.model.recent.widths(level))
 
     def _predict(self, rows: RequestRows, wanted: frozenset[str]) -> Outputs:
         X = self._prepared(rows, None).chunk.X
@@ -527,5 +524,4 @@ def _mean(values: Array) -> Array:
     """Mean of the finite values over the last axis, nan where there are none."""
     known = np.isfinite(values)
     count = known.sum(axis=-1)
-    mean: Array = np.where(known, values, 0.0).sum(axis=-1) / np.where(count > 0, count, np.nan)
-    return mean
+    return np.asarray(np.where(known, values, 0.0).sum(axis=-1) / np.where(count > 0, count, np.nan))

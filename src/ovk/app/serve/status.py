@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import re
 import time
@@ -19,12 +18,12 @@ from importlib.resources import files
 from itertools import accumulate
 from typing import Any
 
+import orjson
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from ovk.app.serve.protocol import plain_list
 from ovk.app.serve.served_model import SHOWN_ROWS, array_bytes
 from ovk.app.serve.service import ModelService
 
@@ -126,11 +125,11 @@ def page_for(services: Mapping[str, ModelService] | None) -> bytes:
     if services is None:
         return html
     first = {"models": list(services), "view": view(next(iter(services.values())))}
-    return html.replace(b"<body>", f'<body data-first="{escape(json.dumps(first, allow_nan=False))}">'.encode(), 1)
+    return html.replace(b"<body>", f'<body data-first="{escape(orjson.dumps(first).decode())}">'.encode(), 1)
 
 
 def view(service: ModelService) -> dict[str, Any]:
-    """The contents of the page as JSON; None where a value is not finite."""
+    """The contents of the page, for JSON; orjson writes numbers that are not finite as null."""
     state = service.state
     scores, active = state.scores.up_to_date(), state.active
     return {
@@ -150,14 +149,14 @@ def view(service: ModelService) -> dict[str, Any]:
         "rejected": service.rejected,
         "waiting_for_labels": len(service.queue.ledger),
         "memory": resident_memory(),
-        "errors": {name: plain_list(errors) for name, errors in scores.errors().items()},
+        "errors": {name: errors.tolist() for name, errors in scores.errors().items()},
         "scored": len(scores.recent),
-        "coverage": plain_list(scores.coverage()),
+        "coverage": scores.coverage().tolist(),
         "curve": {
             "rows": scores.reached,
-            "series": {name: plain_list(scores.curve[:, k].T) for k, name in enumerate(scores.names)},
+            "series": {name: scores.curve[:, k].T.tolist() for k, name in enumerate(scores.names)},
         },
-        "last": plain_list(scores.recent[-SHOWN_ROWS:, -3:]),
+        "last": scores.recent[-SHOWN_ROWS:, -3:].tolist(),
         "warnings": scores.warnings(active.name),
         "checkpoint_age": round(time.time() - service.saved_at, 1),
         "predicts_only": service.predicts_only,

@@ -337,15 +337,15 @@ def forecast(
 
 def future_inputs(preparation: Preparation, steps: int, future: Records | None) -> tuple[Array, Array | None]:
     """(steps, p) inputs of the next rows, nan for lags; and (steps,) their times, if rows have times."""
-    batch, names = _rows(future, steps)
+    batch, names = Batch([], [], []), list[str]()
+    if future is not None:
+        batch, names = next(future.batches(steps), batch), list(future.names)
+        if (found := len(batch.rows)) < steps:
+            fault = f" ({batch.bad[0][1]})" if batch.bad else ""
+            raise ValueError(f"{future.label} has {found} readable rows{fault}; {steps} steps need as many rows")
     clock = preparation.time_column()
-    unknown = [
-        source
-        for column in preparation.columns_
-        for source in column.sources()
-        if source not in names and column is not clock
-    ]
-    if unknown:
+    needed = [source for column in preparation.columns_ if column is not clock for source in column.sources()]
+    if unknown := [source for source in needed if source not in names]:
         where = "" if future is None else f" in {future.label}"
         raise ValueError(
             f"the inputs {quoted(unknown)} of the next rows are unknown{where}: pass a table that contains them "
@@ -363,19 +363,9 @@ def future_inputs(preparation: Preparation, steps: int, future: Records | None) 
         cells = [batch.columns[names.index(source)] for source in column.sources()] if known else []
         if column is clock:
             instants = clock.instants(cells) if known else following_instants(preparation.instants_, steps)
+            values = calendar_features(instants)
+        else:
+            values = column.encode(cells).values
         start, end = end, end + len(column.names())
-        X[:, start:end] = (
-            column.encode(cells).values if instants is None or column is not clock else calendar_features(instants)
-        )
+        X[:, start:end] = values
     return X, instants
-
-
-def _rows(future: Records | None, steps: int) -> tuple[Batch, list[str]]:
-    """The first rows of a table, and the names of its columns."""
-    if future is None:
-        return Batch([], [], []), []
-    batch = next(future.batches(steps), Batch([], [], []))
-    if len(batch.rows) < steps:
-        fault = f" ({batch.bad[0][1]})" if batch.bad else ""
-        raise ValueError(f"{future.label} has {len(batch.rows)} readable rows{fault}; {steps} steps need as many rows")
-    return batch, list(future.names)

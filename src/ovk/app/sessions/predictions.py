@@ -311,13 +311,11 @@ class FilePredictions:
         return [
             *([bad_rows_note(predictor.n_bad, predictor.bad_rows)] if predictor.n_bad else []),
             *(_unknown_words(name, words) for name, words in self._unknown.items()),
-            *self._unknown_intervals(),
+            *([] if self._model.settings.classify else self._unknown_intervals()),
         ]
 
     def _unknown_intervals(self) -> Iterator[str]:
         settings, recent = self._model.settings, self._model.recent
-        if settings.classify:
-            return
         level = recent.level if self._level is None else self._level
         unknown = ~np.isfinite(recent.widths(level))
         if unknown.any():

@@ -374,15 +374,13 @@ class Session(LearnedTable, State, Registered):
         If the session is already learning this file, it resumes: no row is learned twice when an interrupted run is
         started again.
         """
-        known = {*records.names}
         needed = [source for column in self.preparation.columns_ for source in column.sources()]
-        missing = [name for name in dict.fromkeys([*needed, *self.settings.targets]) if name not in known]
+        missing = [name for name in dict.fromkeys([*needed, *self.settings.targets]) if name not in records.names]
         if missing:
             raise ValueError(f"{records.label} has no columns {quoted(missing)}; it has {quoted(records.names)}")
         self.preparation.bind(records.names, records.label)
         block = int(self.settings.block)
-        # A merged session has no first block.
-        size = self.head[0] or block
+        size = self.head[0] or block  # a merged session has no first block
         first = next(records.batches(size), None)
         if first is None:
             raise ValueError(f"{records.label} has no rows yet")
@@ -404,21 +402,19 @@ class Session(LearnedTable, State, Registered):
             bad, limit = self.n_bad + len(rows.bad), self.settings.max_bad
             check_bad_rows(bad, total, rows.bad[-1], preparation.label, limit)
         if self.settings.classify:
-            self._check_classes(preparation.classes())
+            labels, model = preparation.classes(), self.evaluator.model
+            new = labels[len(self.preparation.classes()) :]
+            if new and not isinstance(model, AutoStreamClassifier):
+                raise ValueError(
+                    f"class {new[0]!r} is not in the warm-up rows, and {type(model).__name__} cannot add classes "
+                    "later: use the model autostream or a longer warm_up"
+                )
         self.preparation = preparation
         self._count(rows)
         F, Y, instants = self._learn(rows.chunk), rows.chunk.Y, rows.instants
         if self.settings.classify:
-            return Predictions(rows.rows, F, None, Y, instants, list(preparation.classes()))
+            return Predictions(rows.rows, F, None, Y, instants, list(labels))
         return Predictions(rows.rows, F, self.recent.update(F, Y, instants), Y, instants)
-
-    def _check_classes(self, labels: list[str]) -> None:
-        known, model = len(self.preparation.classes()), self.evaluator.model
-        if len(labels) > known and not isinstance(model, AutoStreamClassifier):
-            raise ValueError(
-                f"class {labels[known]!r} is not in the warm-up rows, and {type(model).__name__} cannot add classes "
-                "later: use the model autostream or a longer warm_up"
-            )
 
     def _learn(self, chunk: Chunk) -> Array:
         """(n, d) predictions of rows, made before they are learned; updates the errors of forecasts ahead."""
@@ -711,7 +707,17 @@ def learn(
 
         begins = settings is not None or template is not None
         if path is None or (continue_with is None and begins and not Path(path).exists()):
-            run = _start(table, settings, template)
+            if template is not None:
+                # It imports this module.
+                from ovk.app.sessions.merging import start_from
+
+                other = template if isinstance(template, Session) else load_session(template)
+                check_settings(other, settings, "the template")
+                run = start_from(other, table)
+            elif settings is None:
+                raise ValueError("learn() requires settings, a template, or a session to resume")
+            else:
+                run = Session.start(table, settings)
             written = sink(run.session)
         else:
             session = load_session(path)
@@ -727,19 +733,6 @@ def learn(
         if not session.offset:
             raise ValueError(f"{table.label} has no rows yet")
         return session
-
-
-def _start(records: Records, settings: Settings | None, template: Session | str | Path | None) -> StreamRun:
-    if template is not None:
-        # It imports this module.
-        from ovk.app.sessions.merging import start_from
-
-        other = template if isinstance(template, Session) else load_session(template)
-        check_settings(other, settings, "the template")
-        return start_from(other, records)
-    if settings is None:
-        raise ValueError("learn() requires settings, a template, or a session to resume")
-    return Session.start(records, settings)
 
 
 def check_settings(session: Session, settings: Settings | None, path: str | Path) -> None:

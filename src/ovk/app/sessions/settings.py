@@ -181,16 +181,13 @@ class Settings(Parameters):
         self._preparation().check_roles()
 
     def _check_groups(self) -> None:
-        order = "groups are held out regardless of row order"
-        chosen = "groups are held out to choose kernel and penalties for numeric outputs"
-        for name, asked, why in (
-            ("time", self.time, order),
-            ("lags", self.lags, order),
-            ("classify", self.classify, chosen),
-            ("coupling", self.coupling is not None, chosen),
-            ("kernel", self.kernel != "auto", chosen),
-        ):
-            if asked:
+        asked = {"time": self.time, "lags": self.lags, "classify": self.classify}
+        asked |= {"coupling": self.coupling is not None, "kernel": self.kernel != "auto"}
+        for name, value in asked.items():
+            if value:
+                why = "groups are held out to choose kernel and penalties for numeric outputs"
+                if name in ("time", "lags"):
+                    why = "groups are held out regardless of row order"
                 raise ValueError(f"groups and {name} cannot be combined ({why}): omit one of them")
 
     def check_no_groups(self, advice: str) -> None:

@@ -149,26 +149,22 @@ def result_summary(result: ProgressiveResult, recent: RecentErrors | None = None
     if result.task.numeric:
         recent = _kept_rows(result) if recent is None else recent
         found.recent = recent if recent is not None and len(recent.Y) else None
-        _add_model_table(found, result.mse, deviations)
+        columns = {"RMSE": np.sqrt(result.mse)}
+        if deviations is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                r2 = 1.0 - result.mse / np.where(deviations > 0, deviations, np.nan) ** 2
+            found.facts["r2"] = columns["R2"] = np.where(np.isfinite(r2), r2, np.nan)
+        if found.recent is not None:
+            shown = found.recent.shown
+            columns |= {f"in {shown.percent} interval": shown.coverage, "median width": shown.width}
+            found.facts |= interval_facts(found.recent)
+        values, title = np.column_stack(list(columns.values())), "errors and intervals of the model"
+        found.tables.append(ScoreTable(title, tuple(found.names), tuple(columns), values))
     else:
         if result.n_missing:
             found.sentences.append(f"{result.n_missing:,} rows without a label were predicted but not learned")
         found.facts["rows_without_label"] = result.n_missing
     return found
-
-
-def _add_model_table(found: Summary, mse: Array, deviations: Any) -> None:
-    columns = {"RMSE": np.sqrt(mse)}
-    if deviations is not None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r2 = 1.0 - mse / np.where(deviations > 0, deviations, np.nan) ** 2
-        found.facts["r2"] = columns["R2"] = np.where(np.isfinite(r2), r2, np.nan)
-    if found.recent is not None:
-        shown = found.recent.shown
-        columns |= {f"in {shown.percent} interval": shown.coverage, "median width": shown.width}
-        found.facts |= interval_facts(found.recent)
-    values = np.column_stack(list(columns.values()))
-    found.tables.append(ScoreTable("errors and intervals of the model", tuple(found.names), tuple(columns), values))
 
 
 def _kept_rows(result: ProgressiveResult) -> RecentErrors | None:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,16 +33,7 @@ from ovk.app.sessions.summary import (
     interval_facts,
     score_summary,
 )
-from ovk.app.tables import (
-    MAX_TABLE_LEVELS,
-    Batch,
-    FileRange,
-    Preparation,
-    Prepared,
-    Records,
-    concatenate,
-    fill_forward,
-)
+from ovk.app.tables import MAX_TABLE_LEVELS, Batch, FileRange, Preparation, Prepared, Records, concatenate, fill_forward
 from ovk.base import (
     COUNT,
     Array,
@@ -56,7 +48,6 @@ from ovk.base import (
 )
 from ovk.batch import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
 from ovk.evaluation import DEFAULT_LEVEL, Chunk, RecentErrors, RunningMoments, Scores, ScoreTable, Standardised
-from ovk.kernels import ScalarKernel
 
 #: Maximum number of rows for exact leave-one-out. Beyond it, a subset chooses and landmarks learn from all rows.
 MAX_EXACT_ROWS = 3000
@@ -193,10 +184,8 @@ class TableModel(LearnedTable, State, Registered):
         }
         always = {"targets", "kernel", "max_bad", "level", *(["horizon"] if settings.lags else [])}
         optional = {"time", "lags", "ignore", "groups", "features", "coupling"}
-        values = settings.get_params(deep=False)
-        found.settings = {
-            name: value for name, value in values.items() if name in always or (name in optional and value)
-        }
+        values = settings.get_params(deep=False).items()
+        found.settings = {name: value for name, value in values if name in always or (name in optional and value)}
         learner = type(self.estimator).__name__ if settings.classify else f"ridge regression, {self.chosen()}"
         found.settings["learner"] = learner
         found.ordered, found.intervals = settings.in_time, self._intervals()
@@ -348,17 +337,19 @@ def _fit_numbers(table: WholeTable, settings: Settings) -> dict[str, Any]:
     rows, known, X, Y = table.rows, table.known, table.X, table.Y
     F, means = np.full((2, *Y.shape), np.nan)
     ahead, past, reference, plain = None, None, 0, table.preparation
+    tests = bool(settings.lags and settings.horizon)
     for fold in table.folds:
         start = int(known[~fold][-1]) + 1
+        # What may be learned: the outputs (0), or their differences from the outputs that many rows earlier.
+        references = {1, season_of(fill_forward(rows.chunk.Y[:start]), settings.lags)} if tests else set()
         candidates = []
-        for lag in _references(settings, rows.chunk.Y[:start]) if table.groups is None else [0]:
+        for lag in [0, *sorted(references & {*settings.lags})]:
             Z, base = relative_to_lag(X, plain, lag)
-            learned = ~fold & _known_base(base)
+            learned = ~fold & np.isfinite(base).all(axis=1)
             if lag and not _learnable(Z[learned], Y[learned], Y[~fold]):
                 continue
             chosen, train, first = _choose_and_fit(settings, Z, Y - base, learned, table.groups)
             predict = RowPredictor(plain, train, first, RecentErrors.empty(Y.shape[1]), lag).outputs
-            tests = table.groups is None and _tests(settings)
             tested = _errors_ahead(predict, settings, rows.chunk, start) if tests else None
             candidates.append((0.0 if tested is None else _mean_error(tested), lag, chosen, predict, tested))
         _, reference, chosen, predict, ahead = min(candidates, key=lambda one: one[0])
@@ -368,8 +359,8 @@ def _fit_numbers(table: WholeTable, settings: Settings) -> dict[str, Any]:
         times = None if rows.instants is None else rows.instants[known[fold]]
         recent = _table_errors(F[fold], Y[fold], settings.level, times)
         Z, base = relative_to_lag(X, plain, reference)
-        learned = _known_base(base)
-        scaling, scaled = _standardised(Z[learned], (Y - base)[learned])
+        seen = np.isfinite(base).all(axis=1)
+        scaling, scaled = _standardised(Z[seen], (Y - base)[seen])
         estimator = _ridge(chosen, len(Z)).fit(scaled.X, scaled.Y)
         if ahead is not None:
             past = fill_forward(rows.chunk.Y)[-rows_seen(settings.lags) :]
@@ -418,23 +409,6 @@ def _choose_and_fit(
     return chosen, scaling, _ridge(chosen, len(scaled.X)).fit(scaled.X, scaled.Y)
 
 
-def _tests(settings: Settings) -> bool:
-    """Whether forecasts are tested."""
-    return bool(settings.lags and settings.horizon)
-
-
-def _references(settings: Settings, Y: Array) -> list[int]:
-    """What may be learned: 0 for the outputs, a lag for their differences from the outputs that many rows earlier."""
-    if not _tests(settings):
-        return [0]
-    return [0, *sorted({1, season_of(fill_forward(Y), settings.lags)} & {*settings.lags})]
-
-
-def _known_base(base: Array) -> Mask:
-    """(n,) rows with a known difference."""
-    return np.asarray(np.isfinite(base).all(axis=1))
-
-
 def _learnable(X: Array, Y: Array, labels: Array) -> bool:
     """Whether differences can be learned: inputs X (m, p) vary, and Y (m, d) has half of all labels (n, d) or more.
 
@@ -467,22 +441,20 @@ def chosen_ridge(
     A learned `metric` depends on the outputs of these rows: their leave-one-out errors are then too small, and only
     other rows give an unbiased estimate.
     """
-    kernel = _kernel(settings)
+    kernel = None if settings.kernel == "auto" else KERNELS[settings.kernel]()
     omegas = COUPLINGS if settings.coupling is None else (float(settings.coupling),)
-    step = -(-len(X) // MAX_EXACT_ROWS)
-    some = np.arange(0, len(X), step)
+    some = np.arange(0, len(X), -(-len(X) // MAX_EXACT_ROWS))
     if not np.isfinite(Y[some]).any(axis=0).all():
         some = np.flatnonzero(np.isfinite(Y).all(axis=1))[:MAX_EXACT_ROWS]
     if kernel is None and settings.coupling is None:
         metric = metric and X.shape[1] <= MAX_METRIC_INPUTS
-        how: dict[str, Any] = {"metric": metric, "time_order": settings.in_time, "loss": "squared"}
-        ridge = OVKRidgeCV(standardize=False, **how)
+        ridge = OVKRidgeCV(standardize=False, metric=metric, time_order=settings.in_time, loss="squared")
         return ridge.fit(X[some], Y[some], groups=None if groups is None else groups[some])
     return OVKRidgeCV(kernel, omegas=omegas if Y.shape[1] > 1 else None).fit(X[some], Y[some])
 
 
 def _ridge(chosen: OVKRidgeCV, n: int) -> OVKRidge:
-    landmarks: Any = None if n <= MAX_EXACT_ROWS else LANDMARKS
+    landmarks = None if n <= MAX_EXACT_ROWS else LANDMARKS
     return OVKRidge(chosen.kernel_, chosen.alpha_, landmarks=landmarks, random_state=0)
 
 
@@ -495,16 +467,13 @@ def _scores(settings: Settings, Y: Array, predictions: Mapping[str, Array]) -> l
     return found
 
 
-def _kernel(settings: Settings) -> ScalarKernel | None:
-    return None if settings.kernel == "auto" else KERNELS[settings.kernel]()
-
-
 def _fit_classifier(settings: Settings, X: Array, y: Any) -> tuple[Standardised, Any]:
     scaling, scaled = _standardised(X, np.empty((len(X), 0)))
     X = scaled.X
     omegas = None if settings.coupling is None else (float(settings.coupling),)
     some = np.arange(0, len(X), -(-len(X) // MAX_EXACT_ROWS))
-    chosen = OVKClassifierCV(_kernel(settings), omegas=omegas).fit(X[some], y[some])
+    kernel = None if settings.kernel == "auto" else KERNELS[settings.kernel]()
+    chosen = OVKClassifierCV(kernel, omegas=omegas).fit(X[some], y[some])
     if len(some) == len(X):
         return scaling, chosen
     ridge: Any = chosen.model_
@@ -534,36 +503,29 @@ class GroupErrors(RecentErrors):
     @classmethod
     def of(cls, F: Array, Y: Array, groups: Indices, level: float = DEFAULT_LEVEL) -> GroupErrors:
         """From predictions F (n, d) of held-out rows, outcomes Y (n, d), nan where missing, and groups (n,)."""
-        plain = RecentErrors.empty(Y.shape[1], size=max(len(Y), 1), level=level, rate=0.0)
-        plain.update(F, Y)
-        found = cls(**vars(plain), groups=np.asarray(groups))
-        found._measure()
-        return found
-
-    def widths(self, level: float) -> Array:
-        """(d,) half widths of intervals of that level for rows of unseen groups; infinite with too few groups."""
-        return conformal_widths(self.Y - self.F, level, self.groups)
-
-    def _measure(self) -> None:
-        """Test each group with the widths of the others."""
-        assert self.groups is not None
-        levels = self.levels.tolist()
-        self.tested, self.inside = np.zeros((2, len(levels), self.Y.shape[1]))
-        errors = self.Y - self.F
+        found = cls(**vars(_table_errors(F, Y, level)), groups=groups)
+        levels = found.levels.tolist()
+        found.tested, found.inside = np.zeros((2, len(levels), Y.shape[1]))
+        errors = found.Y - found.F
         known = np.isfinite(errors)
-        distinct, number = np.unique(self.groups, return_inverse=True)
+        distinct, number = np.unique(groups, return_inverse=True)
         sizes = np.array([np.bincount(number, column, len(distinct)) for column in known.T]).T
         fold = np.arange(len(distinct)) % MAX_TEST_FOLDS
         for one in np.unique(fold):
             own = fold[number] == one
             for k, level in enumerate(levels):
-                widths = conformal_widths(errors[~own], level, self.groups[~own])
+                widths = conformal_widths(errors[~own], level, groups[~own])
                 finite = np.isfinite(widths)
-                self.tested[k] += finite * (sizes[fold == one] > 0).sum(axis=0)
+                found.tested[k] += finite * (sizes[fold == one] > 0).sum(axis=0)
                 shares = known[own] * (np.abs(errors[own]) <= widths) / np.maximum(sizes[number[own]], 1)
-                self.inside[k] += finite * shares.sum(axis=0)
-                if level == self.level:
-                    self.half[own] = widths
+                found.inside[k] += finite * shares.sum(axis=0)
+                if level == found.level:
+                    found.half[own] = widths
+        return found
+
+    def widths(self, level: float) -> Array:
+        """(d,) half widths of intervals of that level for rows of unseen groups; infinite with too few groups."""
+        return conformal_widths(self.Y - self.F, level, self.groups)
 
 
 def group_numbers(cells: Sequence[Any], name: str, label: str) -> Indices:
@@ -619,20 +581,14 @@ def sample_rows(partition: RangePartition, rows: int, seed: int) -> list[tuple[t
     """Names of the columns, and some rows from random positions in a range."""
     samples = partition.range.sample(np.random.default_rng(seed))
     found: list[Batch] = []
-    names: tuple[str, ...] = ()
     for sample in samples:
         with sample.open() as records:
             names = records.names
-            found += [batch for batch in [next(records.batches(-(-rows // len(samples))), None)] if batch is not None]
+            found += islice(records.batches(-(-rows // len(samples))), 1)
     return [(names, found)]
 
 
-def fit_files(
-    ranges: list[FileRange],
-    settings: Settings,
-    landmarks: int = 1000,
-    client: Any = None,
-) -> TableModel:
+def fit_files(ranges: list[FileRange], settings: Settings, landmarks: int = 1000, client: Any = None) -> TableModel:
     """Learn files range by range: ridge regression on landmarks, with all settings selected automatically.
 
     A sample of all ranges determines column types, scales, landmarks, the kernel's width and the coupling; the
@@ -671,7 +627,10 @@ def fit_files(
     if learner.n_bad:
         last = bad_rows[-1] if bad_rows else (0, "in rows that were not sampled")
         check_bad_rows(learner.n_bad, total, last, label, settings.max_bad)
-    F = scaled.restore(scaled.Y - _leave_one_out(estimator, scaled.X, scaled.Y))
+    sums = estimator.landmarks_
+    R = scaled.Y - np.asarray(estimator.predict(scaled.X)).reshape(scaled.Y.shape)
+    left_out = sums.left_out(scaled.X, R, None, estimator.alpha_, intercept=estimator.intercept_ is not None)
+    F = scaled.restore(scaled.Y - left_out)
     recent = _table_errors(F, Y, settings.level)
     scores = _scores(settings, Y, {"model": F, "mean": np.broadcast_to(np.nanmean(Y, axis=0), Y.shape)})
     tested = f"{len(Y):,} sampled rows, one at a time"
@@ -680,21 +639,8 @@ def fit_files(
     )
 
 
-def _leave_one_out(model: OVKRidge, X: Array, Y: Array) -> Array:
-    """(n, d) leave-one-out residuals of rows that the model has learned."""
-    sums = model.landmarks_
-    assert sums is not None
-    R = Y - np.asarray(model.predict(X)).reshape(Y.shape)
-    return sums.left_out(X, R, None, model.alpha_, intercept=model.intercept_ is not None)
-
-
 def fit_file(
-    path: Any,
-    targets: str | Sequence[str],
-    *,
-    classify: bool = False,
-    form: str | None = None,
-    **settings: Any,
+    path: Any, targets: str | Sequence[str], *, classify: bool = False, form: str | None = None, **settings: Any
 ) -> TableModel:
     """Learn a table from a file or a data frame, as `ovk fit` does.
 

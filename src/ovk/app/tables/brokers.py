@@ -4,7 +4,7 @@ There are no acknowledgements and no consumer groups: the session file contains 
 rows that were read. It is written together with the model, so that a crash cannot separate the two.
 
 A new broker is a subclass of `Broker` in its own file, with a scheme in `PORTS`, the query parameter of its URL in
-`QUERY_PARAMETERS` and a case in `_broker`. Credentials come from environment variables or a file, never from arguments.
+`QUERY_PARAMETERS` and a case in `open_broker`. Credentials come from the environment or a file, never from arguments.
 """
 
 from __future__ import annotations
@@ -204,10 +204,8 @@ class RowReader:
             del cells[0]
         # Nearly all messages need no change.
         if any(isinstance(row, str) or len(row) != width for row in cells):
-            wrong = "{} fields instead of {}".format
-            cells = [
-                row if isinstance(row, str) or len(row) == width else wrong(len(row), width) for row in cells if row
-            ]
+            known = [(row, isinstance(row, str) or len(row) == width) for row in cells if row]
+            cells = [row if fits else f"{len(row)} fields instead of {width}" for row, fits in known]
         return cells
 
 
@@ -432,9 +430,8 @@ class BrokerRecords(Records):
 
     def _seen(self, cell: Any) -> bool:
         """Whether an id is among the remembered ones; remembers it."""
-        key = int.from_bytes(
-            hashlib.blake2b(repr(cell).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
-        )
+        digest = hashlib.blake2b(repr(cell).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        key = int.from_bytes(digest, "big")
         if key in self._ids:
             self.n_repeated += 1
             return True
@@ -442,9 +439,6 @@ class BrokerRecords(Records):
         if len(self._ids) > self._id_memory:
             del self._ids[next(iter(self._ids))]
         return False
-
-    def place(self, row: int) -> str:
-        return f"row {row}"
 
     def digest(self) -> str:
         names = () if self._reader is None else self.names
@@ -553,21 +547,16 @@ def open_broker(
     where = Address.parse(address)
     if form not in (None, "csv", "jsonl"):
         raise BrokerError(f"form must be 'csv' or 'jsonl', got {form!r}")
-    broker = _broker(where, patience)
+    if where.scheme == "nats":
+        from ovk.app.tables.jetstream import JetStream
+
+        broker: Broker = JetStream(where, credentials(), patience)
+    else:
+        from ovk.app.tables.kafka import KafkaPartition
+
+        broker = KafkaPartition(where, credentials(), patience)
     try:
         return BrokerRecords(broker, form, columns, id_column, id_memory, follow=follow, accept_gap=accept_gap)
     except BaseException:
         broker.close()
         raise
-
-
-def _broker(where: Address, patience: float) -> Broker:
-    if where.scheme == "nats":
-        from ovk.app.tables.jetstream import JetStream
-
-        return JetStream(where, credentials(), patience)
-    if where.scheme == "kafka":
-        from ovk.app.tables.kafka import KafkaPartition
-
-        return KafkaPartition(where, credentials(), patience)
-    raise BrokerError(f"no broker reads {where.scheme}://")

@@ -197,9 +197,8 @@ class FileRange:
             return records
         form = "jsonl" if self._form == "jsonl" else "csv"
         raw: Any = _LineRange(self.path, self.start, self.stop, header=form == "csv")
-        return records_of_text(
-            decoded(io.BufferedReader(raw, SAMPLE_BYTES), self.label), form, self.label, strict, columns
-        )
+        text = decoded(io.BufferedReader(raw, SAMPLE_BYTES), self.label)
+        return records_of_text(text, form, self.label, strict, columns)
 
     def sample(self, rng: np.random.Generator) -> list[FileRange]:
         """Small ranges at random places within this one; for Parquet, the whole range, of which a part is read."""

@@ -32,9 +32,6 @@ class FrameRecords(Records):
             cells.append([None if gap else cell for cell, gap in zip(column.to_list(), missing, strict=True)])
         return Batch(cells, list(range(first, first + len(part))), [])
 
-    def place(self, row: int) -> str:
-        return f"row {row - 1}"
-
     def digest(self) -> str:
         # A data frame is learned by one call, which is never resumed.
         return hashlib.sha256(repr(self.names).encode()).hexdigest()

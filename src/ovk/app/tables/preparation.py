@@ -234,12 +234,10 @@ class Preparation(Parameters):
 
     def check_roles(self) -> None:
         """Reject columns with two roles."""
-        if self.classify and (len(self.targets) > 1 or self.lags):
-            raise ValueError(
-                "classification requires exactly one target"
-                if len(self.targets) > 1
-                else "lags are for numbers, not classes: omit them (the model auto uses the last label)"
-            )
+        if self.classify and len(self.targets) > 1:
+            raise ValueError("classification requires exactly one target")
+        if self.classify and self.lags:
+            raise ValueError("lags are for numbers, not classes: omit them (the model auto uses the last label)")
         inputs = [*(self.features or []), *self.time]
         both = [name for name in self.targets if name in inputs]
         if both:
@@ -270,10 +268,10 @@ class Preparation(Parameters):
             for name in self._names:
                 if name in used or name in self.unused_:
                     continue
-                if not name or counts[name] > 1:
-                    self.unused_[name] = "it has no name" if not name else "its name is not unique"
-                else:
+                if name and counts[name] == 1:
                     features.append(name)
+                else:
+                    self.unused_[name] = "its name is not unique" if name else "it has no name"
         self._read_columns(features, batch, most)
         if self.time:
             self.columns_.append(self._calendar(batch))
@@ -289,10 +287,8 @@ class Preparation(Parameters):
         self.feature_names_ += self.lags_.names(list(self.targets))
         if not self.feature_names_:
             others = ", ".join(f"{name!r} ({why})" for name, why in self.unused_.items())
-            raise ValueError(
-                f"{self.label} has no inputs" + (f" (not used: {others})" if others else "") + ": name columns as "
-                "features, or use lags or time"
-            )
+            why = f" (not used: {others})" if others else ""
+            raise ValueError(f"{self.label} has no inputs{why}: name columns as features, or use lags or time")
         return self
 
     def _read_columns(self, features: Sequence[str], batch: Batch, most: int) -> None:
@@ -314,12 +310,11 @@ class Preparation(Parameters):
 
     def _agree_on_commas(self, batch: Batch) -> None:
         """In a table with decimal commas, read points as thousands separators in all columns."""
-        for columns in (self.columns_, self.outputs_):
-            if any(isinstance(column, Number) and column.decimal == "," for column in (*self.columns_, *self.outputs_)):
-                columns[:] = [
-                    in_comma_table(column, self._cells(batch, column.name)) if isinstance(column, Number) else column
-                    for column in columns
-                ]
+        if any(isinstance(column, Number) and column.decimal == "," for column in (*self.columns_, *self.outputs_)):
+            for columns in (self.columns_, self.outputs_):
+                for j, column in enumerate(columns):
+                    if isinstance(column, Number):
+                        columns[j] = in_comma_table(column, self._cells(batch, column.name))
 
     def _calendar(self, batch: Batch) -> Column:
         """The time column, which must be readable in at least half of the rows."""
@@ -429,8 +424,7 @@ class Preparation(Parameters):
         places = np.searchsorted(numbers, batch.rows)
         every = np.full((len(numbers), Y.shape[1]), np.nan)
         every[places] = Y
-        lagged: Array = self.lags_.inputs_then_update(every)[places]
-        return lagged
+        return np.asarray(self.lags_.inputs_then_update(every)[places])
 
     def fork(self) -> Preparation:
         """A copy with independent lags and labels."""

@@ -82,9 +82,9 @@ class Records(ABC):
     def _read(self, size: int) -> Batch | None:
         """At most `size` rows, None at the end."""
 
-    @abstractmethod
     def place(self, row: int) -> str:
-        """Line or row of the file in which a row of the last batch is, for messages."""
+        """Line or row of the file in which a row of the last batch is, for messages: by default counted from 0."""
+        return f"row {row - 1}"
 
     @abstractmethod
     def digest(self) -> str:
@@ -471,14 +471,8 @@ class ParquetRecords(Records):
 
         if self.strict and (types.is_floating(column.type) or types.is_integer(column.type)):
             # An unsafe cast rounds integers beyond 2^53 instead of raising an error.
-            numbers: Sequence[Any] = column.cast("float64", safe=False).to_numpy()
-            return numbers
-        cells: list[Any] = column.to_pylist()
-        return cells
-
-    def place(self, row: int) -> str:
-        # Counted from 0, as in data frames.
-        return f"row {row - 1}"
+            return column.cast("float64", safe=False).to_numpy()  # type: ignore[no-any-return]
+        return column.to_pylist()  # type: ignore[no-any-return]
 
     def close(self) -> None:
         self.file.close()
