@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 from ovk import (
     IOKR,
@@ -85,6 +88,13 @@ def library(request, monkeypatch):
             return Library(request.param)
     except ImportError as error:  # SciPy 1.13
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def tensors(monkeypatch):
+    """Torch, whose tensors are on the processor."""
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    return pytest.importorskip("torch", reason="torch is not installed: group test-torch")
 
 
 @pytest.fixture
@@ -268,34 +278,108 @@ class Delegated(RegressorMixin, BaseEstimator):
     def __init__(self, model=None):
         self.model = model
 
-    def fit(self, X, y):
-        self.model_ = sklearn.clone(self.model).fit(X, y)
+    def fit(self, X, y, sample_weight=None):
+        how = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.model_ = sklearn.clone(self.model).fit(X, y, **how)
         return self
 
     def predict(self, X):
         return self.model_.predict(X)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        OVKRidge(alpha=0.1),
-        OVKRidge(alpha=0.1, landmarks=5, random_state=0),
-        FunctionalRidge(alpha=0.1),
-        OperatorRidge(),
-    ],
-    ids=repr,
-)
+CHECKED = [
+    OVKRidge(alpha=0.1),
+    OVKRidge(alpha=0.1, landmarks=5, random_state=0),
+    OVKRidgeCV(),
+    FunctionalRidge(alpha=0.1),
+    FunctionalRidgeCV(),
+    OperatorRidge(),
+]
+
+
+@pytest.mark.parametrize("model", CHECKED, ids=repr)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_methods_pass_the_checks_of_scikit_learn(library, model, precision):
     from sklearn.utils import estimator_checks
 
-    if "device_name" not in inspect.signature(estimator_checks.check_array_api_input).parameters:
-        pytest.skip("scikit-learn checks devices from 1.8 on")
     where = ("torch", "cpu") if library.name == "torch" else ("array_api_strict", "device1")
+    check = estimator_checks.check_array_api_input
+    # Before 1.8 scikit-learn checked array-api-strict on its default device only.
+    given = {"device_name": where[1]} if "device_name" in inspect.signature(check).parameters else {}
     # With values, and not types: NumPy arrays of single precision give predictions of double precision.
-    how = {"dtype_name": precision, "check_values": True}
-    estimator_checks.check_array_api_input("Delegated", Delegated(model), where[0], device_name=where[1], **how)
+    check("Delegated", Delegated(model), where[0], dtype_name=precision, check_values=True, **given)
+
+
+@pytest.mark.parametrize("model", CHECKED[:-1], ids=repr)
+@pytest.mark.parametrize("outputs", [("numpy", "cpu"), ("array_api_strict", "CPU_DEVICE"), ("torch", "cpu")])
+def test_outputs_and_weights_may_be_of_another_library_than_inputs(library, model, outputs):
+    from sklearn.utils import estimator_checks
+
+    check = getattr(estimator_checks, "check_array_api_mixed_inputs", None)
+    if check is None:
+        pytest.skip("this version of scikit-learn does not check mixed inputs")
+    given = ("torch", "cpu") if library.name == "torch" else ("array_api_strict", "device1")
+    where = {
+        name: estimator_checks.NamespaceAndDevice(*place)
+        for name, place in (("X_ns_and_device", given), ("other_ns_and_device", outputs))
+    }
+    check("Delegated", Delegated(model), **where, check_values=True)
+
+
+def test_models_work_in_pipelines_and_searches_on_a_device(library, dispatch):
+    X, Y, _, new = data()
+    model = make_pipeline(MinMaxScaler(), OVKRidge(Gaussian(1.0), 0.1))
+    agree(library, model, X, Y, new)
+    if library.name == "torch":
+        # Searches index arrays with NumPy's, which array-api-strict rejects.
+        search = GridSearchCV(model, {"ovkridge__alpha": [0.01, 0.1, 1.0]}, cv=3, error_score="raise")
+        found, expected = agree(library, search, X, Y, new)
+        close(found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
+
+
+ON_THE_PROCESSOR = [
+    OVKRidge(Gaussian(1.0) * MixedEffect(0.5), 0.1),
+    OVKRidge(Periodic(Gaussian(1.0)), 0.1),
+    OVKRidge(Gaussian(1.0), 0.1, loss="huber"),
+    OVKRidge(Gaussian(1.0), 0.1, alpha_graph=0.1),
+    OVKRidge(Gaussian(1.0), 0.1, landmarks=10, random_state=0),
+    OVKRidgeCV(),
+    FunctionalRidge(alpha=0.1),
+    FunctionalRidgeCV(input_grid=[0.0, 0.5, 1.0]),
+    OperatorRidge(),
+    IOKR([Gaussian(1.0), Linear()], alpha=0.1),
+]
+
+
+@pytest.mark.parametrize("model", ON_THE_PROCESSOR, ids=repr)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_numpy_computes_with_tensors_on_the_processor(tensors, model, precision):
+    """All settings work, also those that do not run on other devices, and only results become tensors."""
+    X, Y, _, new = (A.astype(precision) for A in data(d=4))
+    expected = sklearn.clone(model).fit(X, Y)
+    with sklearn.config_context(array_api_dispatch=True):
+        model = sklearn.clone(model).fit(tensors.as_tensor(X), tensors.as_tensor(Y))
+        method = "weights" if isinstance(model, IOKR) else "predict"
+        found = getattr(model, method)(tensors.as_tensor(new))
+    assert isinstance(found, tensors.Tensor)
+    assert str(found.dtype) == f"torch.{precision}"
+    # In single precision only the result is rounded.
+    at = getattr(expected, method)(new)
+    np.testing.assert_allclose(found.numpy(), at, rtol=1e-6 if precision == "float32" else 1e-12, atol=1e-12)
+
+
+def test_tensors_on_the_processor_are_not_copied(tensors):
+    from ovk.features import FourierMap
+
+    X, Y, _, new = data()
+    features = FourierMap.from_kernel(Gaussian(1.0), 20, 3, 0)
+    with sklearn.config_context(array_api_dispatch=True):
+        model = OVKRidge(Gaussian(1.0), 0.1).fit(tensors.as_tensor(X), tensors.as_tensor(Y))
+        assert isinstance(features.transform(tensors.as_tensor(X)), tensors.Tensor)
+        intervals = model.predict_interval(tensors.as_tensor(new))
+    assert np.shares_memory(model.X_fit_, X)
+    close(intervals.upper.numpy(), OVKRidge(Gaussian(1.0), 0.1).fit(X, Y).predict_interval(new).upper)
+    assert not isinstance(model._memo["left out"][1].left_out.pairs.Q, DeviceMatrix)
 
 
 def test_errors_about_inputs_are_those_of_numpy(library, dispatch):
