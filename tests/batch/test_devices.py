@@ -77,24 +77,28 @@ class Library:
         return np.asarray(A.to_device(self.xp.Device("CPU_DEVICE")))
 
 
-@pytest.fixture(params=["array-api-strict", "torch"])
-def library(request, monkeypatch):
+def dispatched(monkeypatch, name):
+    """The library, or a skipped test where it, or scikit-learn's dispatch, is not available."""
     pytest.importorskip("array_api_compat")
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    # NumPy computes with tensors on the processor; here torch does, as on a device.
-    monkeypatch.setattr(backend, "shares_memory", lambda A: False)
     try:
         with sklearn.config_context(array_api_dispatch=True):
-            return Library(request.param)
+            return Library(name)
     except ImportError as error:  # SciPy 1.13
         pytest.skip(str(error))
+
+
+@pytest.fixture(params=["array-api-strict", "torch"])
+def library(request, monkeypatch):
+    # NumPy computes with tensors on the processor; here torch does, as on a device.
+    monkeypatch.setattr(backend, "shares_memory", lambda A: False)
+    return dispatched(monkeypatch, request.param)
 
 
 @pytest.fixture
 def tensors(monkeypatch):
     """Torch, whose tensors are on the processor."""
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    return pytest.importorskip("torch", reason="torch is not installed: group test-torch")
+    return dispatched(monkeypatch, "torch").xp
 
 
 @pytest.fixture
