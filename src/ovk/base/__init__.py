@@ -8,6 +8,7 @@ from ovk.base.backend import (
     cholesky,
     eigh,
     is_dispatched,
+    is_on_device,
     namespace,
     paired,
     returned,

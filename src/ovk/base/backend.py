@@ -1,12 +1,13 @@
 """Arrays of other libraries: torch, CuPy, and any with the array API standard.
 
-Without scikit-learn's ``array_api_dispatch`` such arrays are copied to NumPy (`to_host`). With it, inputs become a
-`DeviceMatrix`, and the matrices with n columns that are made from them (grams, factors, eigenvectors) stay on the
-device of the inputs. These take nearly all of the time and memory. Everything else is small and stays on the host:
+Without scikit-learn's ``array_api_dispatch`` such arrays are copied to NumPy (`to_host`). With it, inputs on a device
+become a `DeviceMatrix`, and the matrices with n columns that are made from them (grams, factors, eigenvectors) stay on
+that device. These take nearly all of the time and memory. Everything else is small and stays on the host:
 outputs, coefficients, eigenvalues, operators (d, d). So the product of a `DeviceMatrix` with a NumPy array is a NumPy
 array, and code that only multiplies by such matrices is the same for both.
 
-For NumPy arrays nothing changes: callers only test whether an array is foreign.
+For NumPy arrays nothing changes: callers only test whether an array is foreign. NumPy also computes with the memory of
+torch tensors on the processor, where torch would be slower; only the results become tensors.
 """
 
 from __future__ import annotations
@@ -33,6 +34,16 @@ def is_foreign(A: Any) -> bool:
 def is_dispatched(A: Any) -> bool:
     """Whether A is an array of another library that scikit-learn's setting keeps on its device."""
     return is_foreign(A) and bool(get_config()["array_api_dispatch"])
+
+
+def shares_memory(A: Any) -> bool:
+    """Whether NumPy computes with the memory of an array of another library: for torch tensors on the processor."""
+    return _library(A) == "torch" and A.device.type == "cpu"
+
+
+def is_on_device(A: Any) -> bool:
+    """Whether A is dispatched, and computations with it run on its device."""
+    return is_dispatched(A) and not shares_memory(A)
 
 
 def _library(A: Any) -> str:

@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ovk.base.backend import DeviceMatrix, is_dispatched, is_foreign, namespace, to_device_of, to_host
+from ovk.base.backend import DeviceMatrix, is_dispatched, is_foreign, is_on_device, namespace, to_device_of, to_host
 from ovk.base.columns import read_numbers
 from ovk.base.messages import short
 from ovk.base.state import State
@@ -257,12 +257,13 @@ def check_inputs(model: Any, X: Any, *, advice: str = FILL, **options: Any) -> A
     if _is_checked(model, X, **options):
         return X
     if is_foreign(X):
-        if is_dispatched(X) and getattr(model, "_runs_on_devices", False):
+        supported = getattr(model, "_runs_on_devices", False)
+        if supported and is_on_device(X):
             # They stay on their device, in single or double precision.
             xp = namespace(X)
             with _advising(X, advice):
                 return DeviceMatrix(validate_data(model, X, **options | {"dtype": [xp.float64, xp.float32]}))
-        X = host_inputs(model, X)
+        X = to_host(X) if supported else host_inputs(model, X)
     check_not_masked(X, "X", "missing inputs are not supported")
     with naming_bad_cells(X, "X"), _advising(X, advice):
         return validate_data(model, X, **options)

@@ -21,7 +21,7 @@ from ovk.base import (
     check_inputs,
     check_int,
     equal,
-    is_dispatched,
+    is_on_device,
     positive,
     returned,
     to_host,
@@ -569,7 +569,7 @@ class FunctionalRidgeCV(CurveOutputs):
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
         if self.input_grid is None:
             return super()._check_inputs(X, reset=reset, stream=stream)
-        if is_dispatched(X):
+        if is_on_device(X):
             raise ValueError("a fit on a device does not support input_grid: omit it, or pass NumPy arrays")
         how: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         return without_gaps(check_inputs(self, X, reset=reset, **how), as_grid(self.input_grid))

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import gammainc, gammaln, xlogy
 
-from ovk.base import Array, DeviceMatrix, State, check_int, dense_inputs, is_dispatched, positive, to_host
+from ovk.base import Array, DeviceMatrix, State, check_int, dense_inputs, is_on_device, positive, returned, to_host
 from ovk.features.stream_features import FeaturePlan, StreamFeatures
 from ovk.kernels import Gaussian, Laplacian, Polynomial, Product, ScalarKernel, Scaled, Stationary, Sum
 from ovk.ovkernels import (
@@ -60,11 +60,12 @@ class FourierMap(StreamFeatures, kind="Fourier"):
 
     def transform(self, X: Any) -> Array:
         size = float(np.sqrt(self.mass / max(len(self.frequencies), 1)))
-        if is_dispatched(X):
+        if is_on_device(X):
             there = DeviceMatrix(X)
             phases, xp = (there @ there.like(self.frequencies.T)).values, there.xp
             return size * xp.concat([xp.cos(phases), xp.sin(phases)], axis=1)  # type: ignore[no-any-return]
-        return size * waves(dense_inputs(to_host(X), "Fourier features"), self.frequencies)
+        found = size * waves(dense_inputs(to_host(X), "Fourier features"), self.frequencies)
+        return returned(found, X)  # type: ignore[no-any-return]
 
 
 def waves(X: Array, frequencies: Array) -> Array:

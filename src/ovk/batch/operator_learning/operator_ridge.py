@@ -22,7 +22,7 @@ from ovk.base import (
     check_targets,
     drop_unobserved_rows,
     in_interval,
-    is_dispatched,
+    is_on_device,
     positive,
     returned,
     to_host,
@@ -198,7 +198,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         for kernel in kernels:
             if not isinstance(kernel, ScalarKernel):
                 raise ValueError(f"kernel must be a scalar kernel or a list of them, got {kernel!r}")
-            if is_dispatched(asked):
+            if is_on_device(asked):
                 check_on_device(Separable(kernel, Identity()), dtype=self.dtype)
         decays = [positive(p, "decay", zero=True) for p in (DECAYS if self.decay is None else _list(self.decay))]
         if self.metric is not None:
@@ -363,7 +363,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
 
 def _placed(asked: Any, Z: Array) -> Any:
     """Coordinates on the device of the inputs `asked`, in double precision: ridges may be tiny."""
-    return DeviceMatrix(asked).double().like(Z) if is_dispatched(asked) else Z
+    return DeviceMatrix(asked).double().like(Z) if is_on_device(asked) else Z
 
 
 def _list(value: Any) -> list[Any]:

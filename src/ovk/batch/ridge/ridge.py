@@ -32,7 +32,7 @@ from ovk.base import (
     check_targets,
     check_tasks,
     drop_unobserved_rows,
-    is_dispatched,
+    is_on_device,
     positive,
     progress_shown,
     threads_for,
@@ -360,7 +360,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _new_inputs(self, asked: Any, *, on_device: bool = False) -> Any:
         """Checked new inputs in the units of `X_fit_`, on the host, or with `on_device` where they are."""
         X = self._check_inputs(asked, reset=False)
-        there = is_dispatched(asked) and self._predicts_on_devices()
+        there = is_on_device(asked) and self._predicts_on_devices()
         if there:
             # The leave-one-out functions of variances and intervals are computed there.
             self.__dict__.setdefault("_memo", {})["device"] = DeviceMatrix(asked)[:0].double()
@@ -817,7 +817,7 @@ class OVKRidge(OVKRegressor):
 
     def _fit_manifold(self, X: Any, y: Any, sample_weight: Any, task: Any, unlabelled: Any, graph: Any) -> None:
         check_manifold(self.kernel, self.loss, streamed=y is None and is_stream(X))
-        if is_dispatched(X):
+        if is_on_device(X):
             raise ValueError("a fit on a device does not support alpha_graph: set alpha_graph=0, or pass NumPy arrays")
         self._single_precision()
         X, targets = self._check_rows(X, y, sample_weight, task)

@@ -22,7 +22,7 @@ from ovk.base import (
     check_frame,
     check_groups,
     check_inputs,
-    is_dispatched,
+    is_on_device,
     one_blas_thread,
     positive,
     progress_shown,
@@ -247,7 +247,7 @@ class OVKRidgeCV(OVKRegressor):
             asked = X
             X, inputs, targets, groups = self._read(X, y, sample_weight, task, groups)
             kernel, alpha, solver = self._choose(X, targets, groups)
-            if is_dispatched(asked) and not isinstance(X, DeviceMatrix):
+            if is_on_device(asked) and not isinstance(X, DeviceMatrix):
                 X = DeviceMatrix(to_device_of(asked, X))
             for name in ("landmark_loo_", "interval_landmarks_", "interval_rows_"):
                 self.__dict__.pop(name, None)
