@@ -54,8 +54,8 @@ def fit(
     bit-identical regardless of the workers, of their order of completion, and of workers that die.
 
     Sums are collected as soon as a part is finished, so a dying worker loses only its current part. If the cluster has
-    no worker for `worker_timeout` seconds, or if several workers die on the same part, `WorkersLostError` is raised.
-    Its method ``resume(client)`` continues without reading finished parts again.
+    no worker for `worker_timeout` seconds, if its scheduler does not answer, or if several workers die on the same
+    part, `WorkersLostError` is raised. Its method ``resume(client)`` continues without reading finished parts again.
 
     Parameters
     ----------
