@@ -68,7 +68,7 @@ def test_a_ridge_of_parts_is_that_of_one_machine(client, parts, function, option
     assert_allclose(far.predict(X), whole.predict(X), rtol=0, atol=1e-10)
 
 
-def test_outputs_seen_in_different_chunks_of_a_file_are_all_learned(tmp_path):
+def test_outputs_seen_in_different_chunks_or_parts_are_all_learned(tmp_path):
     X, Y = rows(0, 200)
     Y[100:, 0], Y[:100, 1] = np.nan, np.nan
     path = tmp_path / "rows.csv"
@@ -76,6 +76,8 @@ def test_outputs_seen_in_different_chunks_of_a_file_are_all_learned(tmp_path):
     estimator = OVKRidge(KERNEL, 0.1, landmarks=20)
     found = fit(estimator, [path], targets=["a", "b"], chunk_size=50, n_jobs=1)
     assert np.isfinite(found.predict(X[:5])).all()
+    several = fit(estimator, [lambda part=part: (X[part], Y[part]) for part in (slice(0, 100), slice(100, 200))])
+    assert np.isfinite(several.predict(X[:5])).all()
 
 
 def test_the_landmarks_come_from_all_parts(client):
