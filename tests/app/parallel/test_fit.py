@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 import ovk
 from ovk import IOKR, OLOK, PKAWV, OVKRidge, PKAWVClassifier
@@ -67,7 +68,7 @@ def test_a_ridge_of_parts_is_that_of_one_machine(client, parts, function, option
     assert_allclose(far.predict(X), whole.predict(X), rtol=0, atol=1e-10)
 
 
-def test_outputs_seen_in_different_chunks_of_a_file_are_all_learned(tmp_path):
+def test_outputs_seen_in_different_chunks_or_parts_are_all_learned(tmp_path):
     X, Y = rows(0, 200)
     Y[100:, 0], Y[:100, 1] = np.nan, np.nan
     path = tmp_path / "rows.csv"
@@ -75,6 +76,8 @@ def test_outputs_seen_in_different_chunks_of_a_file_are_all_learned(tmp_path):
     estimator = OVKRidge(KERNEL, 0.1, landmarks=20)
     found = fit(estimator, [path], targets=["a", "b"], chunk_size=50, n_jobs=1)
     assert np.isfinite(found.predict(X[:5])).all()
+    several = fit(estimator, [lambda part=part: (X[part], Y[part]) for part in (slice(0, 100), slice(100, 200))])
+    assert np.isfinite(several.predict(X[:5])).all()
 
 
 def test_the_landmarks_come_from_all_parts(client):
@@ -232,6 +235,26 @@ def test_a_part_with_bad_numbers_is_named(estimator, place, value):
     bad = partial(spoilt, 100, 200, place, value)
     with pytest.raises(PartitionError, match=r"part 1 \(.*\) failed: .*"):
         fit(estimator, [partial(rows, 0, 100), bad, partial(rows, 200, 300)])
+
+
+@pytest.mark.parametrize("change", ["sparse", "object", "weights", "list"])
+def test_a_part_whose_bad_numbers_are_hidden_is_named(change):
+    def part(start, stop, bad):
+        X, Y = rows(start, stop)
+        X[3, 0] = np.nan if bad and change != "weights" else X[3, 0]
+        kinds = {"sparse": sparse.csr_array, "object": lambda X: X.astype(object), "list": np.ndarray.tolist}
+        weights = [np.full(len(X), np.nan if bad else 1.0)] if change == "weights" else []
+        return (kinds.get(change, np.array)(X), Y, *weights)
+
+    with pytest.raises(PartitionError, match=r"part 1 \(partial\) failed: .*NaN"):
+        fit(OVKRidge(KERNEL, landmarks=5), [partial(part, 0, 100, False), partial(part, 100, 200, True)])
+
+
+def test_a_part_without_rows_changes_nothing():
+    parts = [partial(rows, start, stop) for start, stop in ((0, 100), (100, 100), (100, 200))]
+    model = PKAWV(KERNEL, features=Fourier(3), random_state=0)
+    found, expected = (fit(model, some).predict(table()[0]) for some in (parts, parts[::2]))
+    assert_array_equal(found, expected)
 
 
 def test_a_part_that_cannot_be_read_is_named(client, tmp_path):

@@ -1,5 +1,6 @@
 """Workers that die repeatedly or all at once: the fit ends, and a continued fit does not read finished parts again."""
 
+import asyncio
 import os
 import signal
 import time
@@ -169,6 +170,24 @@ def test_a_part_whose_readers_die_again_and_again_ends_the_fit(own_client, direc
     model = error.resume(own_client)
     assert_array_equal(model.dual_coef_, expected(tmp_path))
     check_read_again(before, reads(directory), error)
+
+
+def test_a_scheduler_that_does_not_answer_ends_the_fit(client, directory, background, monkeypatch):
+    """Such as a stopped process, whose connection stays open."""
+
+    async def silent(*arguments, **options):
+        while not (directory / "free").exists():
+            await asyncio.sleep(0.01)
+        return {}
+
+    parts = parts_in(directory, held=range(PARTS))
+    monkeypatch.setattr("ovk.app.parallel.engines.SCHEDULER_TIMEOUT", 0.1)
+    monkeypatch.setitem(client.cluster.scheduler.handlers, "ncores", silent)
+    fitting = background.submit(fit, ESTIMATOR, parts, client, worker_timeout=0.1)
+    try:
+        assert isinstance(fitting.exception(PATIENCE), WorkersLostError)
+    finally:
+        (directory / "free").touch()
 
 
 def in_the_midst(client, directory, arrived, dead, finished):

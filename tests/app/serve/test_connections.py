@@ -12,7 +12,7 @@ from benchmarks.service_process import ServerProcess
 
 from ovk.app.serve import Limits
 from ovk.app.serve.access import HEALTH_ONLY
-from ovk.app.serve.connections import MAX_RESERVED_CONNECTIONS, Connections
+from ovk.app.serve.connections import MAX_PIPELINED, MAX_RESERVED_CONNECTIONS, Connections
 from processes import PATIENCE, wait_until
 from serving_rows import rows
 
@@ -205,6 +205,36 @@ def test_headers_are_limited(small):
     with httpx.Client(base_url=small.url, timeout=PATIENCE) as client:
         for _ in range(4):
             assert client.get("/ping", headers={"A": "a" * 40_000}).status_code == 200
+
+
+def test_what_surrounds_a_body_is_limited(small):
+    """Regression: the fields after a chunked body filled the memory."""
+    chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(BODY) + BODY + b"\r\n"
+
+    def reply(content):
+        with ExitStack() as stack:
+            one = opened(small.port, chunked, stack)
+            one.sendall(content)
+            return one.recv(1 << 16)
+
+    assert reply(b"0\r\nA: a\r\n\r\n").startswith(b"HTTP/1.1 200")
+    # The client belongs to the same page, whatever a field after the body says.
+    assert reply(b"0\r\nOrigin: http://evil.example\r\n\r\n").startswith(b"HTTP/1.1 200")
+    many = 4000 * (b"A: " + b"a" * 95 + b"\r\n")
+    for endless in (b"0\r\nA: " + b"a" * 400_000, b"0\r\n" + many, b"5;" + b"a" * 400_000):
+        assert b"The header is larger than" in reply(endless)
+
+
+def test_few_requests_of_a_connection_may_wait(small):
+    """Regression: each response admitted further ones, until the memory was full."""
+    get = b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with ExitStack() as stack:
+        several = opened(small.port, MAX_PIPELINED * get, stack)
+        replies = b""
+        while replies.count(b"HTTP/1.1 200") < MAX_PIPELINED:
+            replies += several.recv(1 << 16)
+        too_many = opened(small.port, 10 * MAX_PIPELINED * get, stack)
+        assert too_many.recv(1 << 16).startswith(b"HTTP/1.1 400")
 
 
 def test_a_client_that_does_not_read_is_not_waited_for(small):

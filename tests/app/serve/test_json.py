@@ -149,10 +149,10 @@ def test_tensors_of_booleans_are_numbers(client_of, tmp_path):
     assert asked.json()["outputs"] == expected.json()["outputs"]
 
 
-def test_a_file_of_tokens_that_others_can_read_is_reported(tmp_path, caplog):
+def test_a_file_of_tokens_that_others_can_read_or_change_is_reported(tmp_path, caplog):
     path = tmp_path / "tokens"
     path.write_text("predict " + "p" * 20 + "\n")
-    for mode, expected in ((0o600, 0), (0o640, 1), (0o604, 1)):
+    for mode, expected in ((0o600, 0), (0o640, 1), (0o604, 1), (0o620, 1), (0o602, 1), (0o711, 0)):
         path.chmod(mode)
         caplog.clear()
         with caplog.at_level(logging.WARNING):

@@ -120,7 +120,7 @@ def test_tokens_that_others_can_read_are_a_line_of_the_log(models, tmp_path):
         assert server.terminate() == 0
         assert not server.other
         [warning] = [line for line in server.lines if line["level"] == "warning"]
-    assert warning["event"] == "other users can read the file of tokens"
+    assert warning["event"] == "other users can read or change the file of tokens"
     assert (warning["file"], warning["remedy"]) == (str(tokens), f"chmod 600 {tokens}")
 
 

@@ -85,6 +85,19 @@ def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch):
     assert len(bad) == 6
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_batch_of_long_lines_is_short(tmp_path, monkeypatch, kind):
+    """Regression: 4,096 parts of an endless line were kept together."""
+    monkeypatch.setattr("ovk.app.tables.records.MAX_LINE", 1000)
+    monkeypatch.setattr("ovk.app.tables.records.MAX_BATCH", 10_000)
+    path = tmp_path / f"t.{kind}"
+    path.write_text(("a,b\n" if kind == "csv" else '{"a": 1}\n') + "1,2\n" * 20 + "x" * 100_000 + "\n3,4\n")
+    with open_records(path) as records:
+        sizes = [len(batch.rows) + len(batch.bad) for batch in records.batches(100)]
+    assert sum(sizes) > 100
+    assert max(sizes) <= 36
+
+
 def test_json_lines(tmp_path):
     lines = ['{"a": 1, "b": "x"}', "", '{"b": "y", "c": 3}', "[1]", "{", "[" * 100_000, '{"a": 2.5, "b": null}']
     (tmp_path / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")

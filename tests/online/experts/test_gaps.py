@@ -1,5 +1,6 @@
 """Missing labels: a row without labels has no effect, and outputs learn from their observed labels."""
 
+import ctypes
 from copy import deepcopy
 
 import numpy as np
@@ -270,3 +271,11 @@ def test_only_outputs_observed_in_different_rows_are_corrected():
     separate = AutoStream().partial_fit(X, Y).mixture_
     assert len(separate.experts) == 2
     assert separate.others is not None
+
+
+def test_an_output_without_any_label_prints_nothing(capfd):
+    """Regression: LAPACK wrote a message about an empty matrix to standard output, into the JSON of `ovk stream`."""
+    i = np.arange(75.0)
+    AutoStream().partial_fit(i[:, None], np.column_stack([np.full(75, np.nan), 2 * i]))
+    ctypes.CDLL(None).fflush(None)
+    assert capfd.readouterr().out == ""

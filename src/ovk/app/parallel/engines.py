@@ -32,6 +32,9 @@ RETRIES = 2
 #: Seconds for which a cluster may have no worker before work on it ends with `WorkersLostError`.
 WORKER_TIMEOUT = 120.0
 
+#: Minimum seconds that the scheduler may take to answer; it may be loading packages.
+SCHEDULER_TIMEOUT = 60.0
+
 #: Seconds between two checks of the workers while no result arrives.
 WORKER_CHECK_SECONDS = 0.5
 
@@ -126,7 +129,7 @@ class DaskEngine(Engine):
     def results(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         waiting, submitted = deque(calls), dict[Transfer, tuple[int, Any]]()
         # Enough partitions to keep all workers busy, few enough to bound the memory here.
-        max_ahead = max(8, 3 * sum(self.client.ncores().values()))
+        max_ahead = max(8, 3 * self._n_cores())
         try:
             while waiting or submitted:
                 while waiting and (not submitted or len(submitted) + len(early) < max_ahead):
@@ -155,15 +158,19 @@ class DaskEngine(Engine):
 
         return asyncio.run_coroutine_threadsafe(gather(), self.client.loop.asyncio_loop)
 
+    def _n_cores(self) -> int:
+        """Threads of all workers, 0 if the scheduler does not answer in time."""
+        with suppress(OSError):
+            asking = asyncio.run_coroutine_threadsafe(self.client.scheduler.ncores(), self.client.loop.asyncio_loop)
+            return sum(asking.result(max(self.worker_timeout, SCHEDULER_TIMEOUT)).values())
+        return 0
+
     def _done(self, submitted: Collection[Transfer]) -> set[Transfer]:
         seen = time.monotonic()
         while not (
             done := concurrent.futures.wait(submitted, WORKER_CHECK_SECONDS, concurrent.futures.FIRST_COMPLETED).done
         ):
-            workers = 0
-            with suppress(OSError):  # the scheduler does not answer
-                workers = len(self.client.ncores())
-            if workers:
+            if self._n_cores():
                 seen = time.monotonic()
             elif time.monotonic() - seen > self.worker_timeout:
                 raise WorkersLostError(f"no worker for {self.worker_timeout:g} s (worker_timeout)")

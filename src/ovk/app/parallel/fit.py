@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from ovk.app.parallel.engines import WORKER_TIMEOUT, Engine, Pass, WorkersLostError, as_engine
 from ovk.app.parallel.partitions import CHUNK_ROWS, Partition, PartitionError, as_partitions
-from ovk.base import Array, Mask, check_alpha, check_alphas, check_int, one_blas_thread, positive
+from ovk.base import Array, Mask, check_alpha, check_alphas, check_inputs, check_int, one_blas_thread, positive
 from ovk.batch import LandmarkRidge, OVKRidge, landmark_ridge
 from ovk.features import Given, Nystrom, OutputSums, Uniform, as_rpcholesky
 from ovk.kernels import Gaussian
@@ -54,8 +54,8 @@ def fit(
     bit-identical regardless of the workers, of their order of completion, and of workers that die.
 
     Sums are collected as soon as a part is finished, so a dying worker loses only its current part. If the cluster has
-    no worker for `worker_timeout` seconds, or if several workers die on the same part, `WorkersLostError` is raised.
-    Its method ``resume(client)`` continues without reading finished parts again.
+    no worker for `worker_timeout` seconds, if its scheduler does not answer, or if several workers die on the same
+    part, `WorkersLostError` is raised. Its method ``resume(client)`` continues without reading finished parts again.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class PartitionedFit:
     ) -> None:
         self.learner, self.partitions, self._sample = learner, partitions, sample
         each = -(-learner.sample_rows // len(partitions)) if learner.sample_rows else 1
-        self._sampling = Pass(partial(sample_partition, max(each, 2), seed), operator.add, "sampling")
+        self._sampling = Pass(partial(checked_sample, max(each, 2), seed), operator.add, "sampling")
         self._learning = Pass(type(learner).learn, learner.merge)
         self._leave_one_out = Pass(RidgeLearner.leave_one_out, operator.add, "testing")
         self._started = False
@@ -140,16 +140,9 @@ class PartitionedFit:
     def run(self, engine: Engine) -> Any:
         learner, partitions = self.learner, self.partitions
         if not self._started:
-            found = self._sampling.run(engine, partitions) if self._sample is None else []
-            sample = _joined(found) if self._sample is None else self._sample
-            try:
-                learner.start(sample)
-            except ValueError as error:
-                for number, chunks in enumerate(found):
-                    if any(map(_is_not_finite, chunks)):
-                        raise PartitionError(f"part {number} ({partitions[number].label}) failed: {error}") from error
-                raise
-            self._sample = sample
+            if self._sample is None:
+                self._sample = _joined(self._sampling.run(engine, partitions, engine.share(learner)))
+            learner.start(self._sample)
             self._started = True
         shared = engine.share(learner)
         total = self._learning.run(engine, partitions, shared)
@@ -163,8 +156,13 @@ class PartitionedFit:
         return model
 
 
-def sample_partition(rows: int, seed: int, partition: Partition) -> list[list[tuple[Any, ...]]]:
-    return [partition.sample(rows, seed)]
+def checked_sample(
+    rows: int, seed: int, learner: PartitionLearner, partition: Partition
+) -> list[list[tuple[Any, ...]]]:
+    """The sample of a partition, in a list. Checked here, so that an error names the partition."""
+    found = partition.sample(rows, seed)
+    learner.check(found)
+    return [found]
 
 
 def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
@@ -179,15 +177,9 @@ def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
     return [chunk for _, chunk in sample]
 
 
-def _is_not_finite(chunk: tuple[Any, ...]) -> bool:
-    """Whether inputs are nan or infinite, or outputs infinite."""
-    X, y = (np.asarray(part) for part in (*chunk, 0.0)[:2])
-    return bool((X.dtype.kind == "f" and not np.isfinite(X).all()) or (y.dtype.kind == "f" and np.isinf(y).any()))
-
-
 def _shape(chunk: tuple[Any, ...]) -> str:
     X, *outputs = chunk
-    found = f"inputs of shape (n, {X.shape[1]})" if np.ndim(X) == 2 else "inputs that are not a table"
+    found = f"inputs of shape (n, {np.shape(X)[1]})" if np.ndim(X) == 2 else "inputs that are not a table"
     if outputs and isinstance(outputs[0], np.ndarray):
         found += f" and outputs of shape {('n', *outputs[0].shape[1:])}".replace("'", "")
     return found
@@ -198,6 +190,10 @@ class PartitionLearner(ABC):
 
     sample_rows: int  # rows wanted in the sample
     alphas: Array | None = None  # candidates, each a number or (d,); None for no choice
+
+    @abstractmethod
+    def check(self, sample: list[tuple[Any, ...]]) -> None:
+        """Reject a sample of one partition that cannot be learned."""
 
     @abstractmethod
     def start(self, sample: list[tuple[Any, ...]]) -> None:
@@ -240,6 +236,10 @@ class RidgeLearner(PartitionLearner):
         selection = as_rpcholesky(estimator.landmarks)
         wanted = estimator.landmarks if selection is None else selection.size
         self.sample_rows = ROWS_PER_LANDMARK * int(wanted) if isinstance(wanted, (int, np.integer)) else 2
+
+    def check(self, sample: list[tuple[Any, ...]]) -> None:
+        for _ in copy.copy(self.model)._checked_chunks(sample):
+            pass
 
     def start(self, sample: list[tuple[Any, ...]]) -> None:
         head = list(self.model._checked_chunks(sample))
@@ -332,6 +332,10 @@ class StreamLearner(PartitionLearner):
             size = 100 if size is None else check_int(size, "size")
         self.sample_rows = ROWS_PER_LANDMARK * size
 
+    def check(self, sample: list[tuple[Any, ...]]) -> None:
+        for X, *_ in sample:
+            check_inputs(clone(self.model), X, dtype=np.float64)
+
     def start(self, sample: list[tuple[Any, ...]]) -> None:
         X = np.asarray(stacked([chunk[0] for chunk in sample]), dtype=np.float64)
         y = np.asarray(sample[0][1])
@@ -358,9 +362,12 @@ class StreamLearner(PartitionLearner):
             if len(chunk) > 2 and any(one is not None for one in chunk[2:]):
                 raise ValueError(f"{type(learner).__name__} supports neither weights nor tasks: use chunks (X, Y)")
             learner.partial_fit(*chunk[:2], **names)
-        return learner
+        # None for a part without rows.
+        return learner if hasattr(learner, "n_features_in_") else None
 
     def merge(self, one: Any, two: Any) -> Any:
+        if one is None or two is None:
+            return two if one is None else one
         return copy.deepcopy(one).merge(two)
 
     def finish(self, total: Any, alpha: Any) -> Any:

@@ -65,9 +65,9 @@ class Tokens:
     @classmethod
     def read(cls, path: str | Path) -> Tokens:
         """Read a file with one ``scope,scope token`` per line; empty lines and comments (#) are skipped."""
-        if Path(path).stat().st_mode & 0o044:
+        if Path(path).stat().st_mode & 0o066:
             extra = {"file": str(path), "remedy": f"chmod 600 {path}"}
-            logger.warning("other users can read the file of tokens", extra=extra)
+            logger.warning("other users can read or change the file of tokens", extra=extra)
         found: dict[str, set[str]] = {}
         for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
             words = line.split()

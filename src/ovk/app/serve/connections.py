@@ -17,8 +17,11 @@ logger = logging.getLogger("ovk.app.serve")
 #: Seconds that a client may take for the header of a request, and between two requests.
 HEADER_SECONDS, IDLE_SECONDS = 10.0, 75.0
 
-#: Largest header of a request in bytes, with its URL.
+#: Largest header of a request in bytes, with its URL; a chunk of a body and the fields after it are limited as well.
 MAX_HEADER = 64 << 10
+
+#: Maximum number of requests of a connection that wait for the response to an earlier one.
+MAX_PIPELINED = 32
 
 #: Maximum number of connections beyond the limits, on which only health checks are answered.
 MAX_RESERVED_CONNECTIONS = 32
@@ -89,7 +92,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(**options)
         self._all = connections
         self.address, self.since, self.deadline = "", 0.0, inf
-        self._header_bytes: int | None = 0  # None from the end of a header to the next request
+        self._unread = 0  # bytes received since the last end of a header, part of a body, or end of a request
 
     def _wait(self, seconds: float) -> None:
         self.since = time.monotonic()  # not the time of the loop, which is the same for all that it does in one round
@@ -117,28 +120,34 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._unread += len(data)
         super().data_received(data)
-        if self._header_bytes is not None:
-            self._header_bytes += len(data)
-            if self._header_bytes > MAX_HEADER and not self.transport.is_closing():
-                self.send_400_response(f"The header is larger than {MAX_HEADER} bytes.")
+        if self._unread > MAX_HEADER and not self.transport.is_closing():
+            self.send_400_response(f"The header is larger than {MAX_HEADER} bytes.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._header_bytes = 0
         self._wait(HEADER_SECONDS)
 
     def on_headers_complete(self) -> None:
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEADER:
             raise ValueError("the header is too large")  # the parser reports it, and the base class answers 400
-        self._header_bytes = None
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise ValueError("too many requests are waiting")
+        self._unread = 0
         # A handler that reads the body answers 408 first.
         self._wait(self._all.limits.seconds + HEADER_SECONDS)
         super().on_headers_complete()
+        self.headers = []  # the fields after a body are ignored
         if HEALTH_ONLY in self.app_state:
             self.cycle.keep_alive = False
 
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
+        self._unread = 0
         super().on_message_complete()
         self._answer()
 

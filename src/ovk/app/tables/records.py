@@ -34,6 +34,9 @@ from ovk.base import TextCells
 #: Maximum characters of a cell, which is Python's default.
 MAX_CELL = 1 << 17
 
+#: Characters after which a batch of lines ends, and lines that are read together.
+MAX_BATCH, LINES_AT_ONCE = 1 << 27, 16
+
 #: Rows of a CSV file from which on installing pyarrow saves seconds.
 MIN_ROWS_FOR_TIP = 200_000
 
@@ -164,6 +167,15 @@ class TextRecords(Records):
     def digest(self) -> str:
         return self._hash.hexdigest()
 
+    def _next_lines(self, size: int) -> list[str]:
+        """At most `size` lines, fewer if they are long."""
+        lines: list[str] = []
+        total = 0
+        while total < MAX_BATCH and (some := list(islice(self.lines, min(LINES_AT_ONCE, size - len(lines))))):
+            lines += some
+            total += sum(map(len, some))
+        return lines
+
     @abstractmethod
     def _parse(self, size: int) -> Parsed:
         """At most `size` rows, which are added to the digest unless the reader is strict."""
@@ -283,20 +295,15 @@ class CSVRecords(TextRecords):
         self._batch: tuple[int, int, list[int]] = (1, 1, [])
 
     def _parse(self, size: int) -> Parsed:
-        lines: list[str] = []
-        for line in islice(self.lines, size):
-            lines.append(line)
-            if len(line) > MAX_CELL:
-                # Faulty, as are perhaps the next ones: do not collect them.
-                break
+        lines = self._next_lines(size)
         data = _encoded("".join(lines))
         self._batch = (self.offset + 1, self._n_lines, [])
         found = self._parse_plain(lines, data)
         if found is not None:
             self._n_lines += len(lines)
         else:
-            # A quoted cell may contain line ends, so that `size` rows may need more lines.
-            read = csv_rows(chain(lines, self.lines), self._delimiter, size)
+            # A quoted cell may contain line ends, so that as many rows may need more lines.
+            read = csv_rows(chain(lines, self.lines), self._delimiter, len(lines))
             found = self._parse_rows(read)
             data += _encoded("".join(read.lines[len(lines) :]))
             self._batch = (*self._batch[:2], read.ends)
@@ -307,7 +314,7 @@ class CSVRecords(TextRecords):
 
     def _parse_plain(self, lines: list[str], data: bytes) -> Parsed | None:
         enough = len(lines) >= arrow_text.MIN_LINES and self.offset >= arrow_text.ROWS_BEFORE_ARROW
-        if not enough or len(lines[-1]) > MAX_CELL or not arrow_installed():
+        if not enough or max(map(len, lines)) > MAX_CELL or not arrow_installed():
             return None
         return parse_plain(lines, data, self._delimiter, len(self.names), self.columns)
 
@@ -366,7 +373,7 @@ class JSONRecords(TextRecords):
     def _parse(self, size: int) -> Parsed:
         rows: list[Any] = []
         faults: list[tuple[int, str]] = []
-        lines = list(islice(self.lines, size))
+        lines = self._next_lines(size)
         if not self.strict:
             self._add_to_digest(_encoded("".join(lines)))
         for i, line in enumerate(lines):

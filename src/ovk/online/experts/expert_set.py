@@ -425,6 +425,8 @@ def group_outputs(Y: Array) -> list[list[int]]:
 
 def _whitening(choice: Choice, points: Array) -> Steps[Array]:
     """(k, k) L^-1, lower triangular, where L L' is the gram of k points."""
+    if not len(points):
+        return np.empty((0, 0))  # LAPACK would print a message
     gram = np.asfortranarray(choice.kernel(points, points))
     gram.flat[:: len(gram) + 1] += JITTER
     root, info = dpotrf(gram, lower=1)

@@ -15,6 +15,7 @@ the factor: with W = C^-1 G[seen, :], ridge_j = base_j + W_{<j}' e_{<j} and H_j 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import sqrt
 from typing import Any, NamedTuple, Self
 
@@ -83,7 +84,7 @@ class GrowingCholesky(State):
             start = (len(self.panels) - 1) * self.panel
             self.panels[-1], self.E[-1] = self.panels[-1][: self.n - start, : self.n], self.E[-1][: self.n - start]
         ends = [*range(self.panel, self.n, self.panel), self.n] if self.n else []
-        rows = np.diff(ends, prepend=0).tolist()
+        rows = [end - start for start, end in pairwise([0, *ends])]
         if [P.shape for P in self.panels] != list(zip(rows, ends, strict=True)):
             raise ValueError(f"GrowingCholesky.panels must be {len(ends)} panels of {self.n} rows")
         if [e.shape for e in self.E] != [(count, self.k) for count in rows]:
