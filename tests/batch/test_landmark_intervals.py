@@ -31,12 +31,14 @@ def test_loo_residuals_by_refitting(omega, weighted):
         assert_allclose(model.landmark_loo_[0, i], Y[i] - ridge.predict(X[[i]])[0], rtol=1e-6)
 
 
-def test_with_all_rows_as_landmarks_intervals_are_those_of_the_exact_model():
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+def test_with_all_rows_as_landmarks_intervals_are_those_of_the_exact_model(weighted):
     rng = np.random.default_rng(1)
     X, Y = rows(45, rng)
     new = rows(20, rng)[0]
-    exact = OVKRidge(Gaussian(1.0), 0.1).fit(X, Y)
-    model = OVKRidgeCV(Gaussian(1.0), [0.1], landmarks=X).fit(X, Y)
+    weight = np.linspace(0.2, 5.0, 45) if weighted else None
+    exact = OVKRidge(Gaussian(1.0), 0.1).fit(X, Y, weight)
+    model = OVKRidgeCV(Gaussian(1.0), [0.1], landmarks=X).fit(X, Y, weight)
     for region in ("each", "box", "ellipsoid"):
         found, expected = (one.predict_interval(new, region=region) for one in (model, exact))
         assert_allclose(found.lower, expected.lower, rtol=1e-4)

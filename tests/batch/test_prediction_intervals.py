@@ -79,11 +79,12 @@ def test_loo_functions_are_those_of_refits(name, values, weight):
         assert_allclose(left_out.residuals[~keep], residuals, rtol=0, atol=1e-8)
 
 
-def test_long_form_is_the_wide_one_and_repeated_rows_are_left_out_together():
-    wide = OVKRidge(Gaussian(1.0) * COUPLED, alpha=0.1, fit_intercept=True).fit(X, HOLES)
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
+def test_long_form_is_the_wide_one_and_repeated_rows_are_left_out_together(weight):
+    wide = OVKRidge(Gaussian(1.0) * COUPLED, alpha=0.1, fit_intercept=True).fit(X, HOLES, weight)
     points, task = np.nonzero(~np.isnan(HOLES))
     long = OVKRidge(Gaussian(1.0) * COUPLED, alpha=0.1, fit_intercept=True)
-    long.fit(X[points], HOLES[points, task], task=task)
+    long.fit(X[points], HOLES[points, task], None if weight is None else weight[points], task=task)
     a, b = wide.predict_interval(NEW, 0.8), long.predict_interval(NEW, 0.8)
     assert_allclose(a.predictions, b.predictions, rtol=0, atol=1e-9)
     wide_rows, long_rows = (m._leave_out(None, None).left_out for m in (wide, long))

@@ -17,11 +17,26 @@ def noisy(n, rng, d=2):
     return X, np.sin(2 * X[:, :1]) + scale * rng.standard_normal((n, d))
 
 
+def check_by_refitting(found, X, loo, weight, together):
+    """A missing residual has the mean of the known logarithms of its output."""
+    assert found.strength.all()
+    squares, kernel = loo.residuals**2 / loo.variances, Gaussian(1.0)
+    logs = 0.5 * np.log(squares + 0.01 * np.nanmedian(squares, axis=0))
+    logs = np.nan_to_num(logs - np.nanmean(logs, axis=0))
+    for j in np.flatnonzero(found.strength):
+        alpha = float(found.logs.alpha[j])
+        for i in (0, 7, 50):
+            others = np.arange(len(X)) != i if together is None else together != together[i]
+            ridge = OVKRidge(kernel, alpha).fit(X[others], logs[others, j], None if weight is None else weight[others])
+            assert_allclose(found.left_out[i, j], np.exp(found.strength[j] * ridge.predict(X[[i]])[0]), rtol=1e-8)
+        ridge = OVKRidge(kernel, alpha).fit(X, logs[:, j], weight)
+        assert_allclose(found.at(kernel(X[:3], X))[:, j], np.exp(found.strength[j] * ridge.predict(X[:3])), rtol=1e-8)
+
+
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
 @pytest.mark.parametrize("blocks", [False, True], ids=["rows", "blocks"])
 @pytest.mark.parametrize("gaps", [False, True], ids=["", "gaps"])
 def test_the_scale_of_a_row_by_refitting_without_it(weighted, blocks, gaps):
-    """A missing residual has the mean of the known logarithms of its output."""
     rng = np.random.default_rng(0)
     X, Y = noisy(120, rng)
     weight = rng.uniform(0.5, 2.0, 120) if weighted else None
@@ -31,19 +46,18 @@ def test_the_scale_of_a_row_by_refitting_without_it(weighted, blocks, gaps):
     loo = SeparableLeaveOneOut(eigenpairs(G), Y, np.eye(2), 0.1, weight, together=together)
     if gaps:
         loo.residuals[::3, 0] = np.nan
-    found = noise_scale(eigenpairs(G), loo, weight, together)
-    assert found.strength.all()
-    squares = loo.residuals**2 / loo.variances
-    logs = 0.5 * np.log(squares + 0.01 * np.nanmedian(squares, axis=0))
-    logs = np.nan_to_num(logs - np.nanmean(logs, axis=0))
-    for j in np.flatnonzero(found.strength):
-        alpha = float(found.logs.alpha[j])
-        for i in (0, 7, 50):
-            others = np.arange(120) != i if together is None else together != together[i]
-            ridge = OVKRidge(kernel, alpha).fit(X[others], logs[others, j], None if weight is None else weight[others])
-            assert_allclose(found.left_out[i, j], np.exp(found.strength[j] * ridge.predict(X[[i]])[0]), rtol=1e-8)
-        ridge = OVKRidge(kernel, alpha).fit(X, logs[:, j], weight)
-        assert_allclose(found.at(kernel(X[:3], X))[:, j], np.exp(found.strength[j] * ridge.predict(X[:3])), rtol=1e-8)
+    check_by_refitting(noise_scale(eigenpairs(G), loo, weight, together), X, loo, weight, together)
+
+
+@pytest.mark.parametrize("gaps", [False, True], ids=["", "gaps"])
+def test_the_scale_of_a_weighted_model(gaps):
+    rng = np.random.default_rng(6)
+    X, Y = noisy(120, rng)
+    if gaps:
+        Y[::7, 0] = np.nan
+    weight = rng.uniform(0.5, 2.0, 120)
+    model = OVKRidgeCV(Gaussian(1.0), [0.1], omegas=[0.0]).fit(X, Y, weight)
+    check_by_refitting(model._noise_scale(None), X, model._leave_out(None, None).left_out, weight, None)
 
 
 def scores(regions, Y):

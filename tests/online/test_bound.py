@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from ovk import OLOK, OVKRidge
 from ovk.kernels import Gaussian, Linear
+from ovk.objectives import InverseSqrt
 from ovk.online import PaperWindow, Window
 from ovk.online.theory import error_bound
 from ovk.operators import Dense, MixedEffect
@@ -48,6 +50,17 @@ def test_hinge_loss_against_the_batch_infimum():
     best = minimize(risk, np.zeros(120), method="Powell", options={"maxiter": 3}).fun
     assert model.cumulative_risk_ / 120 <= best + bound.excess
     assert model.norm_ <= bound.U
+
+
+def test_scaled_steps_have_the_bound_of_the_steps_that_are_taken():
+    X, Y = stream(60, d=1)
+    kernel, labels = 9.0 * Gaussian(0.7), np.sign(Y)  # kappa^2 = 9
+    rates = (InverseSqrt(1.8, scaled=True), 0.2)
+    scaled, plain = (OLOK(kernel, 0.5, eta, loss="hinge").fit(X, labels) for eta in rates)
+    assert_allclose(scaled.predict(X), plain.predict(X))
+    one, other = error_bound(scaled), error_bound(plain)
+    assert one.failed == other.failed == ""
+    assert_allclose([one.excess, one.U], [other.excess, other.U])
 
 
 @pytest.mark.parametrize(

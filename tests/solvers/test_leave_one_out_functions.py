@@ -221,6 +221,20 @@ def test_the_scale_is_the_mean_of_squared_scores():
         assert_allclose(model.scale[q], expected)
 
 
+@pytest.mark.parametrize("weight", [None, W], ids=["", "weights"])
+def test_the_noise_is_raised_to_the_spread(weight):
+    """An observation of weight w has the noise e / w, where e times the scale is the spread."""
+    model, alpha = separable(Gaussian(1.5), instances.B, 0.05, weight, True, None), 0.05
+    before = model.variances
+    spread = np.array([1.5, 2.0, 0.5]) * alpha * (model.residuals**2 / before).mean(axis=0)
+    model.raise_noise(spread, weight)
+    assert (model.noise[:2] > 1.2 * alpha).all()
+    assert_allclose(model.noise[:2] * model.scale[:2], spread[:2])
+    assert_allclose(model.noise[2], alpha)
+    each = np.ones(N) if weight is None else weight
+    assert_allclose(model.variances, before + (model.noise - alpha) / each[:, None])
+
+
 @given(factor=st.floats(1e-3, 1e3), shift=st.floats(-100.0, 100.0))
 def test_scaling_and_shifting_the_outputs(factor, shift):
     def fitted(outputs):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from ovk.app.sessions import Settings, fit_file, fit_table, learn
 from ovk.app.sessions.forecasts import (
@@ -13,6 +14,7 @@ from ovk.app.sessions.forecasts import (
     conformal_widths,
     damped_trend,
     forecast_weights,
+    forecast_widths,
     horizon_errors,
     recursive_forecast,
     season_of,
@@ -113,6 +115,17 @@ def test_quantiles_of_few_and_many_errors(level):
         sizes = sorted(abs(e) for e in errors[:, h, q] if np.isfinite(e))
         k = int(np.ceil((len(sizes) + 1) * level - 1e-9))
         assert found[h, q] == (sizes[k - 1] if k <= len(sizes) else np.inf)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.9])
+def test_intervals_of_few_overlapping_errors_are_wider(level):
+    """By the ratio of the central intervals of Student's t, with a degree of freedom per disjoint error, and normal."""
+    errors = np.random.default_rng(1).standard_normal((24, 3, 2))
+    errors[12:, :, 1] = np.nan
+    ratio = forecast_widths(errors, level) / conformal_widths(errors, level)
+    for h, q in np.ndindex(3, 2):
+        expected = stats.t.interval(level, (24, 12)[q] / (h + 1))[1] / stats.norm.interval(level)[1]
+        np.testing.assert_allclose(ratio[h, q], expected)
 
 
 @pytest.mark.long
