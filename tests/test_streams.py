@@ -294,7 +294,7 @@ def test_a_file_that_is_not_there(tmp_path):
     ("arguments", "message"),
     [
         ({}, "Y and targets are both None"),
-        ({"targets": "q"}, "targets must contain names or numbers of the 5 columns of X, 'x0', 'x1'"),
+        ({"targets": "q"}, "targets must contain names or indices of the 5 columns of X, 'x0', 'x1'"),
         ({"targets": 5}, "got 5"),
         ({"targets": 0.5}, "float"),
         ({"targets": [0, 0]}, "must not contain a column twice"),

@@ -2,8 +2,7 @@
 Classification with probabilities
 =================================
 
-``OVKClassifierCV()`` chooses the kernel and alpha itself, and calibrates its probabilities on the scores of left-out
-rows.
+``OVKClassifierCV()`` selects the kernel and alpha, and calibrates its probabilities on leave-one-out scores.
 """
 
 import numpy as np

@@ -3,8 +3,8 @@ What coupling gains
 ===================
 
 Six outputs share two hidden functions. Each output was measured at a few places only, and rarely two at the same place.
-Learned separately, an output has nothing to go by between its own measurements; learned together, it borrows from the
-others.
+Learned separately, an output is unconstrained between its own measurements; learned jointly, it borrows strength from
+the others.
 """
 
 import numpy as np
@@ -32,8 +32,8 @@ X = x[:, None]
 # %%
 # Three assumptions about the outputs
 # -----------------------------------
-# They are unrelated; they resemble each other, as strongly as leave-one-out finds best (a mixed effect); and, for
-# comparison, they have the correlation of the noise-free functions, which nobody knows in practice.
+# The outputs are unrelated; they resemble each other to a degree selected by leave-one-out (a mixed effect); or, for
+# comparison, they have the correlation of the noise-free functions, which is unknown in practice.
 
 alphas = np.logspace(-3, 1, 9)
 models = {

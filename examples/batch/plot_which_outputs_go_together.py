@@ -1,5 +1,5 @@
 """
-Which outputs go together
+Which outputs are related
 =========================
 
 Ten sensors report noisy values along a road. Some measure the same signal, two measure it with the opposite sign, three

@@ -3,8 +3,7 @@ Predicting whole curves
 =======================
 
 Each output is a curve, like the temperature at a weather station over a year, and half of each curve is missing. The
-only thing the model is told is that the year is periodic: how smooth the curves are is chosen by leaving out one
-station at a time.
+model only knows that the year is periodic; the smoothness of the curves is selected by leave-one-out over stations.
 """
 
 import matplotlib.pyplot as plt
@@ -41,7 +40,7 @@ _ = ax.legend()
 # %%
 # Observations and two standard deviations
 # ----------------------------------------
-# :doc:`/howto/curves` has curves of irregular times, gaps and prediction on other grids.
+# :doc:`/howto/curves` covers irregular sampling, missing values and prediction on other grids.
 
 labels = {"xlabel": "year", "ylabel": "temperature, °C"}
 _ = FunctionalPredictionDisplay.from_estimator(model, latitude[30:34], seen[30:34], **labels)

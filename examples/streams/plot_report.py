@@ -2,8 +2,8 @@
 A report on one page
 ====================
 
-`ovk.app.report.writer` puts errors, intervals, residuals and the structure of the outputs on one self-contained HTML
-page. Its figures are displays in the style of scikit-learn, which can be used on their own.
+`ovk.report` writes errors, intervals, residuals and the structure of the outputs to one self-contained HTML page. Its
+figures are displays in the style of scikit-learn, which can be used on their own.
 """
 
 import os

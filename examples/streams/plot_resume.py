@@ -2,8 +2,7 @@
 Resume after a kill
 ===================
 
-A file is learned in two runs, as after a power cut, and in one. The errors of the two models are the same to the last
-bit.
+One model learns a file in two runs, as after a power cut, and another in one run. Their errors are bit-identical.
 """
 
 import tempfile

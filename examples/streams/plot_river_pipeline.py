@@ -3,7 +3,7 @@ A river pipeline
 ================
 
 The adapters in `ovk.online.river` have river's interface: they take dictionaries, one example at a time, and work
-behind a scaler in river's pipelines. Here two outputs learn from each other, and one of them is observed only now and
+in river's pipelines, here after a scaler. Two outputs are learned jointly, and one of them is observed only now and
 then.
 """
 

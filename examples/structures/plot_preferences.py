@@ -2,9 +2,9 @@
 Who prefers what
 ================
 
-The output for each person is a ranking of five drinks. Kendall's tau is a kernel on rankings, so input output kernel
-regression (`IOKR`) predicts whole rankings from a person's features, and learns from people who ranked only some of the
-drinks, too.
+The output for each person is a ranking of five drinks. Kendall's tau is a kernel on rankings, so input-output kernel
+regression (`IOKR`) predicts whole rankings from a person's features. It also learns from people who ranked only some of
+the drinks.
 """
 
 import numpy as np

@@ -56,7 +56,7 @@ def show_versions() -> None:
     ovk ...
     python ...
     """
-    # Its import takes as long as that of the command line, which needs this module.
+    # Imported here: the command line imports this module, and `importlib.metadata` would double its start-up time.
     from importlib.metadata import PackageNotFoundError, version
 
     print(f"ovk {import_module('ovk').__version__}")

@@ -51,7 +51,7 @@ def imported() -> None:
 
 
 if is_command(sys.orig_argv) and threading.current_thread() is threading.main_thread():
-    # A signal that is ignored (``nohup``), or that another handler has, is left as it is.
+    # Do not change a signal that is ignored (``nohup``) or has another handler.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _exit_on_interrupt)
     # `ovk serve` installs its own handler later.

@@ -102,7 +102,7 @@ BAD_PARAMETERS = {
         {"alpha": "large"},
         "alpha must be a number >= 0, or an array with one > 0 per output, got 'large'",
     ),
-    "alphas of wrong length": ({"alpha": [0.1, 0.2]}, "alpha has 2 entries but there are 3 outputs"),
+    "alphas of wrong length": ({"alpha": [0.1, 0.2]}, "alpha must have 3 entries, one for each output, got 2"),
     "one negative alpha": (
         {"alpha": [0.1, 0.2, -0.1]},
         r"alpha must be non-negative and finite, got \[0.1, 0.2, -0.1\]",
@@ -127,7 +127,7 @@ BAD_PARAMETERS = {
     "bad length scale": ({"kernel": Gaussian(-1.0)}, "length_scale must be positive and finite, got -1.0"),
     "length scales of wrong length": (
         {"kernel": Gaussian([1.0, 2.0, 3.0])},
-        "3 entries but the inputs have 2",
+        "2 entries, one for each input, got 3",
     ),
     "field": ({"kernel": CurlFree(Gaussian(1.0))}, "X has 2 features and Y has 3 outputs"),
     "coordinates": ({"kernel": Transformable(Gaussian(1.0))}, "X has 2 features and Y has 3 outputs"),

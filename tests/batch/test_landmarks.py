@@ -243,7 +243,7 @@ def test_random_state_draws_the_landmarks(data):
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        (lambda d: iter([]), "iterator of chunks must not be empty"),
+        (lambda d: iter([]), "iterator of chunks must contain at least one chunk"),
         (lambda d: iter([d.X]), r"chunk 0 must be a tuple \(X, Y\).*got ndarray"),
         (lambda d: iter([(d.X, d.Y), (d.X,)]), "chunk 1 must be a tuple"),
         (lambda d: iter([(d.X, d.Y), (d.X, d.Y[:, :2])]), "chunk 1 must have 3 outputs, as the first chunk, got 2"),

@@ -256,7 +256,7 @@ def test_dates_in_frames_are_encoded_as_on_the_command_line(library, tmp_path):
     assert_allclose(model.predict(as_given(zoned)), model.predict(as_given(frame)))
     gap = frame.assign(when=when.where(when.index > 0))
     assert np.isfinite(model.predict(as_given(gap))).all()
-    with pytest.raises(ValueError, match="column 'when' of X must have dates if and only if"):
+    with pytest.raises(ValueError, match="column 'when' of X must have the same type as in training"):
         model.predict(as_given(frame.assign(when=1.0)))
     ovk.save(model, tmp_path / "dates.ovk")
     assert_allclose(ovk.load(tmp_path / "dates.ovk").predict(as_given(frame)), model.predict(as_given(frame)))
@@ -460,5 +460,5 @@ def test_a_choice_at_the_edge_of_its_grid_is_reported(table, alphas, request):
 def test_a_width_at_the_edge_of_its_grid_is_reported():
     X = np.random.default_rng(0).uniform(0, 1, (300, 1))
     y = np.sin(60 * X[:, 0])
-    with pytest.warns(UserWarning, match="width .*, the smallest candidate.*a kernel with other widths"):
+    with pytest.warns(UserWarning, match="length scale .*, the smallest candidate.*a kernel with other length scales"):
         OVKRidgeCV().fit(X, y)

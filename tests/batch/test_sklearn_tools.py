@@ -88,7 +88,7 @@ def test_precomputed_kernels_both_ways(form, operator, data):
         data.X_new,
         X[::-1],
     ):  # the second makes a square matrix
-        with pytest.raises(ValueError, match=r"Precomputed\(\) does not provide"):
+        with pytest.raises(ValueError, match=r"which Precomputed\(\) does not"):
             given.predict(k(new, X), return_std=True)
 
     known = Precomputed(k(np.vstack([X, data.X_new])))

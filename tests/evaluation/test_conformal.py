@@ -581,7 +581,7 @@ def test_a_band_around_the_last_predictions():
         RecentDisplay.from_result(plain)
     with pytest.raises(ValueError, match=r"run progressive with intervals=0\.9 and keep='all'"):
         RecentDisplay.from_result(progressive(OLOK(), X, Y))
-    with pytest.raises(ValueError, match="output must be the name or number of one of y0, y1, got 'y7'"):
+    with pytest.raises(ValueError, match="output must be the name or index of one of y0, y1, got 'y7'"):
         RecentDisplay.from_result(result, "y7")
 
 

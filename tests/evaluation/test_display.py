@@ -66,9 +66,9 @@ def test_errors_of_zero_and_small_ranges_are_drawn_on_linear_axes():
 def test_invalid_arguments():
     with pytest.raises(ValueError, match="error must be 'mse' or 'mae', got 'r2'"):
         ProgressiveErrorDisplay.from_result(result(), error="r2")
-    with pytest.raises(ValueError, match="output must be the name or number of one of y0, y1, got 'z'"):
+    with pytest.raises(ValueError, match="output must be the name or index of one of y0, y1, got 'z'"):
         ProgressiveErrorDisplay.from_result(result(), outputs=["z"])
-    with pytest.raises(ValueError, match="output must be the name or number"):
+    with pytest.raises(ValueError, match="output must be the name or index"):
         ProgressiveErrorDisplay.from_result(result(), outputs=[2])
     with pytest.raises(ValueError, match="no rows to draw"):
         ProgressiveErrorDisplay.from_result(result(n=0))

@@ -264,7 +264,7 @@ def test_one_row_and_no_row():
     assert none.n_rows == 0
     assert np.isnan(none.mse).all()
     assert none.summary()
-    with pytest.raises(ValueError, match="the iterable of chunks is empty"):
+    with pytest.raises(ValueError, match="the iterable of chunks must contain at least one chunk"):
         progressive(olok(), iter([]))
 
 

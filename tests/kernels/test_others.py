@@ -73,7 +73,7 @@ def test_no_rows_give_matrices_without_rows_or_columns(kernel):
 
 @pytest.mark.parametrize("index", [-1, 3, 0.5, np.nan, np.inf])
 def test_bad_index_of_a_precomputed_kernel(index):
-    with pytest.raises(ValueError, match="integers from 0 to 2, the rows of the matrix"):
+    with pytest.raises(ValueError, match="integers from 0 to 2, the indices of the rows of the matrix"):
         Precomputed(np.eye(3))(np.array([[0.0], [index]]))
 
 

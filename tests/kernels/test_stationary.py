@@ -163,7 +163,7 @@ def test_bad_length_scales_of_the_laplacian(scale):
 
 def test_wrong_number_of_length_scales():
     for call in (Gaussian([1.0, 2.0]), Gaussian([1.0, 2.0]).diag, Gaussian([1.0, 2.0]).gradient):
-        with pytest.raises(ValueError, match="length_scale has 2 entries but the inputs have 3 features"):
+        with pytest.raises(ValueError, match="length_scale must have 3 entries, one for each input, got 2"):
             call(np.zeros((2, 3)))
 
 

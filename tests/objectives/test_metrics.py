@@ -40,7 +40,7 @@ def test_lcr_counts_labels():
     ("call", "message"),
     [
         (lambda: rsse(np.ones((2, 3)), np.ones((2, 4))), r"shapes \(2, 3\) and \(2, 4\)"),
-        (lambda: rsse(np.ones((2, 3)), np.ones((2, 3)), Grid.regular(4)), "4 points but the curves have 3"),
+        (lambda: rsse(np.ones((2, 3)), np.ones((2, 3)), Grid.regular(4)), "for each of the 3 columns of Y, got 4"),
         (lambda: lcr(np.ones(2), np.ones(3)), "the same shape"),
     ],
 )

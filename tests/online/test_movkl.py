@@ -166,7 +166,7 @@ def test_saving_and_resuming(against, tmp_path):
         (OnlineMovKL(against="all"), "against must be 'learners', 'combinations' or 'sums', got 'all'"),
         (OnlineMovKL(learner=OLOK(), against="sums"), "learner must be None with against='sums'"),
         (OnlineMovKL(bound=0.0), "bound must be positive and finite"),
-        (OnlineMovKL(grid=[0.0, 1.0]), "grid has 2 points but y has 6 columns"),
+        (OnlineMovKL(grid=[0.0, 1.0]), "grid must have one point for each of the 6 columns of y, got 2"),
         (OnlineMovKL(grid=T[::-1]), "points of a grid must increase"),
     ],
 )

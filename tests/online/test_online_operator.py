@@ -142,8 +142,8 @@ def test_skipped_rows_are_counted_and_leave_no_trace():
         ({"tol": 2.0}, "tol"),
         ({"max_components": 0}, "max_components"),
         ({"on_invalid": "drop"}, "on_invalid must be 'raise' or 'skip'"),
-        ({"input_grid": [0.0, 1.0]}, "input_grid has 2 points but X has 21 columns"),
-        ({"output_grid": [0.0, 1.0]}, "output_grid has 2 points but y has 21 columns"),
+        ({"input_grid": [0.0, 1.0]}, "input_grid must have one point for each of the 21 columns of X, got 2"),
+        ({"output_grid": [0.0, 1.0]}, "output_grid must have one point for each of the 21 columns of y, got 2"),
     ],
 )
 def test_refusals_leave_the_model_new(options, message):

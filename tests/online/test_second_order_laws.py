@@ -251,7 +251,7 @@ def test_a_window_forgets_and_a_discount_fades():
         (PKAWV(alpha=1e-200), "alpha must be at least 1e-100"),
         (KAWV(forecaster="best"), "forecaster must be 'awv' or 'ridge', got 'best'"),
         (KAWV(clip=(1.0, 0.0)), r"clip must be None, a positive number or a pair low < high"),
-        (KAWV(max_rows=20), "max_rows is 20, but there would be 30 rows, which need .*: use PKAWV"),
+        (KAWV(max_rows=20), "max_rows is 20, but there would be 30 rows, which require .*: use PKAWV"),
         (KAWV(on_invalid="no"), "on_invalid must be 'raise' or 'skip'"),
         (PKAWV(features="nystrom"), "features must be Nystrom, Taylor, Fourier or OperatorFourier"),
         (PKAWV(features=Nystrom("kors")), "selection must be KORS, Uniform, ALD or Given"),

@@ -126,7 +126,7 @@ def test_kernels_of_different_outputs_do_not_combine(combine, other):
 
 
 def test_transforms_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"transforms\[1\] has 2 columns but X has 3 features"):
+    with pytest.raises(ValueError, match=r"transforms\[1\] must have 3 columns, one for each input, got 2"):
         Transformable(Gaussian(1.0), [np.eye(3), np.eye(2)]).gram(X)
     with pytest.raises(ValueError, match=r"transforms\[0\] must map \(n, p\) inputs to \(n, q\), got \(6,\)"):
         Transformable(Gaussian(1.0), [lambda x: x[:, 0]]).gram(X)

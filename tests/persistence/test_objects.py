@@ -127,7 +127,7 @@ def test_a_class_from_a_script_is_named_with_its_cure(path):
 def test_parameters_that_the_class_does_not_have(name, path):
     save(Kernel(), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["parameters"].update({name: 1}))
-    with pytest.raises(ChangedClassError, match=f"no parameter '{name}'"):
+    with pytest.raises(ChangedClassError, match=f"unknown parameter '{name}'"):
         load(path)
 
 
@@ -135,14 +135,14 @@ def test_parameters_that_the_class_does_not_have(name, path):
 def test_state_that_the_class_does_not_have(name, path):
     save(fitted(), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["state"].update({name: 1}))
-    with pytest.raises(ChangedClassError, match=f"no fitted attribute '{name}'"):
+    with pytest.raises(ChangedClassError, match=f"unknown fitted attribute '{name}'"):
         load(path)
 
 
 def test_a_dataclass_has_no_state(path):
     save(Window(3), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["state"].update({"x": 1}))
-    with pytest.raises(ChangedClassError, match="no fitted attribute 'x'") as caught:
+    with pytest.raises(ChangedClassError, match="unknown fitted attribute 'x'") as caught:
         load(path)
     assert "model.ovk" in caught.value.__notes__[0]
 
@@ -160,7 +160,7 @@ def test_what_a_constructor_refuses_is_a_corrupt_file(path):
         load(path)
     save(Window(1), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["parameters"].pop("size"))
-    with pytest.raises(ChangedClassError, match="requires the parameter 'size'"):
+    with pytest.raises(ChangedClassError, match="lacks the parameter 'size'"):
         load(path)
 
 

@@ -50,5 +50,5 @@ def test_series_with_predictions_one_step_ahead(model, made):
     np.testing.assert_array_equal(display.observed, made.series[1][:, [2, 0]])
     np.testing.assert_allclose(display.predicted[2:], model.predict(made.series[1])[1:-1][:, [2, 0]])
     assert np.isnan(display.predicted[:2]).all()
-    with pytest.raises(ValueError, match="series must be a number below 2, got 2"):
+    with pytest.raises(ValueError, match="series must be an index below 2, got 2"):
         SeriesDisplay.from_estimator(model, 2)

@@ -75,12 +75,12 @@ def to_host(A: Any) -> Any:
     return np.asarray(A)
 
 
-def to_device_of(asked: Any, values: Any) -> Any:
-    """NumPy arrays, also inside tuples, on the device and in the floating-point type of the array `asked`."""
+def to_device_of(reference: Any, values: Any) -> Any:
+    """NumPy arrays, also inside tuples, on the device and in the floating-point type of the array `reference`."""
     if isinstance(values, tuple):
-        return tuple(to_device_of(asked, part) for part in values)
-    on, xp = DeviceMatrix(asked), namespace(asked)
-    return on._moved(values, asked.dtype if xp.isdtype(asked.dtype, "real floating") else xp.float64)
+        return tuple(to_device_of(reference, part) for part in values)
+    on, xp = DeviceMatrix(reference), namespace(reference)
+    return on._moved(values, reference.dtype if xp.isdtype(reference.dtype, "real floating") else xp.float64)
 
 
 def returned(values: Any, X: Any) -> Any:

@@ -183,7 +183,7 @@ MAX_COMMON_WORDS, MIN_ROWS_PER_WORD = 20, 5
 
 MAX_CLASSES, MAX_NUMERIC_CLASSES = 100, 20  # maximum number of classes, and of integer classes in small tables
 
-#: Minimum number of rows per class of integers, beyond `MAX_NUMERIC_CLASSES`, and of words.
+#: Minimum number of rows per class: of integers if there are more than `MAX_NUMERIC_CLASSES`, and of words.
 MIN_ROWS_PER_NUMBER, MIN_ROWS_PER_CLASS = 10, 2
 
 
@@ -255,7 +255,7 @@ class Category(Column, kind="category"):
         return f"{count} ({_first(self.levels, 3)})" + (f"; {words} without one" if self.pooled else "")
 
 
-MIN_BLOCK, MIN_DIFFERENT = 32, 0.25  # minimum cells that are read as a block, and minimum share of different ones
+MIN_BLOCK, MIN_DISTINCT = 32, 0.25  # minimum number of cells parsed as a block, and minimum share of distinct cells
 
 
 class TimestampParser(dict[Any, float]):
@@ -285,7 +285,7 @@ class TimestampParser(dict[Any, float]):
         cells = list(cells)
         seconds = np.full(len(cells), np.nan)
         # Cells that repeat are found in the cache faster.
-        if len(cells) >= MIN_BLOCK and {*map(type, cells)} == {str} and len({*cells}) > MIN_DIFFERENT * len(cells):
+        if len(cells) >= MIN_BLOCK and {*map(type, cells)} == {str} and len({*cells}) > MIN_DISTINCT * len(cells):
             seconds = block_seconds(cells, self._day_first)
         rest = np.flatnonzero(np.isnan(seconds)).tolist()
         try:

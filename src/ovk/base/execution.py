@@ -112,10 +112,10 @@ def one_blas_thread(tiles: int | None = None) -> AbstractContextManager[None]:
     return _Call(tiles)
 
 
-#: Single rows after which a process with one BLAS thread queries BLAS again; and the rows until then.
+#: Number of single rows between two queries of the BLAS thread count, and rows left until the next query.
 ROWS_BETWEEN_QUERIES = 100
 _rows_left = 0
-_NOTHING: AbstractContextManager[None] = nullcontext()
+_NO_LIMIT: AbstractContextManager[None] = nullcontext()
 
 
 def thread_for_row() -> AbstractContextManager[None]:
@@ -123,10 +123,10 @@ def thread_for_row() -> AbstractContextManager[None]:
     global _rows_left
     if _rows_left > 0:
         _rows_left -= 1
-        return _NOTHING
+        return _NO_LIMIT
     if _limited is None and _blas_threads() == 1:
         _rows_left = ROWS_BETWEEN_QUERIES
-        return _NOTHING
+        return _NO_LIMIT
     return one_blas_thread()
 
 
@@ -306,7 +306,7 @@ BAR_WIDTH = 28  # characters of a bar
 
 
 def progress_line(label: str, done: float | None, elapsed: float, width: int = 0) -> str:
-    """A label, the share that is done and the time, within `width` characters (0: any): labels end between words.
+    """Label, share done and time in at most `width` characters (0 for no limit); labels are cut between words.
 
     >>> progress_line("learning tables", 0.5, 60.0, 45)
     'learning tables  50%  1:00 elapsed, 1:00 left'

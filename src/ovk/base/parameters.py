@@ -121,7 +121,7 @@ class Parameters(BaseEstimator):
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned."""
         for unknown in [name for name in state if not self._is_state(name)]:
-            raise StateError(f"no fitted attribute {unknown!r}, which the file has")
+            raise StateError(f"the file has an unknown fitted attribute {unknown!r}")
         # Not setattr: a property or a descriptor of that name would run.
         self.__dict__.update(restored(type(self), state))
 

@@ -113,12 +113,12 @@ class State(CopyOnWrite):
     @classmethod
     def from_state(cls, state: Any) -> Self:
         if not isinstance(state, Mapping):
-            raise StateError(f"the state of {cls.__name__} must be a mapping, the file has {type(state).__name__}")
+            raise StateError(f"the state of {cls.__name__} must be a mapping, got {type(state).__name__}")
         kind = state.get("kind")
         for subclass in _with_subclasses(cls):
             if subclass._kind == kind and not isabstract(subclass):
                 return subclass._build(state) if subclass is cls else subclass.from_state(state)
-        raise StateError(f"{cls.__name__} has no kind {kind!r}, which the file names")
+        raise StateError(f"the file has an unknown kind {kind!r} of {cls.__name__}")
 
     @classmethod
     def _build(cls, state: Mapping[str, Any]) -> Self:
@@ -128,9 +128,9 @@ class State(CopyOnWrite):
         if cls._kind is not None:
             values.pop("kind", None)
         for unknown in values.keys() - names:
-            raise StateError(f"{cls.__name__} has no attribute {unknown!r}, which the file has")
+            raise StateError(f"the file has an unknown attribute {unknown!r} of {cls.__name__}")
         for missing in names - values.keys():
-            raise StateError(f"{cls.__name__} requires the attribute {missing!r}, which the file lacks")
+            raise StateError(f"the file lacks the attribute {missing!r} of {cls.__name__}")
         values = restored(cls, values)
         check_stored(cls, values)
         built = cls(**{name: values.pop(name) for name in arguments}) if is_dataclass(cls) else cls.__new__(cls)
@@ -371,7 +371,7 @@ NUMBERS: dict[type, type] = {float: Real, int: Integral}
 
 
 def check_stored(cls: type, values: Mapping[str, Any]) -> None:
-    """Raise an error that names the first of these attributes that a `cls` cannot have."""
+    """Check stored values against the declarations of `cls`; the error names the first invalid attribute."""
     hints, table = _declared(cls)
     default = "*" if _is_ours(cls) and not cls.__module__.startswith("ovk.app.") else "* inf"
     sizes = {name: int(value) for name, value in values.items() if isinstance(value, Integral)}
@@ -379,10 +379,10 @@ def check_stored(cls: type, values: Mapping[str, Any]) -> None:
         if name in hints and not _matches(value, hints[name]):
             fault = getattr(hints[name], "__name__", str(hints[name])).replace("collections.abc.", "")
         else:
-            fault = _unlike(value, table.get(name, default), sizes)
+            fault = _violation(value, table.get(name, default), sizes)
         if fault is not None:
             found = f"an array {value.dtype} {value.shape}" if isinstance(value, np.ndarray) else short(value)
-            raise ValueError(f"{cls.__name__}.{name} must be {fault}, the file has {found}")
+            raise ValueError(f"{cls.__name__}.{name} must be {fault}, got {found}")
 
 
 def _is_ours(cls: type) -> bool:
@@ -448,15 +448,15 @@ def _is_array(value: Any, dtype: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS.get(dtype, value.dtype.kind)
 
 
-def _unlike(value: Any, spec: Any, sizes: dict[str, int]) -> str | None:
-    """What the table requires, if the value differs from it; the lengths of new axes are added to `sizes`."""
+def _violation(value: Any, spec: Any, sizes: dict[str, int]) -> str | None:
+    """The requirement that a value violates, or None; adds the lengths of new axes to `sizes`."""
     if isinstance(spec, tuple):
         items = value if isinstance(value, tuple) else ()
         if spec[-1] is Ellipsis:
             spec = (*spec[:-1], *[spec[-2]] * (len(items) - len(spec) + 1))
         if len(items) != len(spec):
             return f"a tuple of {len(spec)} arrays"
-        return next(filter(None, (_unlike(item, one, sizes) for item, one in zip(items, spec, strict=True))), None)
+        return next(filter(None, (_violation(item, one, sizes) for item, one in zip(items, spec, strict=True))), None)
     shape, *others = (part.split() for part in spec.split("|"))
     words = {"nan", "inf", "any", "int"}.intersection(shape)
     axes = [axis for axis in shape if axis not in words]
@@ -464,7 +464,7 @@ def _unlike(value: Any, spec: Any, sizes: dict[str, int]) -> str | None:
         return "finite numbers"
     if isinstance(value, np.ndarray):
         kinds = "iu" if "int" in words else "fiu" if "any" not in words and axes[0] != "*" else ""
-        return _misshapen(value, axes, sizes, kinds=kinds)
+        return _shape_violation(value, axes, sizes, kinds=kinds)
     sequence = isinstance(value, (list, tuple)) or sparse.issparse(value)
     if axes[0] == "*" or (value is None and ["None"] in others) or (sequence and ["other"] in others):
         return None
@@ -479,7 +479,7 @@ def _is_finite(value: Any, bad: Callable[[Any], Any] | None = None) -> bool:
     return not isinstance(value, (list, tuple)) or all(_is_finite(item, bad) for item in value)
 
 
-def _misshapen(value: Array, axes: list[str], sizes: dict[str, int], *, kinds: str) -> str | None:
+def _shape_violation(value: Array, axes: list[str], sizes: dict[str, int], *, kinds: str) -> str | None:
     """The expected shape, if the array has another one or does not consist of numbers of these kinds."""
     leading = axes[:-1] if axes[-1] == "*" else axes
     wrong = value.ndim < len(leading) if len(leading) < len(axes) else value.ndim != len(axes)

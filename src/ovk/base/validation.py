@@ -33,7 +33,7 @@ V = TypeVar("V")
 
 
 def positive(value: Any, name: str, *, zero: bool = False) -> float:
-    """`value` as a float; an error unless it is positive (with `zero`, non-negative) and finite."""
+    """`value` as a float; raises ValueError unless it is positive (with `zero`, non-negative) and finite."""
     number = _as_float(value)
     if not (0.0 < number < np.inf or (zero and number == 0.0)):
         raise ValueError(f"{name} must be {'non-negative' if zero else 'positive'} and finite, got {value!r}")
@@ -47,7 +47,7 @@ def check_choice(value: Any, name: str, allowed: Sequence[Any]) -> None:
 
 
 def in_interval(value: Any, name: str, low: float, high: float) -> float:
-    """`value` as a float; an error unless it lies in [low, high]."""
+    """`value` as a float; raises ValueError unless it lies in [low, high]."""
     number = _as_float(value)
     if not low <= number <= high:
         raise ValueError(f"{name} must be a number in [{low:g}, {high:g}], got {value!r}")
@@ -79,7 +79,7 @@ def dense_inputs(X: Any, what: str) -> Array:
 
 
 def check_int(value: Any, name: str, *, least: int = 1) -> int:
-    """`value` as an int; an error unless it is an integer of at least `least`."""
+    """`value` as an int; raises ValueError unless it is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
     return int(value)
@@ -428,7 +428,7 @@ class Targets:
         keep = np.asarray(~np.isnan(self.Y).all(axis=1))
         return keep if self.weight is None else keep & (self.weight > 0)
 
-    def followed_by_gaps(self, n: int) -> Targets:
+    def with_unlabelled_rows(self, n: int) -> Targets:
         """These rows followed by unlabelled ones, n in total; not for long form."""
         more = n - len(self.Y)
         weight = None if self.weight is None else np.pad(self.weight, (0, more), constant_values=1.0)
@@ -552,7 +552,7 @@ def check_alpha(alpha: Any, d: int) -> float | Array:
     if value.ndim == 0:
         return float(value)
     if len(value) != d:
-        raise ValueError(f"alpha has {len(value)} entries but there are {d} outputs")
+        raise ValueError(f"alpha must have {d} entries, one for each output, got {len(value)}")
     if len(np.unique(value)) == 1:
         return float(value[0])
     if (value == 0).any():
@@ -617,7 +617,7 @@ LIBRARIES = ("pandas", "polars")
 
 @dataclass
 class OutputFrame(State):
-    """The type of data frame that Y was, and its columns."""
+    """The library and the column names of the data frame that was passed as Y."""
 
     library: str  # "pandas" or "polars"
     names: list[Any]  # strings, numbers, or tuples of these for the column levels of pandas

@@ -186,8 +186,8 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, **how: Any) -> Self:
-        """Fit the regressor of the targets; `how` are further arguments of its `fit`."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Self:
+        """Fit the regressor of the targets; `options` are further arguments of its `fit`."""
         with self._fitting(X, y):
             X = self._check_inputs(X, reset=True)
             labels, numbers = LabelColumns.learn(y)
@@ -197,7 +197,7 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
             shared = {name: value for name, value in self.get_params(deep=False).items() if name != "class_weight"}
             # The residuals of class codes may have heavy tails without being outliers.
             shared["loss"] = "squared"
-            model = self._regressor(**shared).fit(X, labels.codes(numbers), weight, **how)
+            model = self._regressor(**shared).fit(X, labels.codes(numbers), weight, **options)
             self.labels_, self.model_ = labels, model
             self.calibrations_ = None
             self._learn_names(y, len(labels.classes))
@@ -323,7 +323,7 @@ class OVKClassifier(RidgeClassifierBase):
     ----------
     classes_ : the sorted classes; for several columns with different classes, a list of them
     model_ : the fitted `OVKRidge` of the targets
-    label_numbers_ : (n, columns) class numbers of the training labels, -1 if missing
+    label_numbers_ : (n, columns) class indices of the training labels, -1 if missing
 
     See Also
     --------

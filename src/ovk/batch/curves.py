@@ -218,7 +218,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         Parameters
         ----------
         rows : (m,) integers, optional
-            Numbers of training rows; all by default.
+            Indices of training rows; all by default.
 
         Returns
         -------
@@ -428,7 +428,7 @@ class FunctionalRidge(CurveOutputs):
     Parameters
     ----------
     kernel : operator-valued kernel; default ``Gaussian() * Integral()``
-        A scalar kernel means curves with independent time points. Operators use the estimator's grid.
+        With a scalar kernel, time points are independent. Operators use the estimator's grid.
     alpha : float >= 0
         Weight of the penalty.
     grid : `Grid` or its points, optional
@@ -571,8 +571,8 @@ class FunctionalRidgeCV(CurveOutputs):
             return super()._check_inputs(X, reset=reset, stream=stream)
         if is_on_device(X):
             raise ValueError("a fit on a device does not support input_grid: omit it, or pass NumPy arrays")
-        how: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        return without_gaps(check_inputs(self, X, reset=reset, **how), as_grid(self.input_grid))
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        return without_gaps(check_inputs(self, X, reset=reset, **options), as_grid(self.input_grid))
 
     def _output_dim(self) -> int | None:
         return output_dim_of(self.operators, self._kernels())

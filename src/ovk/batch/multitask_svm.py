@@ -107,8 +107,9 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
             biases = None
         if not info.converged:
             warnings.warn(
-                f"the relative duality gap is {info.gap / max(info.primal, 1e-300):.1e}, above tol={tol:g}, after "
-                f"{info.iterations} block steps: increase max_iter or tol, lower C, or scale the inputs",
+                f"{type(self).__name__} did not reach tol={tol:g} within {info.iterations} block steps, relative "
+                f"duality gap {info.gap / max(info.primal, 1e-300):.1e}: increase max_iter or tol, lower C, or scale "
+                "the inputs",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -215,7 +216,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
     kernel : operator-valued kernel or scalar kernel, optional
         A scalar kernel learns the tasks independently. Default ``Gaussian() * Identity()``.
     C : float > 0
-        Largest coefficient of one observation; with sample weights, C times the weight.
+        Upper bound on the coefficient of an observation, multiplied by its sample weight.
     bias : "none", "shared" or "task"
         An unpenalised constant: none (theorem 2.1), one for all tasks (solved by scikit-learn's libsvm, which computes
         the whole kernel matrix), or one for each task.
@@ -393,8 +394,8 @@ def check_labels(
     """Targets, classes in order, and whether each task is one class against the rest."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: pass a label for each row")
-    how: dict[str, Any] = {"ensure_2d": False, "dtype": None, "ensure_all_finite": "allow-nan", "ensure_min_samples": 0}
-    labels = check_array(masked_as_nan(y, "y"), input_name="y", **how)
+    options: dict[str, Any] = {"dtype": None, "ensure_all_finite": "allow-nan", "ensure_min_samples": 0}
+    labels = check_array(masked_as_nan(y, "y"), input_name="y", ensure_2d=False, **options)
     if len(labels) != n:
         check_consistent_length(X, labels)
     rest = task is None and (labels.ndim == 1 or labels.shape[1] == 1)

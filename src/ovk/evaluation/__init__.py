@@ -1,4 +1,4 @@
-"""How well a learner does on a stream: progressive evaluation, baselines, intervals, regret."""
+"""Evaluation of learners on streams: progressive evaluation, baselines, intervals, regret."""
 
 from ovk.evaluation.adaptive import ACI, COP, ConformalPID, StronglyAdaptive
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean

@@ -59,7 +59,7 @@ class ACITracker(Tracker, kind="adaptive"):
 
 @dataclass(eq=False, repr=False)
 class ACI(Conformal):
-    """Intervals of a stream by adaptive conformal inference: a quantile of recent scores with an adaptive level.
+    """Prediction intervals on streams by adaptive conformal inference: a quantile of recent scores whose level adapts.
 
     It works with any model and assumes nothing about the data. The region of a row depends only on earlier rows. After
     T rows the share of misses is within (1 + rate) / (rate T) of ``1 - coverage``: for any data if `widest` is None,

@@ -199,7 +199,7 @@ class Tracker(State, ABC):
     def update(self, score: float, missed: bool | None = None, delay: int = 0) -> None:
         """Learn from the score, nan for a row without one.
 
-        `missed`: whether it exceeded its radius, if that was not the present one. `delay`: number of rows that were
+        `missed`: whether it exceeded its radius, if that was not the current one. `delay`: number of rows that were
         predicted between this row and its outcome.
         """
 

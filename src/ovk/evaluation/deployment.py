@@ -29,7 +29,7 @@ class WithIntervals(Transactional, Parameters):
     Parameters
     ----------
     learner : online learner of ovk, or estimator with `partial_fit` and `predict`
-        A copy of it learns, starting from its present state.
+        A copy of it learns, starting from its current state.
     intervals : ACI, COP, ConformalPID, StronglyAdaptive, RollingConformal or float
         The interval method, or a coverage for ``ACI(coverage)``. For nonnegative outputs use
         ``ACI(0.9, bounds=(0, None))``.
@@ -169,7 +169,7 @@ class DelayedLabels(Parameters):
     Parameters
     ----------
     model : learner with `partial_fit` and `predict`
-        A copy of it learns, starting from its present state.
+        A copy of it learns, starting from its current state.
     max_pending : int
         Maximum number of rows that wait for a label; beyond it the oldest expire.
     classes : sequence of labels, optional
@@ -257,7 +257,7 @@ class DelayedLabels(Parameters):
         wanted = np.atleast_1d(np.asarray(tickets, dtype=np.int64))
         labels = np.asarray(y) if several else np.asarray([y])
         if len(labels) != len(wanted) or len(np.unique(wanted)) != len(wanted):
-            raise ValueError(f"every ticket needs one label: got {len(wanted)} tickets and {len(labels)} labels")
+            raise ValueError(f"tickets and y must have equal lengths, got {len(wanted)} tickets, {len(labels)} labels")
         places = np.searchsorted(self.tickets_, wanted)
         known = places < len(self.tickets_)
         known[known] = self.tickets_[places[known]] == wanted[known]

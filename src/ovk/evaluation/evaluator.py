@@ -66,7 +66,7 @@ class IntervalRecord(State):
         return self.method.with_outcomes(concatenate(made), Y)
 
     def result(self, rows: Times) -> IntervalResult:
-        """The result at the checkpoints `rows`, the last of which is the present row."""
+        """The result at the checkpoints `rows`, the last of which is the current row."""
         sums = np.vstack([self.sums.points, self.sums.total])[: len(rows)]
         k = sums.shape[1] // 4 if self.method.region == "each" else 1
         tested, covered, bounded, widths = np.split(sums, [k, 2 * k, k + sums.shape[1] // 2], axis=1)
@@ -351,7 +351,7 @@ def progressive(
 ) -> ProgressiveResult:
     """Evaluate a model on a stream: predict each row, compare with the outcome, then learn from the row.
 
-    The model is modified in place and continues from its present state. Online learners of ovk process exact blocks, so
+    The model is modified in place and continues from its current state. Online learners of ovk process exact blocks, so
     the chunk size affects only the speed. Other estimators with `partial_fit` and `predict` process one row at a time.
 
     Parameters
@@ -476,7 +476,7 @@ def progressive(
             if bar is not None:
                 bar.update(len(chunk.X))
     if evaluator is None:
-        raise ValueError("the iterable of chunks is empty")
+        raise ValueError("the iterable of chunks must contain at least one chunk, got none")
     late = "" if isinstance(waiting, int) and waiting == 0 else f"{delay:,} rows" if time is None else f"{delay}"
     times = None if time is None else np.asarray(time)
     _check_lengths(evaluator.n_rows, time=times)

@@ -132,9 +132,9 @@ def chunks(source: Any, Y: Any = None, *, targets: Any = None, features: Any = N
         - iterable of chunks: pairs (X, Y), or tables with `targets`. Small chunks are not combined.
     Y : (n, d) or (n,) array, frame or series, optional
         The outputs.
-    targets : name or number of a column, or a sequence of them
+    targets : name or index of a column, or a sequence of them
         The output columns of `source`. A single one gives outputs of shape (n,), a sequence (n, d).
-    features : names or numbers of columns, optional
+    features : names or indices of columns, optional
         The input columns; default all that are not targets.
     chunk_size : int
         Maximum number of rows in a chunk.
@@ -209,7 +209,7 @@ def _pair(X: Any, Y: Any, features: Any, size: int) -> Chunks:
     xs = _columns(inputs, range(len(inputs.names)) if features is None else features, "features")
     ys = list(range(len(outputs.names)))
     if not xs or not ys:
-        raise ValueError(f"X and Y need at least one column each, got {len(xs)} and {len(ys)}")
+        raise ValueError(f"X and Y must have at least one column each, got {len(xs)} and {len(ys)}")
     names = tuple(inputs.names[j] for j in xs), outputs.names
 
     def read() -> Iterator[Chunk]:
@@ -250,7 +250,7 @@ def _nonempty(table: Table, columns: list[int], size: int) -> Iterator[Array]:
 
 
 def _columns(table: Table, chosen: Any, argument: str) -> list[int]:
-    """Positions of columns given by name or by number."""
+    """Indices of columns given by name or index."""
     chosen = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
     width = len(table.names)
     found = []
@@ -261,7 +261,7 @@ def _columns(table: Table, chosen: Any, argument: str) -> list[int]:
             found.append(int(one) % width)
         else:
             raise ValueError(
-                f"{argument} must contain names or numbers of the {width} columns of {table.label}, "
+                f"{argument} must contain names or indices of the {width} columns of {table.label}, "
                 f"{quoted(table.names)}, got {one!r}"
             )
     if len(set(found)) < len(found):

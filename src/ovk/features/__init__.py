@@ -11,7 +11,7 @@ from ovk.features.fourier import (
     TaylorMap,
 )
 from ovk.features.nystrom import ROUNDING_TOL, NystromMap, OperatorNystromMap, RPCholesky, as_rpcholesky, independent
-from ovk.features.stream_features import FeaturePlan, StreamFeatures
+from ovk.features.stream_features import FeatureSpec, StreamFeatures
 from ovk.features.sums import ROUNDING, FeatureSums, MergeTree, OutputSums, RidgeFactor, merge_all
 
 __all__ = [

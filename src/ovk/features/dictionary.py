@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from ovk.base import Array, Indices, Mask, Parameters, State, check_choice, check_int, equal, positive
 from ovk.features.nystrom import ROUNDING_TOL, RPCholesky, independent
-from ovk.features.stream_features import FeaturePlan, StreamFeatures
+from ovk.features.stream_features import FeatureSpec, StreamFeatures
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers import solve_lower, whitened_rows
@@ -40,18 +40,18 @@ class SelectionState(State):
 
 
 class Selection(Parameters, ABC, saved=False):
-    """Decides, row by row and before the label is known, which inputs join the dictionary."""
+    """A rule that selects the inputs to add to the dictionary, row by row, before their labels are known."""
 
     @abstractmethod
     def start(self) -> SelectionState: ...
 
     @abstractmethod
     def wanted(self, block: DictionaryBlock, start: int) -> Mask:
-        """Whether each of the rows from `start` on is to join, given the dictionary as it is."""
+        """Mask of the rows from `start` on to add to the current dictionary."""
 
     @abstractmethod
     def accept(self, block: DictionaryBlock, j: int, independent: bool) -> bool:
-        """Add row j; returns whether it stays among the chosen points, even if it depends on the others."""
+        """Add row j. Returns whether to keep it as a point even if it is linearly dependent on the others."""
 
 
 @dataclass(eq=False, repr=False)
@@ -61,7 +61,7 @@ class Uniform(Selection):
     Parameters
     ----------
     rate : float in (0, 1], optional
-        Probability of each row to join.
+        Probability with which each row is added.
     size : int, optional
         Instead of `rate`: add this many rows, the first that are linearly independent. In a stream in random order they
         are a uniform sample.
@@ -413,7 +413,7 @@ class DictionaryBlock:
         self._c = self._c - row**2
 
     def accept_all(self, *, exact: bool) -> tuple[Array, Indices]:
-        """Add all rows that are to join; returns what `Dictionary.transform_and_grow` does."""
+        """Add all selected rows; returns the result of `Dictionary.transform_and_grow`."""
         new: list[Array] = []
         j, m = self.first, self.d.m
         sizes = np.full(len(self.X), m)
@@ -457,13 +457,13 @@ class DictionaryBlock:
 
 
 @dataclass(eq=False, repr=False)
-class Nystrom(FeaturePlan):
-    """Nystrom features of points chosen along a stream; a row may join before it is predicted.
+class Nystrom(FeatureSpec):
+    """Nystrom features of points chosen along a stream; a row may be added before it is predicted.
 
     Parameters
     ----------
     selection : `KORS`, `Uniform`, `ALD` or `Given`, optional
-        Which rows join the dictionary; default ``Uniform(size=100)``.
+        Rule that selects the rows to add to the dictionary; default ``Uniform(size=100)``.
     past : "projected" or "exact"
         How earlier rows contribute to a new feature: "projected" drops their contribution, and memory does not grow
         with the stream; "exact" keeps their inputs and outputs to compute it.

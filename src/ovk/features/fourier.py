@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammainc, gammaln, xlogy
 
 from ovk.base import Array, DeviceMatrix, State, check_int, dense_inputs, is_on_device, positive, returned, to_host
-from ovk.features.stream_features import FeaturePlan, StreamFeatures
+from ovk.features.stream_features import FeatureSpec, StreamFeatures
 from ovk.kernels import Gaussian, Laplacian, Polynomial, Product, ScalarKernel, Scaled, Stationary, Sum
 from ovk.ovkernels import (
     CurlFree,
@@ -375,7 +375,7 @@ def _gaussian(kernel: ScalarKernel) -> tuple[Gaussian, float]:
 
 
 @dataclass(eq=False, repr=False)
-class Taylor(FeaturePlan):
+class Taylor(FeatureSpec):
     """Taylor features of the Gaussian kernel, (p + degree)! / (p! degree!) of them.
 
     Parameters
@@ -410,7 +410,7 @@ class Taylor(FeaturePlan):
 
 
 @dataclass(eq=False, repr=False)
-class Fourier(FeaturePlan):
+class Fourier(FeatureSpec):
     """Random Fourier features of a stationary kernel: n frequencies, 2 n features.
 
     Parameters
@@ -438,7 +438,7 @@ class Fourier(FeaturePlan):
 
 
 @dataclass(eq=False, repr=False)
-class LinearFourier(FeaturePlan):
+class LinearFourier(FeatureSpec):
     """The inputs and random Fourier features of a stationary kernel k, which approximate w (1 + <x, z>) + k.
 
     The linear part is exact: a trend or a lag needs no waves.
@@ -478,7 +478,7 @@ class LinearFourier(FeaturePlan):
 
 
 @dataclass(eq=False, repr=False)
-class OperatorFourier(FeaturePlan):
+class OperatorFourier(FeatureSpec):
     """Random Fourier features of operator-valued kernels, including curl-free and divergence-free ones.
 
     Parameters

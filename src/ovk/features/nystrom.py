@@ -26,7 +26,7 @@ from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import random_pivots
 
-#: Smallest squared distance of a point to the span of the others, relative to k(z, z), that rounding does not hide.
+#: Minimum squared distance of a point to the span of the others, relative to k(z, z), above rounding errors.
 ROUNDING_TOL = 1e-12
 
 
@@ -102,7 +102,7 @@ def independent(gram: Array) -> tuple[Indices, Array]:
     return keep, np.asarray(np.linalg.cholesky(gram[np.ix_(keep, keep)]), dtype=np.float64)
 
 
-#: Candidate rows per landmark; with these, choosing costs no more than learning.
+#: Number of candidate rows per landmark, for which the selection costs no more than the fit.
 ROWS_PER_LANDMARK = 5
 
 

@@ -48,8 +48,8 @@ class StreamFeatures(State, ABC):
         return equal(self, other)
 
 
-class FeaturePlan(Parameters, ABC, saved=False):
-    """Which features approximate a kernel; they are built from the first rows."""
+class FeatureSpec(Parameters, ABC, saved=False):
+    """Specification of the features that approximate a kernel; `build` computes them from the first rows."""
 
     @abstractmethod
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:

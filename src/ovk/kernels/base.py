@@ -61,7 +61,7 @@ class ScalarKernel(Algebra, Parameters, ABC):
 
     Kernels can be added, multiplied and scaled; a kernel times an output operator is an operator-valued kernel.
 
-    Your own kernel is a class whose ``__init__`` only stores its parameters, with the methods
+    To define a kernel, write a subclass whose ``__init__`` only stores its parameters, and implement
 
     - ``__call__(X, Z=None)``: the matrix k(x_i, z_j), (n, m); `Z` None means `X`;
     - ``diag(X)``: the values k(x_i, x_i), (n,);
@@ -363,7 +363,7 @@ class Mapped(TransformedKernel):
         if M.ndim != 2 or M.shape[1] == 0 or not np.isfinite(M).all():
             raise ValueError(f"components must be a finite matrix with at least one column, got shape {M.shape}")
         if len(M) != p:
-            raise ValueError(f"components has {len(M)} rows but the inputs have {p} features")
+            raise ValueError(f"components must have {p} rows, one for each input, got {len(M)}")
         return M
 
     def runs_on_devices(self) -> bool:

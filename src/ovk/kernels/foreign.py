@@ -88,7 +88,7 @@ def object_indices(X: Any, count: int, wrong_shape: str, which: str) -> Indices:
     column = rows[:, 0]
     # nan fails as well.
     if not ((column >= 0) & (column < count) & (column == np.floor(column))).all():
-        raise ValueError(f"objects must be integers from 0 to {count - 1}, {which}")
+        raise ValueError(f"objects must be integers from 0 to {count - 1}, the indices of {which}")
     return column.astype(np.intp)
 
 

@@ -107,8 +107,8 @@ class OnCurves(TransformedKernel):
     Rows of X are curves, or functions of several variables, on a grid; several channels follow one another. The kernel
     is applied to coordinates whose Euclidean distance is the L2 distance of the curves, or of their derivatives.
 
-    With a `window`, only the curves x(t - lag) for t in the window are compared: recordings are longer than the time
-    that matters, and what happens at t depends on them some time before. The lag can be learned, by `tune` if it starts
+    With a `window`, only the curves x(t - lag) for t in the window are compared, for recordings longer than the
+    relevant period, with a delayed effect. The lag can be learned, by `tune` if it starts
     above 0, or by `MovKL` from kernels with several lags.
 
     Parameters
@@ -124,7 +124,7 @@ class OnCurves(TransformedKernel):
     window : (start, stop), optional
         Times t at which x(t - lag) is compared; all points of the grid by default.
     lag : float
-        Time by which the window is read earlier, with a window. Curves continue constantly beyond their ends.
+        Delay: the curve is read this much earlier than the window. Curves are constant beyond their ends.
 
     See Also
     --------
@@ -154,7 +154,7 @@ class OnCurves(TransformedKernel):
             raise ValueError(f"X must have a multiple of {channels} columns, one curve per channel, got {p}")
         grid = Grid.regular(d) if self.grid is None else as_grid(self.grid)
         if len(grid) != d:
-            raise ValueError(f"X has {d} columns per curve but the grid of OnCurves has {len(grid)} points")
+            raise ValueError(f"grid must have one point for each of the {d} columns of a curve, got {len(grid)}")
         return grid
 
     def _window(self, grid: Grid) -> Grid | None:

@@ -54,7 +54,7 @@ class LengthScaled(ScalarKernel, saved=False):
         if scales.ndim == 0:
             return float(scales)
         if p is not None and len(scales) != p:
-            raise ValueError(f"length_scale has {len(scales)} entries but the inputs have {p} features")
+            raise ValueError(f"length_scale must have {p} entries, one for each input, got {len(scales)}")
         return scales
 
     def single_scale(self) -> float:
@@ -360,7 +360,7 @@ MIN_SQUARED_DISTANCE = 1e-28
 class Matern(Stationary):
     """Matern kernel, k(x, z) = 2^(1-nu) / Gamma(nu) r^nu K_nu(r) with r = sqrt(2 nu) |x - z| / l.
 
-    Functions are the smoother the larger nu: nu = 1/2 is exp(-|x - z| / l), nu -> infinity the Gaussian kernel.
+    Larger nu gives smoother functions: nu = 1/2 is exp(-|x - z| / l), and nu -> infinity is the Gaussian kernel.
 
     Parameters
     ----------

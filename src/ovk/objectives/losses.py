@@ -16,7 +16,7 @@ from ovk.base import Array, Parameters, in_interval, positive
 class Loss(Parameters, ABC):
     """Base class of convex losses of outputs Y and predictions F, (n, d), with nan in Y where an output is missing.
 
-    Your own loss is a class whose ``__init__`` only stores its parameters, with the methods
+    To define a loss, write a subclass whose ``__init__`` only stores its parameters, and implement
 
     - ``value(Y, F)``: the loss of each row, (n,);
     - ``gradient(Y, F)``: its derivative in F, (n, d), zero where an output is missing;

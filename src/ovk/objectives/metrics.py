@@ -134,12 +134,12 @@ def rsse(Y: Array, F: Array, grid: Grid | None = None) -> float:
         raise ValueError(f"Y and F must have the same shape, got shapes {Y.shape} and {F.shape}")
     weights = (Grid.regular(Y.shape[1]) if grid is None else grid).weights()
     if len(weights) != Y.shape[1]:
-        raise ValueError(f"grid has {len(weights)} points but the curves have {Y.shape[1]}")
+        raise ValueError(f"grid must have one point for each of the {Y.shape[1]} columns of Y, got {len(weights)}")
     return float(np.nansum((Y - F) ** 2 * weights))
 
 
 def lcr(labels: Array, predicted: Array) -> float:
-    """Labels correctly recognised, in percent, over all curves and times."""
+    """Percentage of correct labels over all curves and times."""
     labels, predicted = np.asarray(labels), np.asarray(predicted)
     if labels.shape != predicted.shape or labels.size == 0:
         raise ValueError(f"labels and predicted must have the same shape, got {labels.shape} and {predicted.shape}")

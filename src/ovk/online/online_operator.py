@@ -124,7 +124,8 @@ class OnlineOperator(StreamRegressor):
             (self.output_grid, "output_grid", rows.Y.shape[1], "y"),
         ):
             if grid is not None and len(as_grid(grid)) != count:
-                raise ValueError(f"{name} has {len(as_grid(grid))} points but {of} has {count} columns")
+                found = len(as_grid(grid))
+                raise ValueError(f"{name} must have one point for each of the {count} columns of {of}, got {found}")
         return rows
 
     def _check_weights_supported(self) -> None:

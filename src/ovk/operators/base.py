@@ -44,8 +44,8 @@ class OutputOperator(Algebra, Parameters, ABC):
 
     `output_dim` is the number of outputs; None if any number fits (``Identity()``), until an estimator calls `resolve`.
 
-    Your own operator is a class whose ``__init__`` only stores its parameters, among them `output_dim` (or a property
-    of that name), with the method
+    To define an operator, write a subclass whose ``__init__`` only stores its parameters, with a parameter or property
+    `output_dim`, and implement
 
     - ``dense()``: the matrix T, (d, d);
 
@@ -362,7 +362,7 @@ def checked_symmetric(matrix: Any, name: str) -> Array:
 
 
 def spectrum(matrix: Array, name: str) -> Spectrum:
-    """Eigenvalues and eigenvectors of a symmetric matrix; an error unless it is positive semi-definite."""
+    """Eigenvalues and eigenvectors of a symmetric matrix; raises ValueError unless it is positive semi-definite."""
     values, vectors = np.linalg.eigh(matrix)
     largest = max(float(np.abs(values).max()), 1e-300)
     if values[0] < -1e-8 * largest:

@@ -199,7 +199,7 @@ class Integral(CurveOperator, MatrixOperator):
         "grid" decomposes the quadrature matrix (Nystrom method); "analytic" uses known eigenfunctions, for
         exp(-|t - s| / l) on an interval and for a Gaussian on a circle, and requires `n_eigen`.
     lag : float, optional
-        Time from the start a of the grid until the curves respond: with it T is
+        Delay of the response after the start a of the grid. T is then
         (T y)(t) = h(t) integral of k(t, s) h(s) y(s) ds, h(t) = 1 / (1 + exp(-(t - a - lag) / delta)), where delta is
         the mean spacing of the grid. `tune` learns it if it is above 0, `MovKL` from kernels with several lags.
 

@@ -272,7 +272,7 @@ class Transformable(OperatorKernel):
             return seen
         A = np.atleast_2d(np.asarray(transform, dtype=np.float64))
         if A.shape[1] != X.shape[1]:
-            raise ValueError(f"transforms[{i}] has {A.shape[1]} columns but X has {X.shape[1]} features")
+            raise ValueError(f"transforms[{i}] must have {X.shape[1]} columns, one for each input, got {A.shape[1]}")
         return X @ A.T
 
     def _stack(self, X: Any) -> Array:

@@ -63,9 +63,9 @@ class ChangedClassError(ValueError):
     Examples
     --------
     >>> from ovk.persistence import ChangedClassError
-    >>> raise ChangedClassError("kernels.Gaussian: no parameter 'width', which the file has")
+    >>> raise ChangedClassError("kernels.Gaussian: the file has an unknown parameter 'width'")
     Traceback (most recent call last):
-    ovk.persistence.errors.ChangedClassError: kernels.Gaussian: no parameter 'width', which the file has
+    ovk.persistence.errors.ChangedClassError: kernels.Gaussian: the file has an unknown parameter 'width'
     """
 
 

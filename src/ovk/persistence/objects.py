@@ -106,7 +106,7 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
     try:
         if issubclass(cls, State):
             for unknown in parameters:
-                raise StateError(f"no parameter {unknown!r}, which the file has")
+                raise StateError(f"the file has an unknown parameter {unknown!r}")
             return cls.from_state(state)
         value = cls(**_checked(cls, parameters))
         if isinstance(value, Parameters):
@@ -114,7 +114,7 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
         elif state:
             for attribute in state:
                 if attribute in parameters or not is_fitted_name(attribute):
-                    raise StateError(f"no fitted attribute {attribute!r}, which the file has")
+                    raise StateError(f"the file has an unknown fitted attribute {attribute!r}")
             vars(value).update(state)
     except StateError as error:
         raise ChangedClassError(f"{name}: {error}; {advice}") from error
@@ -125,9 +125,9 @@ def build_object(name: str, parameters: Mapping[str, Any], state: Mapping[str, A
 def _checked(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
     arguments = constructor_arguments(cls)
     for unknown in parameters.keys() - arguments.keys():
-        raise StateError(f"no parameter {unknown!r}, which the file has")
+        raise StateError(f"the file has an unknown parameter {unknown!r}")
     for missing in {name for name, required in arguments.items() if required} - parameters.keys():
-        raise StateError(f"requires the parameter {missing!r}, which the file lacks")
+        raise StateError(f"the file lacks the parameter {missing!r}")
     return dict(parameters)
 
 
@@ -255,7 +255,7 @@ def _build_estimator(name: str, parameters: Mapping[str, Any], state: Mapping[st
     here, advice = sklearn.__version__, f"load it with scikit-learn {version}, or fit it again"
     for unknown in parameters.keys() - set(cast(Any, cls)._get_param_names()):
         raise ChangedClassError(
-            f"{name} of scikit-learn {here} has no parameter {unknown!r}, which the file has; {advice}"
+            f"{name}: the file has a parameter {unknown!r} that scikit-learn {here} does not have; {advice}"
         )
     for parameter in listed.none:
         if parameters.get(parameter) is not None:

@@ -151,12 +151,12 @@ class Reader:
 
     def items(self, nodes: Any) -> list[Any]:
         if not isinstance(nodes, list):
-            raise TypeError("a list is missing")
+            raise TypeError(f"{short(nodes)} instead of a list")
         return [node if type(node) in JSON_SCALARS else self(node, i) for i, node in enumerate(nodes)]
 
     def entries(self, nodes: Any) -> dict[str, Any]:
         if not isinstance(nodes, dict):
-            raise TypeError("named entries are missing")
+            raise TypeError(f"{short(nodes)} instead of named entries")
         return {name: self(node, f".{name}") for name, node in nodes.items()}
 
     def array(self, name: str) -> Any:
@@ -215,7 +215,7 @@ def _decode_bytes(payload: Any, reader: Reader) -> bytes:
 def _encode_dict(value: dict[Any, Any], writer: Writer) -> Json:
     for key in value:
         _require_simple(key, "a key", writer)
-    _require_apart(list(value), writer)
+    _require_distinct_hashes(list(value), writer)
     return [[writer(key, "[key]"), writer(item, f"[{short(key)}]")] for key, item in value.items()]
 
 
@@ -228,7 +228,7 @@ def _decode_dict(payload: Any, reader: Reader) -> dict[Any, Any]:
 def _encode_set(value: set[Any] | frozenset[Any], writer: Writer) -> Json:
     for item in value:
         _require_simple(item, "an element", writer)
-    _require_apart(list(value), writer)
+    _require_distinct_hashes(list(value), writer)
     # The order of a set of strings depends on the process: sort it, so that equal models give equal files.
     return sorted(writer.items(value), key=json.dumps)
 
@@ -250,7 +250,7 @@ def _require_simple(value: Any, what: str, writer: Writer) -> None:
         writer.reject(f"has {what} of type {type(value).__name__}", "use numbers, strings, bytes or tuples of them")
 
 
-def _require_apart(keys: Sequence[Hashable], writer: Writer) -> None:
+def _require_distinct_hashes(keys: Sequence[Hashable], writer: Writer) -> None:
     if _collide(keys):
         writer.reject(
             f"has more than {MAX_COLLISIONS} keys or elements with the same hash", "use strings, or other numbers"

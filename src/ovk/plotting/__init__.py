@@ -1,6 +1,6 @@
 """Plots as scikit-learn-style displays: ``Display.from_estimator(model)``."""
 
-from ovk.plotting.display import BLUE, Display, check_picture, date_axis, draw_band, pyplot, save_picture, shortened
+from ovk.plotting.display import BLUE, Display, check_figure_path, date_axis, draw_band, pyplot, save_figure, shortened
 from ovk.plotting.intervals import CalibrationDisplay, IntervalDisplay, ObservedDisplay, RecentDisplay, ResidualDisplay
 from ovk.plotting.prediction import FunctionalPredictionDisplay, PredictionDisplay, VectorFieldDisplay
 from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay

@@ -40,7 +40,7 @@ def pyplot() -> Any:
     return plt
 
 
-def check_picture(path: Path) -> None:
+def check_figure_path(path: Path) -> None:
     """Raise an error for a path to which matplotlib cannot write."""
     known = pyplot().figure().canvas.get_supported_filetypes()
     pyplot().close()
@@ -50,7 +50,7 @@ def check_picture(path: Path) -> None:
         raise ValueError(f"the directory {path.absolute().parent} does not exist")
 
 
-def save_picture(display: Display, path: Path) -> None:
+def save_figure(display: Display, path: Path) -> None:
     """Write the figure of a display and close it; the SVG has no date, so equal figures have equal bytes."""
     dated = {"metadata": {"Date": None}} if path.suffix.lower() == ".svg" else {}
     display.figure_.savefig(path, dpi=150, **dated)
@@ -169,7 +169,7 @@ class Display(ABC):
     def _index(names: Sequence[str], output: int | str) -> int:
         number = names.index(output) if isinstance(output, str) and output in names else output
         if not isinstance(number, int) or not -len(names) <= number < len(names):
-            raise ValueError(f"output must be the name or number of one of {', '.join(names)}, got {output!r}")
+            raise ValueError(f"output must be the name or index of one of {', '.join(names)}, got {output!r}")
         return number % len(names)
 
 

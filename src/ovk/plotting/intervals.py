@@ -30,7 +30,7 @@ class RecentDisplay(Display):
     times : (m,) array of dates or numbers, optional
         Times of the rows; default `positions`.
     positions : (m,) array, optional
-        Numbers of the rows; default rows before the end.
+        Indices of the rows; default rows before the end.
     middle : (m,) array, optional
         Centres of the intervals, if they differ from the predictions, as with bounds.
 
@@ -80,7 +80,7 @@ class RecentDisplay(Display):
         result : ProgressiveResult
             The result of ``progressive(..., intervals=0.9, keep="all")``.
         output : int or str
-            Number or name of the output.
+            Index or name of the output.
         rows : int or slice
             The number of last rows; or a slice of rows, such as ``slice(3000, 3500)``, whose ends may be dates if
             `progressive` was called with `time`: ``slice("2007-01-01", "2007-01-07")``.

@@ -1,4 +1,4 @@
-"""Displays of selected settings: regularisation, kernel weights, relevance of inputs."""
+"""Displays of selected settings: ridge weights, kernel weights, relevance of inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LeaveOneOutDisplay(Display):
     Parameters
     ----------
     alphas : (a,) array
-        Regularisation parameters.
+        Candidate ridge weights.
     errors : (operators, a) array
         Mean squared leave-one-out errors.
     labels : list of str

@@ -119,7 +119,7 @@ class ProgressiveErrorDisplay(RowCurves):
             The result of `ovk.evaluation.progressive`.
         error : "mse" or "mae"
             The error to draw for regression.
-        outputs : sequence of names or numbers, optional
+        outputs : sequence of names or indices, optional
             Outputs to draw; default all, or their mean if there are more than six.
         axes, plot
             Axes to draw on, and whether to draw.

@@ -337,10 +337,10 @@ class SeriesDisplay(Display):
         axes: Any = None,
         plot: bool = True,
     ) -> Self:
-        """A training series, default the first; `variables` are their numbers, default the first twelve."""
+        """A training series, default the first; `variables` are indices, default the first twelve."""
         check_is_fitted(estimator)
         if not -len(estimator.series_) <= series < len(estimator.series_):
-            raise ValueError(f"series must be a number below {len(estimator.series_)}, got {series}")
+            raise ValueError(f"series must be an index below {len(estimator.series_)}, got {series}")
         one = estimator.series_[series]
         shown = list(range(min(one.values.shape[1], 12))) if variables is None else list(variables)
         ahead = np.full(one.values.shape, np.nan)

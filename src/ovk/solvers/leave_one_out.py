@@ -27,7 +27,7 @@ of Y V are separate problems with A = t_q G + alpha I, and with S = 1 / (g t' + 
 The pairwise form is one problem of all N observed pairs, in which the pairs of a row are left out together. An alpha
 for each output, D = diag(alpha), is equivalent to the operator D^-1/2 T D^-1/2 and ridge 1 for the outputs Y D^-1/2.
 
-At the end is the mean squared residual as a criterion with derivatives, for gradient-based tuning.
+The last section is the mean squared residual as a criterion with derivatives, for gradient-based tuning.
 """
 
 from __future__ import annotations

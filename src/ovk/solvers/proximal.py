@@ -103,8 +103,8 @@ def proximal_gradient(
         momentum = following
     if not done and warn:
         warnings.warn(
-            f"proximal gradient did not converge within max_iter={max_iter} steps, gradient mapping {mapping:.1e}: "
-            "increase max_iter or tol",
+            f"proximal gradient did not reach tol={tol:g} within max_iter={max_iter} steps, gradient mapping "
+            f"{mapping:.1e}: increase max_iter or tol",
             ConvergenceWarning,
             stacklevel=3,
         )

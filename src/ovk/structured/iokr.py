@@ -113,7 +113,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
     chunk_size : int
         Rows processed at a time with `landmarks`.
     random_state : int, Generator or None
-        Draws the landmarks.
+        Seed or generator for the landmarks.
 
     Attributes
     ----------
@@ -251,7 +251,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from further inputs (n, p) and n outputs with the second-order online learner `PKAWV`.
+        """Learn from more inputs (n, p) and n outputs with the second-order online learner `PKAWV`.
 
         Inputs are approximated by `landmarks` (points, or a number of first rows; 100 by default), outputs by
         `output_landmarks` (outputs, or at most this many of those in the first rows; all of these by default; not
@@ -278,7 +278,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         check_is_fitted(other)
         same = hashable_keys(self.anchors_) == hashable_keys(other.anchors_)
         if not same or not equal(self.output_kernel_, other.output_kernel_):
-            raise ValueError("merged models must have the same output kernel and the same output_landmarks")
+            raise ValueError("models to merge must have the same output kernel and the same output_landmarks")
         with self._transaction() as work:
             if work.stream_ is not None and other.stream_ is not None:
                 work.stream_.merge(other.stream_)
@@ -287,7 +287,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
                 C, b, _ = work.landmarks_.solve(work.alpha_, intercept=work.fit_intercept)
                 work._store_function(work.X_fit_, C, b)
             else:
-                raise ValueError("merged models must both have landmarks, and both use fit or both partial_fit")
+                raise ValueError("models to merge must both have landmarks, and both use fit or both partial_fit")
             work._store_candidates(other.train_outputs_)
         return self
 
@@ -398,7 +398,7 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             (m, candidates), or for `PerExample` an array for each input.
         """
         check_is_fitted(self)
-        asked, X = X, self._check_inputs(X, reset=False)
+        X_given, X = X, self._check_inputs(X, reset=False)
         kernel = self.output_kernel_
         if isinstance(candidates, Candidates):
             if candidates.shared:
@@ -408,11 +408,11 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
             blocks = [checked_blocks(candidates, kernel, row) for row in range(X.shape[0])]
             sets = [concatenate_outputs([outputs for _, outputs in some]) for some in blocks]
             each = scores_per_example(kernel, self.anchors_, self._weights(X), sets)
-            return [returned(scores, asked) for scores in each]
+            return [returned(scores, X_given) for scores in each]
         _, outputs = self._shared(candidates)
         scores = SharedScores(kernel, self.anchors_, outputs)
         parts = [scores(self._weights(X[rows])) for rows in self._row_chunks(X, count_outputs(outputs))]
-        return returned(np.concatenate(parts), asked)
+        return returned(np.concatenate(parts), X_given)
 
     @reads_snapshot
     def predict(self, X: Any, candidates: Any = None, return_top_k: int = 1) -> Any:

@@ -83,9 +83,9 @@ class LinkPredictor(Parameters):
         "adjacency" is the positive part of the adjacency matrix, the nearest kernel: for dense graphs, in which the
         number of links of a node matters more than distances.
     beta : float >= 0, or sequence of floats
-        Parameter of the graph kernel: how far similarity spreads. Of several candidates the one with the largest area
-        under the ROC curve of the known links is chosen, by leave-one-out embeddings (errors in features of different
-        graph kernels are not comparable).
+        Parameter of the graph kernel; a larger value makes distant nodes more similar. Of several candidates, the one
+        with the largest area under the ROC curve of the known links is selected, by leave-one-out embeddings (errors in
+        features of different graph kernels are not comparable).
     alpha : float > 0, or sequence of floats
         Weight of the penalty, or candidates to choose from by leave-one-out.
     normalised : bool
@@ -94,8 +94,8 @@ class LinkPredictor(Parameters):
         Subtract the mean features of the known nodes, and learn with an intercept. The mean carries no information
         about links, but with a large alpha it dominates h.
     cosine : bool
-        Score a pair by the cosine of h(u) and h(u') instead of their inner product, so that nodes that are easy to
-        predict are not linked to everything.
+        Score a pair by the cosine of h(u) and h(u') instead of their inner product, so that nodes with long embeddings
+        are not linked to all others.
     observed : bool or "both"
         In pairs of a new and a known node, use the observed features phi(u') of the known node instead of h(u'), or the
         mean of the two ("both").
@@ -347,7 +347,7 @@ def _known_rows(known: Any, n: int) -> Indices:
     if rows.dtype == bool and rows.shape == (n,):
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0 or rows.min() < 0 or rows.max() >= n:
-        raise ValueError(f"known must contain numbers of nodes from 0 to {n - 1}, or a boolean for each, at least one")
+        raise ValueError(f"known must contain indices of nodes from 0 to {n - 1}, or a boolean for each, at least one")
     if len(np.unique(rows)) < len(rows):
-        raise ValueError("known must contain each node once")
+        raise ValueError("known must contain each node at most once")
     return rows.astype(np.intp)

@@ -86,9 +86,9 @@ class NodeKernel(ObjectKernel, saved=False):
         if names is not None:
             unknown = [x for x in X if x not in names]
             if unknown:
-                raise ValueError(f"{unknown[0]!r} is not a node of the graph")
+                raise ValueError(f"outputs must be names of nodes of the graph, got {unknown[0]!r}")
             return np.array([names[x] for x in X], dtype=np.intp)
-        wrong = "an output must be the number of a node: one column of them"
+        wrong = "outputs must be one column of node indices"
         return object_indices(X, n, wrong, "the nodes of the graph")
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
@@ -178,7 +178,7 @@ class RegularizedLaplacian(NodeKernel):
     graph : (n, n) array, sparse matrix or undirected networkx graph
         As in `Diffusion`.
     beta : float >= 0
-        How far similarity spreads.
+        Larger values make distant nodes more similar.
     normalised, nodes
         As in `Diffusion`.
 

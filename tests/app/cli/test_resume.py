@@ -224,7 +224,7 @@ def test_files_that_a_model_cannot_continue_with(ovk, tmp_path):
     other.write_text("Date,Time,x,b\n16/12/2006,17:24:00,1,2\n", encoding="utf-8")
     code, _, err = ovk("stream", other, "--continue-with", model)
     assert code == 3
-    assert "has no columns 'word', 'a'" in err
+    assert "there are no columns 'word', 'a' in" in err
     other.write_text("Date,Time,word,x,a,b\n", encoding="utf-8")
     code, _, err = ovk("stream", other, "--continue-with", model)
     assert code == 3

@@ -216,7 +216,7 @@ def test_the_leave_one_out_pass_continues_as_well(directory, tmp_path):
     """Without a cluster; a finished pass does not run again."""
     alphas = [0.01, 1.0]
     whole = fit(ESTIMATOR, parts_in(tmp_path), alphas=alphas)
-    with pytest.raises(WorkersLostError, match="a process died, perhaps for lack of memory, while testing") as raised:
+    with pytest.raises(WorkersLostError, match="a process died, possibly out of memory, while testing") as raised:
         fit(
             ESTIMATOR,
             [partial(second_time, number, str(directory)) for number in range(PARTS)],
@@ -265,7 +265,7 @@ def test_a_part_beyond_the_memory_limit_of_dask_ends_the_fit(directory, tmp_path
             distributed.LocalCluster(n_workers=2, memory_limit="900MB", **options) as cluster,
             distributed.Client(cluster) as client,
         ):
-            with pytest.raises(WorkersLostError, match=r"on part 2 \(partial\), perhaps for lack of memory") as raised:
+            with pytest.raises(WorkersLostError, match=r"on part 2 \(partial\), possibly out of memory") as raised:
                 fit(ESTIMATOR, parts, client)
             assert raised.value.finished < PARTS
             (directory / "harmless").touch()

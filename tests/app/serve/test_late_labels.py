@@ -83,7 +83,7 @@ def test_outputs_that_are_labelled_one_after_the_other_are_learned_together(clie
     wait_until(lambda: rows_learned(client) == 4, "both labels")
     gone = label(client, "late", y0=Y[:, 0], y1=Y[:, 1])
     assert gone.status_code == 404
-    for words in ("labelled already", "lost in a restart", "send rows and targets together"):
+    for words in ("already labelled", "lost in a restart", "send rows and targets together"):
         assert words in gone.json()["error"]
     client_of.close(client)
     check_learned(tmp_path, models, X, Y, records=2)
@@ -108,7 +108,7 @@ def test_an_output_has_one_label_whatever_the_id(client_of, tmp_path):
     body = {"id": "mine", "infer_id": "late", "targets": Y.tolist()}
     reply = client.post(LEARN, json=body)
     assert reply.status_code == 409
-    assert "has a label of y0 already" in reply.json()["error"]
+    assert "already has labels of y0" in reply.json()["error"]
     assert client.post(LEARN, json={**body, "rows": X.tolist()}).status_code == 400
     unknown = label(client, "late", y7=Y[:, 0])
     assert (unknown.status_code, "column 'y0' is missing" in unknown.json()["error"]) == (400, True)
@@ -263,7 +263,7 @@ def test_only_a_token_that_may_learn_makes_predictions_wait(client_of, tmp_path)
         reply = wait(client, scopes, X, headers=headers)
         assert reply.status_code == (403 if scopes == "predict" else 200)
         if scopes == "predict":
-            assert "this token does not allow learning: omit await_label" in reply.json()["error"]
+            assert "await_label requires learning, which this token does not allow" in reply.json()["error"]
     waiting = 'ovk_waiting_for_labels{model="point"} 2.0'
     assert waiting in client.get("/metrics", headers={"Authorization": f"Bearer {secrets['predict']}"}).text
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from ovk.app.serve import CorruptLogError
-from ovk.app.serve.log import MAGIC, OVERHEAD, Log
+from ovk.app.serve.log import FRAME_OVERHEAD, MAGIC, Log
 
 GROUPS = [[b"one", b"two"], [b"three" * 20], [b"four", b"five"]]
 
@@ -42,7 +42,7 @@ def test_a_log_that_is_cut_anywhere_ends_with_the_last_whole_group(tmp_path):
     whole = path.read_bytes()
     ends = [len(MAGIC)]
     for group in GROUPS:
-        ends.append(ends[-1] + OVERHEAD + sum(4 + len(record) for record in group))
+        ends.append(ends[-1] + FRAME_OVERHEAD + sum(4 + len(record) for record in group))
     assert ends[-1] == len(whole)
     near_ends = {end + shift for end in ends for shift in (-1, 0, 1)}
     for size in sorted({*range(0, len(whole), 7), *near_ends} - {len(whole), len(whole) + 1}):
@@ -71,7 +71,7 @@ def test_a_changed_bit_before_the_last_group_is_refused_with_file_and_offset(tmp
     written(tmp_path)
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
-    last = len(whole) - OVERHEAD - sum(4 + len(record) for record in GROUPS[-1])
+    last = len(whole) - FRAME_OVERHEAD - sum(4 + len(record) for record in GROUPS[-1])
     for place in range(0, last, 2):
         damaged = bytearray(whole)
         damaged[place] ^= 0x10

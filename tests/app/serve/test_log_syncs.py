@@ -13,7 +13,7 @@ from ovk import PKAWV
 from ovk.app.serve import Checkpoint, CorruptLogError, Limits
 from ovk.app.serve.access import RequestError
 from ovk.app.serve.ledger import History, Ledger
-from ovk.app.serve.log import FRAME, HEAD, LENGTH, MAGIC, SUMS, Entry, Log
+from ovk.app.serve.log import CHECKSUMS, FRAME, FRAME_HEADER, MAGIC, RECORD_LENGTH, Entry, Log
 from ovk.app.serve.protocol import RequestRows
 from ovk.app.serve.service import ModelService
 
@@ -158,12 +158,12 @@ def test_a_segment_that_could_not_be_begun_leaves_nothing(tmp_path, monkeypatch)
 
 
 def frame(number, body):
-    head = HEAD.pack(FRAME, len(body), number)
-    return head + SUMS.pack(zlib.crc32(head), zlib.crc32(body)) + body
+    head = FRAME_HEADER.pack(FRAME, len(body), number)
+    return head + CHECKSUMS.pack(zlib.crc32(head), zlib.crc32(body)) + body
 
 
 def test_records_and_names_that_cannot_be(tmp_path):
-    (tmp_path / segment(1)).write_bytes(MAGIC + frame(1, LENGTH.pack(10) + b"short"))
+    (tmp_path / segment(1)).write_bytes(MAGIC + frame(1, RECORD_LENGTH.pack(10) + b"short"))
     with pytest.raises(CorruptLogError, match="a record is longer than its frame"):
         list(Log(tmp_path).replay(0))
     (tmp_path / segment(1)).rename(tmp_path / "log-first.wal")

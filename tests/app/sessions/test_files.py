@@ -47,7 +47,7 @@ def test_files_are_learned_in_ranges(directory):
     with pytest.raises(ValueError, match="omit lags"):
         fit_files(ranges, Settings(["a"], lags=[1]))
     (directory / "other.txt").write_text("u,a\n1,2\n")
-    with pytest.raises(ValueError, match=r"columns of .* differ from"):
+    with pytest.raises(ValueError, match="all files must have the same columns"):
         fit_files([*ranges, *split_files(directory / "other.txt")], Settings(["a"]))
 
 

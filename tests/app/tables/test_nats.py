@@ -155,11 +155,11 @@ def test_a_server_that_goes_away_in_the_midst_is_waited_for(tmp_path, whole):
                 own.kill()
                 own.start()
 
-        with open_broker(f"{own.url}/ROWS", patience=PATIENCE) as records:
+        with open_broker(f"{own.url}/ROWS", reconnect_timeout=PATIENCE) as records:
             session = learn(records, settings(), predictions=tmp_path / "parts", on_progress=watch)
         assert (model_bytes(session, tmp_path), parts(tmp_path / "parts"), session.offset) == whole
         # If the server does not come back, learning fails, and progress is saved.
-        with open_broker(f"{own.url}/ROWS", patience=0.5) as records:
+        with open_broker(f"{own.url}/ROWS", reconnect_timeout=0.5) as records:
             own.kill()
             with pytest.raises(BrokerError, match="has been unreachable"):
                 learn(records, settings(), save_to=tmp_path / "m.ovk")

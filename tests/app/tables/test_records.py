@@ -41,7 +41,7 @@ def test_compressions(tmp_path, ending, pack):
     path.write_bytes(pack(TEXT.encode()))
     assert read(path)[1] == ROWS
     path.write_bytes(pack(b"name,x\n" + b"abcdefgh,1234\n" * 20000)[:-40])
-    with pytest.raises(ValueError, match="damaged, truncated, or in another format"):
+    with pytest.raises(ValueError, match="damaged, truncated, or not in the expected format"):
         read(path)
 
 

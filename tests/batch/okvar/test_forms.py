@@ -170,7 +170,7 @@ def test_bad_parameters_raise_and_do_not_change_the_model(made, parameters, mess
         (np.ones((4, 2)), {"times": [0.0, np.inf, 1.0, 2.0]}, "times must be finite"),
         (np.ones((4, 2)), {"series": [1, 2]}, "a label for each of the 4 rows"),
         (np.ones((4, 2)), {"series": "name"}, "X must be a data frame"),
-        (pd.DataFrame({"a": [1.0, 2.0]}), {"series": "name"}, "X has no column 'name'"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), {"series": "name"}, "there is no column 'name' in X"),
         (np.column_stack([np.arange(4.0), np.full(4, np.nan)]), {}, "'x1' is never observed"),
         (np.full((4, 2), np.inf), {}, "infinity"),
         ([np.ones((4, 2))], {"times": np.arange(3.0)}, "times must be one array for all series"),

@@ -211,7 +211,7 @@ def test_principal_components_of_wide_and_narrow_tables_agree_with_the_svd(n):
         ({"kernel": "gaussian"}, "kernel must be a scalar kernel"),
         ({"alpha": 0.0}, "alphas"),
         ({"decay": -1.0}, "decay"),
-        ({"input_grid": [0.0, 1.0]}, "input_grid has 2 points but X has 24 columns"),
+        ({"input_grid": [0.0, 1.0]}, "input_grid must have one point for each of the 24 columns of X, got 2"),
         ({"tol": -0.1}, "tol"),
         ({"groups": 0}, "groups"),
         ({"solver": "qr"}, "solver must be 'cholesky' or 'cg', got 'qr'"),

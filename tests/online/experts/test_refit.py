@@ -23,7 +23,7 @@ def slow_refits(monkeypatch):
     monkeypatch.setattr(ExpertSet, "_rows_compared", 60)
     monkeypatch.setattr(ExpertSet, "_widths", (0.5, 1.0))
     monkeypatch.setattr(mixture, "MAX_ROWS_AT_ONCE", START - 1)
-    monkeypatch.setattr(refit, "ROW_COST", 3e6)
+    monkeypatch.setattr(refit, "ROW_BUDGET", 3e6)
 
 
 def stream(classes):
@@ -59,7 +59,7 @@ def test_the_work_is_split_over_rows(classes):
     assert found == list(range(START - 1, found[-1] + 1))
     assert 8 < len(found) < 30
     # A row pays for its share, and at most for the step that exceeds it.
-    assert max(costs) < 2.0 * max(refit.ROW_COST, CALL_COST)
+    assert max(costs) < 2.0 * max(refit.ROW_BUDGET, CALL_COST)
 
 
 @pytest.mark.parametrize("classes", [False, True])

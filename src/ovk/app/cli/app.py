@@ -15,8 +15,8 @@ from ovk import __version__, _startup
 #: The commands and their one-line descriptions. Each is `command` in the module of the same name.
 COMMANDS = {
     "demo": "Compare learners on a generated stream.",
-    "stream": "Learn a file of any length, row by row.",
-    "fit": "Learn a table that fits in memory.",
+    "stream": "Learn from a file of any length, row by row.",
+    "fit": "Fit a model to a table that fits in memory.",
     "predict": "Predict the rows of a file, with intervals.",
     "forecast": "Forecast the next rows, with intervals.",
     "plot": "Plot a model.",
@@ -55,7 +55,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings=_SETTINGS,
-    help="Learn to predict several related outputs, with missing values, from a file or a stream. Start with: ovk demo",
+    help="Predict several related outputs, even with missing values, from a file or a stream. Start with: ovk demo",
     epilog="Exit codes: 0 success, 1 failure, 2 wrong usage, 3 unusable data, 4 unusable model file, 5 missing "
     "package, 130 interrupted, 143 terminated. Set the environment variable OVK_TRACEBACK to get tracebacks.",
 )

@@ -1,4 +1,4 @@
-"""``ovk fit``: learn a table as a whole."""
+"""``ovk fit``: fit a model to a whole table."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def command(
     form: Format = "",
     as_json: Json = False,
 ) -> None:
-    """Learn a table that fits in memory: ridge regression with kernel, alpha and coupling selected by leave-one-out.
+    """Fit ridge regression to a table that fits in memory; leave-one-out selects kernel, alpha and coupling.
 
     To estimate errors and intervals, a first fit holds out a fifth of the rows: the last fifth with --time or --lags,
     otherwise every fifth row; with --groups, each fifth of the groups in turn. The saved model is fitted to all rows.
-    With --landmarks, --scheduler or --workers, files of any size are read in three passes and bounded memory. With
+    With --landmarks, --scheduler or --workers, files of any size are read in three passes with bounded memory. With
     --classify, the model predicts the probabilities of classes.
 
     Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk

@@ -39,10 +39,10 @@ def command(
     for path, option in ((save, "--out"), (plot, "--plot")):
         check_output_path(path, option, models=[model], reads=[inputs or None])
     if plot is not None:
-        from ovk.plotting import check_picture
+        from ovk.plotting import check_figure_path
 
         with exit_code_on_error(Exit.USAGE):
-            check_picture(plot)
+            check_figure_path(plot)
     learned = load_table_model(model)
     if learned.settings.classify:
         raise CommandError(f"`ovk forecast` does not support classes, which {model} predicts: use ovk predict")
@@ -54,9 +54,9 @@ def command(
     write_predictions([(found.predictions(),)], columns, save, as_json=as_json)
     if plot is not None:
         from ovk.app.report import ForecastDisplay
-        from ovk.plotting import save_picture
+        from ovk.plotting import save_figure
 
-        save_picture(ForecastDisplay.from_forecast(found, learned.recent), plot)
+        save_figure(ForecastDisplay.from_forecast(found, learned.recent), plot)
     bounded = int(np.isfinite(found.widths).all(axis=1).sum())
     if bounded < steps:
         advice = "too few rows were learned to test forecasts this far ahead"

@@ -65,7 +65,7 @@ LevelOfModel = Annotated[
     typer.Option(
         "--level",
         callback=_level,
-        help="Probability with which an interval should contain the outcome. [default: the model's level, usually 0.9]",
+        help="Nominal coverage of the intervals. [default: the model's level, usually 0.9]",
     ),
 ]
 
@@ -193,7 +193,7 @@ def check_report_path(path: Path | None, *models: Path | None) -> None:
         return
     check_output_path(path, "--report", models=models)
     if path.suffix.lower() not in ("", *REPORT_SUFFIXES):
-        raise CommandError(f"--report: {path} must end in .html; use `ovk plot` for pictures")
+        raise CommandError(f"--report: {path} must end in .html; use `ovk plot` for figures")
     from ovk.plotting import pyplot
 
     pyplot()

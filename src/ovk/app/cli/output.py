@@ -43,7 +43,7 @@ def publish(
 ) -> None:
     """Write the report, if `files` has one, and print the summary and the `files` as text or JSON.
 
-    Rows with unreadable cells are a warning if their share is above `warn_bad`.
+    Print a warning if the share of rows with unreadable cells exceeds `warn_bad`.
     """
     if files["report"] is not None:
         from ovk.app.report import report

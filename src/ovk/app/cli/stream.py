@@ -1,4 +1,4 @@
-"""``ovk stream``: learn a file of any length, row by row."""
+"""``ovk stream``: learn from a file of any length, row by row."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def command(
     form: Format = "",
     as_json: Json = False,
 ) -> None:
-    """Learn a file of any length in bounded memory: each row is predicted before the model learns from it.
+    """Learn from a file of any length in bounded memory: each row is predicted before the model learns from it.
 
     Numbers, words and dates are detected. Missing inputs are imputed, missing outputs are skipped; unreadable cells and
     rows are counted and reported.

@@ -109,7 +109,7 @@ class ProcessEngine(Engine):
         try:
             yield from zip(calls, found, strict=True)
         except TerminatedWorkerError as error:
-            raise WorkersLostError("a process died, perhaps for lack of memory,") from error
+            raise WorkersLostError("a process died, possibly out of memory,") from error
 
 
 @dataclass
@@ -183,7 +183,7 @@ class DaskEngine(Engine):
         try:
             return transfer.result()
         except KilledWorker as error:
-            raise WorkersLostError(f"workers died repeatedly on {part}, perhaps for lack of memory,") from error
+            raise WorkersLostError(f"workers died repeatedly on {part}, possibly out of memory,") from error
         except concurrent.futures.CancelledError as error:
             raise WorkersLostError(f"the cluster dropped {part}") from error
 

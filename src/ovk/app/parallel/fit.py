@@ -320,7 +320,7 @@ class StreamLearner(PartitionLearner):
     def __init__(self, estimator: Any, seed: int, classes: Any = None) -> None:
         if estimator.discount != 1 or estimator.window is not None:
             raise ValueError(
-                "a learner that forgets cannot be fitted to parts, which have no common order: omit discount and window"
+                "parts have no common order, so the learner must not forget old rows: omit discount and window"
             )
         self.model, self._classes = clone(estimator), classes
         if self.model.random_state is None:

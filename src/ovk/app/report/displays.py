@@ -30,11 +30,11 @@ from ovk.plotting import (
     shortened,
 )
 
-#: Maximum number of outputs in a picture.
+#: Maximum number of outputs in a figure.
 MAX_OUTPUTS = 6
 
 
-class ModelPicture(Display):
+class ModelDisplay(Display):
     """The last predictions and outcomes, errors, intervals and relevance of the inputs of a learned table.
 
     For classes: the accuracy of the model and its baselines, and the confusion matrix.
@@ -42,7 +42,7 @@ class ModelPicture(Display):
 
     summary: Summary
 
-    def plot(self, ax: Any = None) -> ModelPicture:
+    def plot(self, ax: Any = None) -> ModelDisplay:
         """Draw on a new figure, or on an array of axes."""
         summary, result = self.summary, self.summary.result
         if not summary.task.numeric:
@@ -78,7 +78,7 @@ def _curves(model: Any) -> Display:
 
 
 _DISPLAYS: dict[type, Callable[[Any], Display]] = {
-    LearnedTable: lambda model: ModelPicture(model.summary()).plot(),
+    LearnedTable: lambda model: ModelDisplay(model.summary()).plot(),
     OVKRidgeCV: LeaveOneOutDisplay.from_estimator,
     FunctionalRidge: _curves,
     FunctionalRidgeCV: _curves,

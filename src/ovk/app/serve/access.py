@@ -150,11 +150,11 @@ class Limits:
     (100, 256, 30.0)
     """
 
-    body: int = setting("Maximum bytes of a request.", 8 << 20, option="--max-body", low=1024)
-    rows: int = setting("Maximum rows of a request.", 10_000, option="--max-rows", low=1)
+    body: int = setting("Maximum size of a request in bytes.", 8 << 20, option="--max-body", low=1024)
+    rows: int = setting("Maximum number of rows in a request.", 10_000, option="--max-rows", low=1)
     queue: int = setting("Maximum number of queued learning requests.", 256, low=1)
-    seconds: float = setting("Maximum seconds of a request.", 30.0, option="--timeout", low=0.1)
-    connections: int = setting("Maximum connections of one address.", 256, option="--max-connections", low=1)
+    seconds: float = setting("Maximum duration of a request in seconds.", 30.0, option="--timeout", low=0.1)
+    connections: int = setting("Maximum connections from one address.", 256, option="--max-connections", low=1)
     checkpoint_rows: int = setting("Rows between two checkpoints.", 10_000, option="--checkpoint", low=1)
     checkpoint_seconds: float = setting("Maximum seconds between two checkpoints.", 60.0, low=0.1)
     label_seconds: float = setting("Seconds that a prediction waits for its label.", 3600.0, low=0)

@@ -99,7 +99,7 @@ def _check_end(binary: memoryview) -> None:
 
 
 class Server:
-    """The handlers of all routes, and the models behind them."""
+    """The handlers of all routes, and the services of the models."""
 
     def __init__(self, services: Mapping[str, ModelService], limits: Limits, tokens: Tokens | None) -> None:
         self.services, self.limits, self.tokens = dict(services), limits, tokens
@@ -251,7 +251,7 @@ class Server:
         if parameters.get("await_label") is True:
             if "learn" not in request.scopes:
                 # These rows are learned whichever client sends the label.
-                message = "rows that wait for labels are learned, and this token does not allow learning"
+                message = "await_label requires learning, which this token does not allow"
                 raise RequestError(403, f"{message}: omit await_label")
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
@@ -296,7 +296,7 @@ class Server:
         """Server-sent events with the contents of the status page."""
         service = self._service(request)
         if self._streams >= MAX_EVENT_STREAMS:
-            raise RequestError(429, f"{MAX_EVENT_STREAMS} status pages are connected already", retry_after=10)
+            raise RequestError(429, f"{MAX_EVENT_STREAMS} status pages are connected: close one", retry_after=10)
         return StreamingResponse(self._updates(service), media_type="text/event-stream")
 
     async def _updates(self, service: ModelService) -> AsyncIterator[bytes]:
@@ -320,7 +320,7 @@ class Server:
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi(self, request: Request) -> Response:
-        """This description. It names the models to clients that may predict."""
+        """The OpenAPI description; model names are included only for clients with the predict scope."""
         allowed = "predict" in (request.scope["ovk.scopes"] or ())
         return json_response(describe(self._table, list(self.services) if allowed else []))
 

@@ -1,4 +1,4 @@
-"""Connections of clients: how many there may be, and how long the server waits for each of them."""
+"""Limits on the number of client connections, and timeouts for slow clients."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Connections:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection, with the time since which the server has waited for its client, and until when it does."""
+    """A connection, with the start and the deadline of the server's current wait for the client."""
 
     def __init__(self, connections: Connections, **options: Any) -> None:
         super().__init__(**options)

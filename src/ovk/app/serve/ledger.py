@@ -169,7 +169,7 @@ class Ledger:
             if twice := labels.keys() & outputs:
                 raise RequestError(
                     409,
-                    f"infer_id {entry.label_of!r} has a label of {', '.join(sorted(twice))} already, which was not "
+                    f"infer_id {entry.label_of!r} already has labels of {', '.join(sorted(twice))}, which were not "
                     "changed: send only outputs without a label",
                 )
             labels |= dict.fromkeys(outputs, False)
@@ -256,6 +256,6 @@ class Ledger:
 def unknown_prediction_error(identifier: str) -> RequestError:
     return RequestError(
         404,
-        f"no rows wait for labels under infer_id {identifier[:60]!r}: it is unknown, labelled already, expired "
+        f"no rows wait for labels under infer_id {identifier[:60]!r}: it is unknown, already labelled, expired "
         "(--label-seconds), or lost in a restart; send rows and targets together instead",
     )

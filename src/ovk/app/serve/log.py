@@ -36,11 +36,11 @@ from ovk.persistence import sync_directory
 
 MAGIC = b"ovk-log1"
 FRAME = b"OVKF"
-HEAD = struct.Struct("<4sIQ")
-SUMS = struct.Struct("<II")
-LENGTH = struct.Struct("<I")
+FRAME_HEADER = struct.Struct("<4sIQ")
+CHECKSUMS = struct.Struct("<II")
+RECORD_LENGTH = struct.Struct("<I")
 #: Bytes of a frame before its body.
-OVERHEAD = HEAD.size + SUMS.size
+FRAME_OVERHEAD = FRAME_HEADER.size + CHECKSUMS.size
 
 
 class Log:
@@ -50,7 +50,7 @@ class Log:
         self.directory, self.segment_bytes, self.keep = directory, segment_bytes, keep
         #: Number of the last record, and bytes of an incomplete last frame that were cut off.
         self.sequence, self.cut = 0, 0
-        #: Whether a frame that could not be written could not be removed either; only a restart cuts it off.
+        #: Whether a partly written frame could not be removed; only a restart truncates it.
         self.broken = False
         #: Set by a checkpoint: the next record begins a new segment, so that the next checkpoint can remove this one.
         self.full = False
@@ -128,9 +128,9 @@ class Log:
         if self.broken:
             raise OSError(errno.EIO, "an earlier record could be neither written nor removed: restart the server")
         first = self.sequence + 1
-        body = b"".join(LENGTH.pack(len(record)) + record for record in records)
-        head = HEAD.pack(FRAME, len(body), first)
-        frame = head + SUMS.pack(zlib.crc32(head), zlib.crc32(body)) + body
+        body = b"".join(RECORD_LENGTH.pack(len(record)) + record for record in records)
+        head = FRAME_HEADER.pack(FRAME, len(body), first)
+        frame = head + CHECKSUMS.pack(zlib.crc32(head), zlib.crc32(body)) + body
         descriptor = self._open_segment(first)
         try:
             _write(descriptor, frame)
@@ -188,12 +188,12 @@ def _first_number(path: Path) -> int:
 
 def _frame(content: bytes, offset: int, expected: int | None) -> tuple[str, bytes, int]:
     """The fault of the frame at that offset ("" for none), its body, and its end as far as it is known."""
-    body_offset = offset + OVERHEAD
+    body_offset = offset + FRAME_OVERHEAD
     if body_offset > len(content):
         return "a frame is truncated", b"", len(content)
-    mark, length, first = HEAD.unpack_from(content, offset)
-    head_sum, body_sum = SUMS.unpack_from(content, offset + HEAD.size)
-    if mark != FRAME or zlib.crc32(content[offset : offset + HEAD.size]) != head_sum:
+    mark, length, first = FRAME_HEADER.unpack_from(content, offset)
+    head_sum, body_sum = CHECKSUMS.unpack_from(content, offset + FRAME_HEADER.size)
+    if mark != FRAME or zlib.crc32(content[offset : offset + FRAME_HEADER.size]) != head_sum:
         return "the header of a frame is wrong", b"", len(content)
     end = body_offset + length
     body = content[body_offset:end]
@@ -217,8 +217,8 @@ def _has_frame_from(content: bytes, offset: int) -> bool:
 def _records(body: bytes, path: Path, offset: int) -> Iterator[bytes]:
     start = 0
     while start < len(body):
-        (length,) = LENGTH.unpack_from(body, start)
-        start += LENGTH.size
+        (length,) = RECORD_LENGTH.unpack_from(body, start)
+        start += RECORD_LENGTH.size
         if start + length > len(body):
             raise CorruptLogError(f"{path} is damaged at offset {offset}: a record is longer than its frame")
         yield body[start : start + length]

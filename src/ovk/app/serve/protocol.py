@@ -344,7 +344,7 @@ def _of_columns(names: list[Any], lists: list[list[Any]]) -> RequestRows:
 
 # The body of a request: a JSON object, and bytes of tensors that may follow it.
 
-#: Most levels of nesting in the JSON of a request.
+#: Maximum nesting depth of the JSON of a request.
 MAX_DEPTH = 16
 
 
@@ -370,7 +370,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
         value, distinct = _parse_slowly(content), True
     if not isinstance(value, dict):
         raise RequestError(400, f"the body must be a JSON object, got {type(value).__name__}")
-    # orjson keeps the last of equal keys. With each key it drops, at least one colon is missing from what it has read.
+    # orjson keeps the last of several equal keys, so its result has fewer colons than the text if it dropped a key.
     keys, colons = _count_keys(value, content), content.count(b":")
     distinct = distinct or keys == colons
     # Strings can contain colons too. If none is escaped, writing them again gives as many.
@@ -381,7 +381,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
 
 def _count_keys(value: dict[str, Any], content: bytes) -> int:
     """The number of keys in all objects. Rejects deep nesting."""
-    # At most as many lists and objects: once all are found, nothing else needs to be looked at.
+    # An upper bound on the number of lists and objects: the search can stop once that many are found.
     keys, left = 0, content.count(b"[") + content.count(b"{")
     nested: list[Any] = [value]
     for _ in range(MAX_DEPTH):

@@ -26,7 +26,7 @@ logger = logging.getLogger("ovk.app.serve")
 #: Attributes of every log record; others come from `extra`.
 _COMMON = {*vars(logging.makeLogRecord({})), "message", "asctime", "color_message", "taskName"}
 
-#: Seconds until a computing thread yields, which a prediction waits while rows are learned.
+#: Seconds after which a computing thread releases the GIL: a prediction may wait this long while rows are learned.
 SWITCH_SECONDS = 0.0005
 
 

@@ -40,7 +40,7 @@ CHECKPOINT = "checkpoint.ovk"
 #: Seconds between two searches for expired predictions.
 EXPIRY_INTERVAL = 1.0
 
-#: An entry for the log, and the future that waits for it, None where the service itself wrote it.
+#: An entry for the log, and the future of its reply; None for an entry that the service itself created.
 Queued = tuple[Entry, asyncio.Future[LearnReply] | None]
 
 
@@ -115,7 +115,7 @@ class LearnQueue:
         if self.halted:
             raise RequestError(503, "this model has stopped learning: see the server's log")
         if self.pending >= self.limits.queue:
-            raise RequestError(429, f"{self.pending} requests are queued already: retry later", retry_after=1)
+            raise RequestError(429, f"{self.pending} requests are already queued: retry later", retry_after=1)
         reply: asyncio.Future[LearnReply] = asyncio.get_running_loop().create_future()
         self.ledger.queued(entry, reply)
         self.pending += 1

@@ -34,8 +34,8 @@ from ovk.intervals import masses, upper_quantile
 # The error e_h = y_{t+h} - z_{t+h} grows with h in a way that one-step errors do not predict, so it is measured: an
 # older copy of the model makes forecasts from many origins within the rows that it has not learned. The half width of
 # step h is the ceil((m + 1) level)-th smallest |e_h| of the last m, as in split conformal prediction, valid if future
-# errors are exchangeable with these. Neighbouring forecasts overlap and are correlated, so m of them are worth fewer
-# independent ones, and the model that makes the next forecast has learned some more rows.
+# errors are exchangeable with these. This is approximate: neighbouring forecasts overlap and are correlated, so their
+# effective sample size is below m, and the model that makes the next forecast has learned from more rows.
 
 #: A copy of the model is tested on at most this many rows, and on at most one per this number of learned rows,
 #: since an older model would be worse.
@@ -66,7 +66,7 @@ def recursive_forecast(predict: Callable[[Array], Array], lags: Sequence[int], p
 
 
 # The model is combined with three forecasts that need no inputs: the last value, the value one season earlier, and
-# exponential smoothing with a damped trend and an additive season (Holt, Winters; Gardner and McKenzie, 1985),
+# exponential smoothing with a damped trend and additive seasonality (Holt, Winters; Gardner and McKenzie, 1985),
 #
 #     e_t = y_t - (l + phi b + s_t),     l <- l + phi b + u e_t,     b <- phi b + v e_t,     s_t <- s_t + w (1 - u) e_t,
 #     forecast h steps ahead:  l + (phi + ... + phi^h) b + s_{t+h},
@@ -75,8 +75,8 @@ def recursive_forecast(predict: Callable[[Array], Array], lags: Sequence[int], p
 #
 #     w_c ~ (mean |e| of c over all steps)^-m,     m = max(8, (number of tested forecasts) / horizon),
 #
-# the likelihood of m independent errors with a Laplace distribution of that scale: overlapping forecasts are worth
-# about as many independent ones as fit between each other. With many tests the best forecast has all the weight.
+# the likelihood of m independent errors with a Laplace distribution of that scale: the effective sample size of
+# overlapping forecasts is about the number of disjoint ones. With many tests the best forecast has all the weight.
 # Weights sum to 1, so the error of the combination is the same combination of the errors.
 
 #: Damping of the trend, and grid of (u, v / u, w).
@@ -87,13 +87,13 @@ SMOOTHING = np.array([(u, v * u, w) for u in (0.1, 0.4, 0.8) for v in (0.02, 0.2
 FORECASTS, SEASONS_SEEN, ROWS_SEEN = 4, 6, 120
 
 #: Minimum exponent of the weights.
-MIN_INDEPENDENT = 8
+MIN_EXPONENT = 8
 
 
 def season_of(past: Array, lags: Sequence[int]) -> int:
     """The lag above 1 that repeats best, 1 if there is none: of least mean |y_t - y_{t-l}| / sqrt(l).
 
-    The root is the growth of the differences of a random walk, for which all lags are equally good.
+    Differences of a random walk grow like sqrt(l), so that this score favours no lag there.
     """
     scale = np.nanmean(np.abs(np.diff(past, axis=0)), axis=0, keepdims=True) if len(past) > 1 else 1.0
     steps = past / np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
@@ -168,7 +168,7 @@ def forecast_weights(errors: Array) -> Array:
     # A forecast that was not always possible has no weight.
     tested = (count == count.max(axis=0)) & (count > 0)
     tested[0] |= ~tested.any(axis=0)
-    independent = max(MIN_INDEPENDENT, errors.shape[1] / errors.shape[2])
+    independent = max(MIN_EXPONENT, errors.shape[1] / errors.shape[2])
     logs = np.where(tested, -independent * np.log(np.maximum(means, 1e-300)), -np.inf)
     weights = np.exp(logs - logs.max(axis=0))
     return np.asarray(weights / weights.sum(axis=0))
@@ -178,7 +178,7 @@ def forecast_widths(errors: Array, level: float) -> Array:
     """(horizon, d) half widths of intervals from errors (k, horizon, d), nan where missing.
 
     Conformal quantiles, times the ratio of the quantiles of Student's t with (number of errors) / h degrees of freedom
-    and of the normal: errors h rows ahead that overlap are worth about so many independent ones.
+    and of the normal: this is the effective sample size of overlapping errors h rows ahead.
     """
     count = np.isfinite(errors).sum(axis=0)
     disjoint = np.maximum(count / np.arange(1, errors.shape[1] + 1)[:, None], 1.0)

@@ -170,7 +170,7 @@ class LearnedTable(ABC):
             CSV, JSON lines or Parquet file, or data frame of pandas or polars, with the input columns in any order; the
             outputs may be missing.
         level : float or None, default None
-            Probability with which an interval should contain the outcome; None uses the level of the settings.
+            Nominal coverage of the intervals; None uses the level of the settings.
         keep : str or list of str, default ()
             Columns to copy unchanged from the file, such as an id; they come first in the result.
         form : {"csv", "jsonl", "parquet"} or None, default None
@@ -336,7 +336,7 @@ class Session(LearnedTable, State, Registered):
         whole = concatenate(head, len(records.names))
         check_row_count(whole, records.label)
         assert preparation is not None
-        # A file that ends within the warm-up keeps most of its rows for the test.
+        # If the file ends within the warm-up, use a quarter of its rows for the warm-up and test on the others.
         first, rest = _split(whole, max(MIN_ROWS // 2, len(whole.rows) // 4) if ended else settings.warm_up)
         preparation.fit(first)
         rows = preparation.prepare(first)
@@ -377,7 +377,8 @@ class Session(LearnedTable, State, Registered):
         needed = [source for column in self.preparation.columns_ for source in column.sources()]
         missing = [name for name in dict.fromkeys([*needed, *self.settings.targets]) if name not in records.names]
         if missing:
-            raise ValueError(f"{records.label} has no columns {quoted(missing)}; it has {quoted(records.names)}")
+            what = f"is no column {missing[0]!r}" if len(missing) == 1 else f"are no columns {quoted(missing)}"
+            raise ValueError(f"there {what} in {records.label}: its columns are {quoted(records.names)}")
         self.preparation.bind(records.names, records.label)
         block = int(self.settings.block)
         size = self.head[0] or block  # a merged session has no first block
@@ -626,7 +627,7 @@ def learn(
     on_progress: Callable[[SessionProgress], None] = lambda progress: None,
     stop: StopSignals | None = None,
 ) -> Session:
-    """Learn a stream from a file to its end, with regular checkpoints.
+    """Learn from the stream in a file until it ends, with regular checkpoints.
 
     A checkpoint is a complete session in one file, written atomically after the predictions that belong to it: a
     killed run resumes from its last checkpoint with bit-identical results. BLAS uses one thread, since blocks are small

@@ -61,7 +61,7 @@ _COUPLING = "Coupling between the outputs, in [0, 1)."
 
 @dataclass(eq=False, repr=False)
 class Settings(Parameters):
-    """Settings of a table or stream to learn, with the limits and help texts of the command-line options.
+    """Settings for learning from a table or stream, with the limits and help texts of the command-line options.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Settings(Parameters):
     coupling : float in [0, 1) or None, default None
         Coupling between the outputs; None lets the model choose.
     warm_up : int, default 1000
-        Rows that determine scaling and bandwidth; they are learned but not tested.
+        Rows that determine scaling and length scales; they are learned but not tested.
     block : int, default 4096
         Rows read at a time; results are bit-identical for the same block size.
     every : int, default 100000
@@ -97,7 +97,7 @@ class Settings(Parameters):
         Column that identifies related rows of a table, such as those of a patient. It is not an input, and entire
         groups are held out: the choice of the kernel, errors and intervals then apply to unseen groups.
     level : float, default 0.9
-        Probability with which an interval should contain the outcome.
+        Nominal coverage of the intervals.
 
     See Also
     --------
@@ -122,9 +122,9 @@ class Settings(Parameters):
     lags: Sequence[int] = setting("Use the outputs from this many rows earlier as inputs, such as 1,2,60.", ())
     model: str = setting(
         "autostream (experts weighted by their errors: adapts to drift, fits nonlinear functions); pkawv (least "
-        "squares on the inputs and 50 random features: ten times faster, does not adapt to drift, can be merged); olok "
-        "(gradient steps on the last 1,000 rows: for many inputs). auto is autostream; pkawv with --kernel or "
-        "--coupling; olok above 500 inputs.",
+        "squares on the inputs and 50 random features: ten or more times faster, does not adapt to drift, can be "
+        "merged); olok (gradient steps on the last 1,000 rows: for many inputs). auto is autostream; pkawv with "
+        "--kernel or --coupling; olok above 500 inputs.",
         "auto",
         choices=("auto", *MODELS),
         commands=_STREAM,
@@ -141,7 +141,7 @@ class Settings(Parameters):
         {"fit": f"{_COUPLING} [default: automatic]", "stream": f"{_COUPLING} [default: 0; autostream: automatic]"}, None
     )
     warm_up: int = setting(
-        "Rows that determine scaling and kernel width; they are not tested.", 1000, low=2, commands=_STREAM
+        "Rows that determine scaling and length scales; they are not tested.", 1000, low=2, commands=_STREAM
     )
     block: int = setting("Rows read at a time.", 4096, low=1, commands=_STREAM)
     every: int = setting("Rows between two checkpoints.", 100_000, option="--checkpoint", low=1, commands=_STREAM)
@@ -157,9 +157,7 @@ class Settings(Parameters):
         None,
         commands=("fit",),
     )
-    level: float = setting(
-        "Probability with which an interval should contain the outcome.", DEFAULT_LEVEL, commands=_STREAM
-    )
+    level: float = setting("Nominal coverage of the intervals.", DEFAULT_LEVEL, commands=_STREAM)
 
     def check(self, *, options: bool = False) -> None:
         """Check all values; with `options`, messages name the command-line options."""
@@ -209,7 +207,7 @@ class Settings(Parameters):
         return CLASSIFICATION if self.classify else REGRESSION
 
     @property
-    def in_time(self) -> bool:
+    def time_ordered(self) -> bool:
         """Whether rows are ordered in time: later rows then test what was learned from earlier ones."""
         return bool(self.lags or self.time)
 

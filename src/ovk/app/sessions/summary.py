@@ -28,10 +28,10 @@ BadRow = tuple[int, str]
 
 @dataclass
 class Summary:
-    """What is known about a model.
+    """Scores, column types and warnings of a model, to be printed or written as a report.
 
     conclusion : one sentence about the quality of the model
-    sentences : further facts, without capital and full stop
+    sentences : additional facts, in lower case and without a full stop
     tables : scores of the model and its baselines; `note` explains their headings
     facts : all values by name, for JSON
     learners, names : the scores of the model and its baselines, and the outputs or classes

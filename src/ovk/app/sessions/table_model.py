@@ -49,7 +49,7 @@ from ovk.base import (
 from ovk.batch import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
 from ovk.evaluation import DEFAULT_LEVEL, Chunk, RecentErrors, RunningMoments, Scores, ScoreTable, Standardised
 
-#: Maximum number of rows for exact leave-one-out. Beyond it, a subset chooses and landmarks learn from all rows.
+#: Maximum number of rows for exact leave-one-out. Above it, settings are selected on a subset, and landmarks are used.
 MAX_EXACT_ROWS = 3000
 
 #: Minimum number of rows for which a progress message is printed: choosing takes seconds.
@@ -188,7 +188,7 @@ class TableModel(LearnedTable, State, Registered):
         found.settings = {name: value for name, value in values if name in always or (name in optional and value)}
         learner = type(self.estimator).__name__ if settings.classify else f"ridge regression, {self.chosen()}"
         found.settings["learner"] = learner
-        found.ordered, found.intervals = settings.in_time, self._intervals()
+        found.ordered, found.intervals = settings.time_ordered, self._intervals()
         return self._described(found, self.n_rows, table=not settings.classify)
 
     def _compare_with_mean(self, found: Summary, title: str) -> None:
@@ -225,7 +225,7 @@ class TableModel(LearnedTable, State, Registered):
             )
         return (
             "The width of an interval comes from the errors on held-out rows. To test coverage, each row's interval "
-            f"was computed only from the errors of {'earlier' if self.settings.in_time else 'preceding'} rows."
+            f"was computed only from the errors of {'earlier' if self.settings.time_ordered else 'preceding'} rows."
         )
 
 
@@ -261,7 +261,7 @@ def whole_table(records: Records, settings: Settings) -> WholeTable:
     known = np.flatnonzero(seen.any(axis=1))
     X, Y = rows.chunk.X[known], rows.chunk.Y[known]
     n = len(X)
-    folds: list[Mask] = [np.arange(n) >= n - n // 5 if settings.in_time else np.arange(n) % 5 == 4]
+    folds: list[Mask] = [np.arange(n) >= n - n // 5 if settings.time_ordered else np.arange(n) % 5 == 4]
     groups = None
     if settings.groups is not None:
         cells = whole.columns[list(records.names).index(settings.groups)]
@@ -269,7 +269,10 @@ def whole_table(records: Records, settings: Settings) -> WholeTable:
         folds = [groups % FOLDS == fold for fold in range(FOLDS)]
         preparation.unused_[settings.groups] = "identifies the groups"
     if n < MIN_ROWS or not all(np.isfinite(Y[~fold]).any(axis=0).all() for fold in folds):
-        raise ValueError(f"{records.label} has too few rows with known targets for learning and testing, got {n}")
+        raise ValueError(
+            f"{records.label} has {n} rows with known targets; at least {MIN_ROWS} are required, and each output "
+            "must be known outside every held-out part"
+        )
     return WholeTable(preparation, rows, known, X, Y, groups, folds, total)
 
 
@@ -277,7 +280,7 @@ def _validity(settings: Settings) -> str:
     """Which new rows the errors and intervals apply to."""
     if settings.groups is not None:
         return f"errors and intervals apply to unseen groups of {settings.groups!r}"
-    if settings.in_time:
+    if settings.time_ordered:
         return "errors and intervals apply to later rows"
     return (
         "errors and intervals apply to new rows from the same units; to validate on new patients, sites or other "
@@ -286,19 +289,19 @@ def _validity(settings: Settings) -> str:
 
 
 def fit_table(records: Records, settings: Settings, on_progress: Callable[[str], None] | None = None) -> TableModel:
-    """Learn a table: kernel ridge regression or classification, with all settings selected automatically.
+    """Fit kernel ridge regression or classification to a table, with all settings selected automatically.
 
     Leave-one-out selects kernel, alpha and, for numeric outputs, the coupling. A first fit holds out a fifth of the
     rows (the last ones, if rows are ordered in time) to estimate errors and the widths of intervals; with groups, each
-    fifth of the groups in turn. The model itself is then learned from all rows. Above 3,000 rows, a subset selects the
-    settings, and landmarks learn from all rows. `on_progress` receives a message before each slow step.
+    fifth of the groups in turn. The model itself is then fitted to all rows. Above 3,000 rows, the settings are
+    selected on a subset, and the fit uses landmarks. `on_progress` receives a message before each slow step.
     """
     table = whole_table(records, settings)
     if settings.classify and len(np.unique(table.Y[~table.folds[0]])) < 2:
         raise ValueError(f"{records.label} has rows of one class only; at least two classes are required")
     if on_progress is not None and len(table.X) >= MIN_ROWS_ANNOUNCED:
         on_progress(_announcement(table, settings))
-    tested = "the last fifth of the rows" if settings.in_time else "every fifth row"
+    tested = "the last fifth of the rows" if settings.time_ordered else "every fifth row"
     rows, groups = table.rows, table.groups
     if groups is not None:
         tested = f"the {len(np.unique(groups)):,} groups of {settings.groups!r}, a fifth of them at a time"
@@ -448,7 +451,7 @@ def chosen_ridge(
         some = np.flatnonzero(np.isfinite(Y).all(axis=1))[:MAX_EXACT_ROWS]
     if kernel is None and settings.coupling is None:
         metric = metric and X.shape[1] <= MAX_METRIC_INPUTS
-        ridge = OVKRidgeCV(standardize=False, metric=metric, time_order=settings.in_time, loss="squared")
+        ridge = OVKRidgeCV(standardize=False, metric=metric, time_order=settings.time_ordered, loss="squared")
         return ridge.fit(X[some], Y[some], groups=None if groups is None else groups[some])
     return OVKRidgeCV(kernel, omegas=omegas if Y.shape[1] > 1 else None).fit(X[some], Y[some])
 
@@ -545,7 +548,7 @@ def group_numbers(cells: Sequence[Any], name: str, label: str) -> Indices:
 #: Minimum number of rows in the sample, and rows in the sample per landmark.
 MIN_SAMPLE_ROWS, ROWS_PER_LANDMARK = 5000, 10
 
-#: Factors of the alpha chosen on the sample; all rows choose among them.
+#: Candidates for alpha, as multiples of the alpha selected on the sample; all rows are used to select among them.
 ALPHA_FACTORS = (0.01, 0.1, 1.0, 10.0)
 
 
@@ -589,9 +592,9 @@ def sample_rows(partition: RangePartition, rows: int, seed: int) -> list[tuple[t
 
 
 def fit_files(ranges: list[FileRange], settings: Settings, landmarks: int = 1000, client: Any = None) -> TableModel:
-    """Learn files range by range: ridge regression on landmarks, with all settings selected automatically.
+    """Fit ridge regression on landmarks to ranges of files, with all settings selected automatically.
 
-    A sample of all ranges determines column types, scales, landmarks, the kernel's width and the coupling; the
+    A sample of all ranges determines column types, scales, landmarks, length scales and the coupling; the
     leave-one-out errors of all rows select alpha. Errors and intervals come from the leave-one-out errors of the
     sample. Ranges have no common order, so lags are not supported. `client` is as in `ovk.app.parallel.fit`.
     """
@@ -607,14 +610,20 @@ def fit_files(ranges: list[FileRange], settings: Settings, landmarks: int = 1000
         names, label = found[0][0], ranges[0].label
         for (other, _), one in zip(found, ranges, strict=True):
             if other != names:
-                raise PartitionError(f"columns of {one.label} differ from {label}: {list(other)}, not {list(names)}")
+                raise PartitionError(
+                    f"all files must have the same columns, but {label} has {list(names)} and {one.label} has "
+                    f"{list(other)}"
+                )
         whole = concatenate([batch for _, some in found for batch in some], len(names))
         preparation = settings.preparation(names, label, MAX_TABLE_LEVELS)
         rows = preparation.fit(whole).prepare(whole)
         known = np.isfinite(rows.chunk.Y).any(axis=1)
         X, Y = rows.chunk.X[known], rows.chunk.Y[known]
         if len(X) < MIN_ROWS or not np.isfinite(Y).any(axis=0).all():
-            raise ValueError(f"{label} has too few rows with known targets, got {len(X)} in the sample")
+            raise ValueError(
+                f"the sample of {label} has {len(X)} rows with known targets; at least {MIN_ROWS} are required, and "
+                "each target must be known in some of them"
+            )
         scaling, scaled = _standardised(X, Y)
         # The leave-one-out errors of these rows are reported below, so no metric may depend on their outputs.
         chosen = chosen_ridge(settings, scaled.X, scaled.Y, metric=False)
@@ -642,7 +651,7 @@ def fit_files(ranges: list[FileRange], settings: Settings, landmarks: int = 1000
 def fit_file(
     path: Any, targets: str | Sequence[str], *, classify: bool = False, form: str | None = None, **settings: Any
 ) -> TableModel:
-    """Learn a table from a file or a data frame, as `ovk fit` does.
+    """Fit a model to a table from a file or a data frame, as `ovk fit` does.
 
     Column types (numbers, words, dates, percentages) are detected; kernel, penalties and coupling are selected
     automatically. The model stores the column types: its method `predict_file` predicts other files with the same

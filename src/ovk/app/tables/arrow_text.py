@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ovk.base import TextCells
 
-#: Rows of a file that the standard library reads first: in less time than it takes to import pyarrow.
+#: Number of rows read by the standard library before pyarrow is imported, which takes longer than reading them.
 ROWS_BEFORE_ARROW = 10_000
 
 #: Minimum number of lines in a block that pyarrow splits faster.

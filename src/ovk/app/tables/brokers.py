@@ -72,10 +72,10 @@ class StreamLostError(BrokerError):
     """
 
     @classmethod
-    def away(cls, label: str, patience: float, error: object) -> Self:
+    def unreachable(cls, label: str, reconnect_timeout: float, error: object) -> Self:
         return cls(
-            f"{label} has been unreachable for {patience:.0f} s ({error}): progress is saved; continue with --resume "
-            "when it is back"
+            f"{label} has been unreachable for {reconnect_timeout:.0f} s ({error}): progress is saved; continue with "
+            "--resume when it is available again"
         )
 
 
@@ -240,7 +240,7 @@ class Broker(ABC):
 
     label: str  # name in messages
     identity: str  # differs from that of another stream of the same name
-    dense: bool  # whether places are consecutive, so that a hole means lost messages
+    dense: bool  # whether places are consecutive, so that a gap means lost messages
 
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
@@ -358,7 +358,7 @@ class BrokerRecords(Records):
         return True
 
     def _expects_more(self) -> bool:
-        """Whether messages are expected after an empty read. Where places have holes, an empty read is the end."""
+        """Whether messages are expected after an empty read. Unless places are dense, an empty read is the end."""
         self._empty_reads += 1
         if self.broker.dense and self._empty_reads >= MAX_EMPTY_READS:
             # The server is slow, or messages were deleted after `bounds` was called.
@@ -487,7 +487,7 @@ class BrokerRecords(Records):
 
 
 #: Seconds for which a broker may be unreachable.
-PATIENCE = 300.0
+RECONNECT_TIMEOUT = 300.0
 
 
 def open_broker(
@@ -499,7 +499,7 @@ def open_broker(
     id_memory: int = MAX_IDS,
     follow: bool = False,
     accept_gap: bool = False,
-    patience: float = PATIENCE,
+    reconnect_timeout: float = RECONNECT_TIMEOUT,
 ) -> BrokerRecords:
     """Open a stream of NATS JetStream or a partition of a Kafka topic for reading.
 
@@ -523,7 +523,7 @@ def open_broker(
         Whether to wait for new rows at the end of the stream.
     accept_gap : bool
         Whether to continue after messages that the server deleted before they were read.
-    patience : float
+    reconnect_timeout : float
         Seconds for which the server may be unreachable.
 
     Returns
@@ -550,11 +550,11 @@ def open_broker(
     if where.scheme == "nats":
         from ovk.app.tables.jetstream import JetStream
 
-        broker: Broker = JetStream(where, credentials(), patience)
+        broker: Broker = JetStream(where, credentials(), reconnect_timeout)
     else:
         from ovk.app.tables.kafka import KafkaPartition
 
-        broker = KafkaPartition(where, credentials(), patience)
+        broker = KafkaPartition(where, credentials(), reconnect_timeout)
     try:
         return BrokerRecords(broker, form, columns, id_column, id_memory, follow=follow, accept_gap=accept_gap)
     except BaseException:

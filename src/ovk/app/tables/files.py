@@ -1,8 +1,8 @@
-"""Files where the library takes arrays (two arrays, chunks, progressive evaluation), and ranges of files.
+"""Functions that take the path of a file instead of arrays, and ranges of files that are read independently.
 
 Ranges can be read independently: row groups of a Parquet file, bytes of a CSV or JSON lines file. A line belongs to the
-range that contains its first byte, so that every line is read once. A file that cannot be entered in the middle
-(compressed, UTF-16) is one range.
+range that contains its first byte, so that every line is read once. A file without random access (compressed, UTF-16)
+is one range.
 """
 
 from __future__ import annotations

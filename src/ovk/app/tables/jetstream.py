@@ -32,12 +32,12 @@ T = TypeVar("T")
 class JetStream(Broker):
     """A stream, or one subject of it. Reconnects after errors."""
 
-    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
+    def __init__(self, address: Address, known: Mapping[str, str], reconnect_timeout: float) -> None:
         with required("nats://", "nats"):
             from nats import errors
             from nats.aio.client import Client
         self._make, self._errors = Client, errors
-        self._address, self._known, self._patience = address, known, patience
+        self._address, self._known, self._reconnect_timeout = address, known, reconnect_timeout
         self.label = address.label + (f"?subject={address.selector}" if address.selector else "")
         self._stream, self._subject = address.name, address.selector
         # Messages on other subjects have sequence numbers too.
@@ -71,7 +71,7 @@ class JetStream(Broker):
             self._client = self._make()
             await self._client.connect(
                 servers=[f"{'tls' if self._tls else 'nats'}://{host}" for host in self._address.hosts.split(",")],
-                # `_patiently` reconnects.
+                # `_with_reconnects` reconnects.
                 allow_reconnect=False,
                 max_reconnect_attempts=1,
                 reconnect_time_wait=FIRST_PAUSE,
@@ -114,9 +114,9 @@ class JetStream(Broker):
                 f"no NATS server answers at {host}: check the address and that the server is running"
             ) from error
 
-    def _patiently(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def _with_reconnects(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of an action, repeated with growing pauses on new connections until it succeeds."""
-        pause, until = FIRST_PAUSE, time.monotonic() + self._patience
+        pause, until = FIRST_PAUSE, time.monotonic() + self._reconnect_timeout
         while True:
             try:
                 return self._call(action())
@@ -124,7 +124,7 @@ class JetStream(Broker):
                 raise
             except (TimeoutError, OSError, self._errors.Error) as error:
                 if time.monotonic() > until:
-                    raise StreamLostError.away(self._address.label, self._patience, error) from error
+                    raise StreamLostError.unreachable(self._address.label, self._reconnect_timeout, error) from error
             self._call(self._disconnect())
             time.sleep(pause)
             pause = min(2 * pause, MAX_PAUSE)
@@ -157,13 +157,13 @@ class JetStream(Broker):
         return int(info.state.first_seq or info.state.last_seq + 1), int(info.state.last_seq) + 1, str(info.created)
 
     def bounds(self) -> tuple[int, int]:
-        first, stop, created = self._patiently(self._info)
+        first, stop, created = self._with_reconnects(self._info)
         if not self.identity.endswith(f"of {created}"):
             raise BrokerError(f"{self.label} was recreated while it was read: its messages have changed")
         return max(first, 1), max(stop, first, 1)
 
     def read(self, place: int) -> list[Message]:
-        found = self._patiently(lambda: self._messages(place))
+        found = self._with_reconnects(lambda: self._messages(place))
         if found:
             self._next = found[-1].place + 1
             self._message_bytes = max(max(len(message.data) for message in found), 1)
@@ -203,7 +203,7 @@ class JetStream(Broker):
         return await context.pull_subscribe(self._subject, stream=self._stream, config=config)
 
     def first_kept(self, place: int) -> int | None:
-        return self._patiently(lambda: self._following(place))
+        return self._with_reconnects(lambda: self._following(place))
 
     async def _following(self, place: int) -> int | None:
         from nats.js.errors import NotFoundError

@@ -10,22 +10,22 @@ from ovk._extras import required
 from ovk.app.tables.brokers import Address, Broker, BrokerError, Message, MissingMessagesError, StreamLostError
 
 #: Seconds of a poll, which delays signals, and to wait for an answer.
-POLL, ANSWER_TIMEOUT = 0.2, 10.0
+POLL_TIMEOUT, ANSWER_TIMEOUT = 0.2, 10.0
 
 #: Maximum messages of a poll.
 MAX_MESSAGES = 500
 
 
 class KafkaPartition(Broker):
-    """A partition of a topic. Holes between offsets are normal (compaction, transactions)."""
+    """A partition of a topic. Gaps between offsets are normal (compaction, transactions)."""
 
     dense = False
 
-    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
+    def __init__(self, address: Address, known: Mapping[str, str], reconnect_timeout: float) -> None:
         with required("kafka://", "kafka"):
             import confluent_kafka
         self._kafka, self.label, self._topic = confluent_kafka, address.label, address.name
-        self._patience, self._hosts = patience, address.hosts
+        self._reconnect_timeout, self._hosts = reconnect_timeout, address.hosts
         #: The last error of the library, and whether access was denied.
         self._last_error, self._denied = "", False
         options = {
@@ -89,27 +89,27 @@ class KafkaPartition(Broker):
         return self._kafka.TopicPartition(self._topic, self._partition, offset)
 
     def bounds(self) -> tuple[int, int]:
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + self._reconnect_timeout
         while True:
             try:
                 low, high = self._consumer.get_watermark_offsets(self._place(0), timeout=ANSWER_TIMEOUT)
                 return int(low), int(high)
             except self._kafka.KafkaException as error:
-                self._check_patience(until, error)
-                time.sleep(POLL)
+                self._check_reconnect_timeout(until, error)
+                time.sleep(POLL_TIMEOUT)
 
-    def _check_patience(self, until: float, error: Any) -> None:
+    def _check_reconnect_timeout(self, until: float, error: Any) -> None:
         if time.monotonic() > until:
-            raise StreamLostError.away(self.label, self._patience, error)
+            raise StreamLostError.unreachable(self.label, self._reconnect_timeout, error)
 
     def read(self, place: int) -> list[Message]:
         if self._at != place:
             self._consumer.assign([self._place(place)])
             self._at, self._at_end = place, False
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + self._reconnect_timeout
         while True:
             found: list[Message] = []
-            for message in self._consumer.consume(MAX_MESSAGES, timeout=POLL):
+            for message in self._consumer.consume(MAX_MESSAGES, timeout=POLL_TIMEOUT):
                 error = message.error()
                 if error is None:
                     offset = message.offset()
@@ -126,13 +126,13 @@ class KafkaPartition(Broker):
                     raise BrokerError(f"{self.label} cannot be read: {error}")
                 else:
                     # The library repeats the attempt with growing pauses.
-                    self._check_patience(until, error)
+                    self._check_reconnect_timeout(until, error)
             if found:
                 self._at = found[-1].place + 1
                 return found
             if self._at_end:
                 return []
-            self._check_patience(until, self._last_error)
+            self._check_reconnect_timeout(until, self._last_error)
 
     def _gap(self, place: int) -> BrokerError:
         low, high = self.bounds()

@@ -36,7 +36,7 @@ from ovk.evaluation import Chunk
 
 
 def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> None:
-    """Reject names that are not, or are more than once, among the columns of a table."""
+    """Reject names that do not occur, or occur more than once, among the columns of a table."""
     wanted = list(wanted)
     check_present(wanted, names, label)
     counts = Counter(names)
@@ -69,13 +69,13 @@ def _pairs(meant: dict[str, str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-#: Distinct words of a column before there is a warning about them.
+#: Minimum number of distinct words in a column for a warning about them.
 MIN_WORDS = 10
 
 #: Share of cells that look like numbers, or of rows with a unique word, above which there is a warning.
 WARNING_SHARE = 0.5
 
-#: Mean rows per value from which on a column may identify units.
+#: Minimum mean number of rows per value of a column that may identify units.
 MIN_ROWS_PER_UNIT = 3
 
 #: A number with a sign before it and a unit after it: <0,5 and EUR 12.50 and 12 kg and (1,234).
@@ -278,7 +278,7 @@ class Preparation(Parameters):
         #: Outputs whose numbers look like classes, and these numbers.
         self.class_like_: dict[str, list[str]] = {}
         self.outputs_: list[Column] = [self._output(batch, name) for name in self.targets]
-        self._agree_on_commas(batch)
+        self._unify_decimal_marks(batch)
         self.lags_ = Lags(tuple(self.lags))
         self.lags_.checked()
         #: (m,) times of the last rows, in seconds since 1970.
@@ -308,7 +308,7 @@ class Preparation(Parameters):
             if self.features is None and (units := count_units(name, column, cells)):
                 self.id_like_[name] = units
 
-    def _agree_on_commas(self, batch: Batch) -> None:
+    def _unify_decimal_marks(self, batch: Batch) -> None:
         """In a table with decimal commas, read points as thousands separators in all columns."""
         if any(isinstance(column, Number) and column.decimal == "," for column in (*self.columns_, *self.outputs_)):
             for columns in (self.columns_, self.outputs_):

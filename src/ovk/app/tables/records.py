@@ -37,7 +37,7 @@ MAX_CELL = 1 << 17
 #: Characters after which a batch of lines ends, and lines that are read together.
 MAX_BATCH, LINES_AT_ONCE = 1 << 27, 16
 
-#: Rows of a CSV file from which on installing pyarrow saves seconds.
+#: Minimum number of rows of a CSV file for the tip to install pyarrow, which then saves seconds.
 MIN_ROWS_FOR_TIP = 200_000
 
 
@@ -65,7 +65,7 @@ class Records(ABC):
     """An open file: its column names, and its rows, which can be read once.
 
     With `strict`, a row that cannot be read is an error, Parquet's numbers are arrays, and no digest is computed.
-    `columns` are the numbers of the columns to read, None for all.
+    `columns` are the indices of the columns to read, None for all.
     """
 
     names: tuple[str, ...]
@@ -228,7 +228,7 @@ class CSVRows(NamedTuple):
 def csv_rows(lines: Iterable[str], delimiter: str, most: int) -> CSVRows:
     """Read at most `most` rows.
 
-    A row of several lines in which a quote is not closed, or closed within a cell, is faulty: it has swallowed others.
+    A row of several lines in which a quote is not closed, or is closed within a cell, is faulty: it spans other rows.
     """
     source, again = tee(lines)
     reader = csv.reader(source, delimiter=delimiter)
@@ -396,7 +396,7 @@ def readable(label: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(
-            f"{label} cannot be read ({error}): it is damaged, truncated, or in another format than its name says"
+            f"{label} cannot be read ({error}): it is damaged, truncated, or not in the expected format"
         ) from error
 
 
@@ -526,7 +526,7 @@ def open_records(
     strict : bool
         Whether a row that cannot be read is an error; by default it is skipped and reported.
     columns : sequence of int, optional
-        Numbers of the columns to read; default all.
+        Indices of the columns to read; default all.
 
     Returns
     -------

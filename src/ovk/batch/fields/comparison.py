@@ -137,7 +137,7 @@ def choose_kernel(
 
 
 def _given_unit(search: Search, values: list[float], unit: float) -> Array:
-    """Values of a criterion for each observed number, found for y / unit, for y."""
+    """Convert criterion values per observed number from outputs y / unit to outputs y."""
     criterion, each = search.criterion, np.array(values) / _units(search)
     if criterion.name == "evidence":
         return np.asarray(each + np.log(unit) * criterion.degrees_of_freedom / _units(search))
@@ -202,12 +202,12 @@ def field_search(
             groups = None if groups is None else groups[first]
             repeats -= len(targets.Y)
     suits = TuningCriterion(X, targets, criterion, groups=groups, constants=intercept, repeats=repeats, within=within)
-    # Without one of two inputs, the intercept alone predicts it, for any kernel.
+    # With only two distinct inputs, the prediction of the held-out one is the intercept, whatever the kernel.
     different = len(np.unique(same_inputs(X)))
     if criterion == "loo" and intercept and (different < 3 or len(np.unique(suits.pairs.groups)) < 2):
         raise ValueError(
-            "criterion='loo' with fit_intercept=True requires rows of two groups and with three different inputs, got "
-            f"{different} different inputs: use criterion='evidence'"
+            "criterion='loo' with fit_intercept=True requires at least 2 groups and 3 distinct inputs, got "
+            f"{different} distinct inputs: use criterion='evidence'"
         )
     power, square = float(suits.pairs.values.var()), float((suits.pairs.values**2).mean())
     if power <= 1e-28 * square:

@@ -64,8 +64,8 @@ class VectorField(OVKRegressor):
     landmarks : int or (m, p) array, optional
         Sparse approximation with that many points, or with these points, for many observations.
     tuning_size : int
-        Largest number of rows, drawn at random, that choose weights and length scales. Kernels are compared on 160 of
-        them, half of which are nearest neighbours of the others.
+        Maximum number of rows, drawn at random, on which weights and length scales are chosen. Kernels are compared on
+        160 of them, half of which are nearest neighbours of the others.
     restarts : int from 1 to 4
         Number of starting points of the search.
     solver, chunk_size, random_state
@@ -120,8 +120,9 @@ class VectorField(OVKRegressor):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None) -> Self:
         """Learn from points (n, p) and vectors (n, d); `task` is as in `OVKRidge.fit`.
 
-        `sample_weight` (n,) is how often each row counts; divide relative weights by their mean. With criterion "loo",
-        rows of the same group in `groups` (n,) are left out together: near repeats, or blocks of a map.
+        `sample_weight` (n,) is the number of times each row counts; divide relative weights by their mean. With
+        criterion "loo", rows of the same group in `groups` (n,) are held out together, for example near-duplicates or
+        spatial blocks.
         """
         with self._fitting(X, y):
             check_choice(self.criterion, "criterion", ("evidence", "loo", None))
@@ -194,8 +195,8 @@ class VectorField(OVKRegressor):
             rows = np.sort(rng.choice(X.shape[0], size=most, replace=False))
             X, targets = X[rows], targets.rows(rows)
             groups = None if groups is None else groups[rows]
-        how: dict[str, Any] = {"intercept": self.fit_intercept, "restarts": self.restarts, "rng": rng}
-        chosen = choose_kernel(kernels, X, targets, groups, alpha, str(self.criterion), **how)
+        options: dict[str, Any] = {"intercept": self.fit_intercept, "restarts": self.restarts, "rng": rng}
+        chosen = choose_kernel(kernels, X, targets, groups, alpha, str(self.criterion), **options)
         self.criterion_values_, self.compared_ = chosen.values, chosen.compared
         return chosen.kernel, chosen.noise
 

@@ -106,7 +106,7 @@ class KernelTerms:
     ) -> Solution:
         """Coefficients of complete outputs: by a common rotation where there is one, else by the solver.
 
-        `tol` is the relative residual at which an iterative solver stops that the user has not set up.
+        `tol` is the relative residual at which an iterative solver stops, unless the user passed a solver object.
         """
         if solver == "auto":
             rotated = self.rotated(weights)
@@ -258,7 +258,7 @@ class LearnedWeights:
     b: Array | None  # intercept of outputs with gaps
     objective: float
     info: SolverInfo
-    log: Any = None  # (iterations, 3) objective, relative change, iterations of the solver; None on the way
+    log: Any = None  # (iterations, 3) objective, relative change, iterations of the solver; None before the last one
 
 
 #: Relative residual of intermediate systems: at most, and relative to `tol`. The objective depends on its square, but
@@ -294,7 +294,7 @@ def alternate(
             done = r == np.inf or not at.norms.any()
             new = None
             if change <= tol and len(log) > 1 and not done:
-                new = _with_dead_kernel(system, at, alpha, precise) if r == 1.0 else None
+                new = _with_restored_kernel(system, at, alpha, precise) if r == 1.0 else None
                 done = new is None
             if done or len(log) >= max_iter:
                 break
@@ -307,8 +307,8 @@ def alternate(
             at, step = new, min(STEP_GROWTH * step, MAX_STEP)
     if not done:
         warnings.warn(
-            f"kernel learning stopped after max_iter={max_iter} iterations; the last relative change, {change:.1e}, is "
-            f"above tol={tol:.0e}: increase max_iter or tol",
+            f"kernel learning did not reach tol={tol:.0e} within max_iter={max_iter} iterations, relative change "
+            f"{change:.1e}: increase max_iter or tol",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -327,20 +327,20 @@ def _next_weights(at: LearnedWeights, r: float, step: float) -> Array:
     plain = combination_weights(at.norms, r)
     d = plain
     if step > 1.0:
-        alive = (plain > 0) & (at.weights > 0)
+        positive = (plain > 0) & (at.weights > 0)
         d = np.zeros_like(plain)
-        d[alive] = at.weights[alive] * (plain[alive] / at.weights[alive]) ** step
+        d[positive] = at.weights[positive] * (plain[positive] / at.weights[positive]) ** step
     if r == 1.0:
         d = np.where(d < MIN_WEIGHT * d.max(), 0.0, d)
     return np.asarray(d / (d**r).sum() ** (1.0 / r))
 
 
-def _with_dead_kernel(system: System, at: LearnedWeights, alpha: float, tol: float) -> LearnedWeights | None:
+def _with_restored_kernel(system: System, at: LearnedWeights, alpha: float, tol: float) -> LearnedWeights | None:
     """The solution with some weight for the zero-weight kernel with the largest e_k; None if all satisfy optimality."""
-    dead = at.weights == 0
-    if not dead.any() or at.quadratic_forms[dead].max() <= (1.0 + 1e-6) * at.quadratic_forms[~dead].max():
+    zero = at.weights == 0
+    if not zero.any() or at.quadratic_forms[zero].max() <= (1.0 + 1e-6) * at.quadratic_forms[~zero].max():
         return None
-    k = int(np.argmax(np.where(dead, at.quadratic_forms, -np.inf)))
+    k = int(np.argmax(np.where(zero, at.quadratic_forms, -np.inf)))
     share = 0.1
     while share > MIN_WEIGHT:
         d = (1.0 - share) * at.weights

@@ -39,7 +39,7 @@ from ovk.ovkernels import OperatorKernel, Separable, WeightedSum, as_operator_ke
 #: Largest input whose square is finite, with room for sums.
 MAX_INPUT = 1e150
 #: Ratio of the mean values k(x, x) of two kernels above which `MovKL` warns.
-MAX_SIZE_RATIO = 1e3
+MAX_SCALE_RATIO = 1e3
 
 
 def kernel_grid(
@@ -98,8 +98,8 @@ def kernel_grid(
     scalars: list[ScalarKernel] = [Gaussian(float(length)) for length in lengths]
     if len(degrees) and np.abs(X).max() > MAX_INPUT:
         raise ValueError(
-            f"X must be at most {MAX_INPUT:g} in size for polynomial kernels, got {np.abs(X).max():.3g}: scale X, or "
-            "pass degrees=()"
+            f"X must be at most {MAX_INPUT:g} in magnitude for polynomial kernels, got {np.abs(X).max():.3g}: scale "
+            "X, or pass degrees=()"
         )
     gamma = 1.0 / max(float((X**2).sum(axis=1).mean()), 1e-300)
     for degree in degrees:
@@ -126,7 +126,7 @@ def kernel_grid(
 
 
 def as_kernels(kernels: Any) -> list[OperatorKernel]:
-    """The kernels of a user, none for None."""
+    """The kernels as a list; an empty list for None."""
     if kernels is None:
         return []
     if isinstance(kernels, OperatorKernel) or not isinstance(kernels, Sequence) or not kernels:
@@ -150,23 +150,23 @@ def _system(model: MovKL | MovKLCV, X: Any, targets: Targets, n_eigen: int | Non
     if n_eigen is not None:
         kernels = [_with_n_eigen(kernel, n_eigen) for kernel in kernels]
     resolved = [model._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
-    _warn_of_sizes(resolved, X)
+    _warn_of_scales(resolved, X)
     return System(resolved, X, targets, model.solver, intercept=bool(model.fit_intercept))
 
 
-def _warn_of_sizes(kernels: Sequence[OperatorKernel], X: Any) -> None:
-    """Warn if mean values k(x, x) differ so much that the weights measure sizes, as of unscaled polynomial kernels."""
+def _warn_of_scales(kernels: Sequence[OperatorKernel], X: Any) -> None:
+    """Warn if the means of k(x, x) differ so much that they determine the weights (unscaled polynomial kernels)."""
     scalars = [part.scalar for part in (kernel.as_separable() for kernel in kernels) if part is not None]
     sizes = np.array([float(np.mean(scalar.diag(X))) for scalar in scalars])
     positive_sizes = np.flatnonzero(sizes > 0)
     if len(positive_sizes) < 2:
         return
     large, small = (positive_sizes[find(sizes[positive_sizes])] for find in (np.argmax, np.argmin))
-    if sizes[large] > MAX_SIZE_RATIO * sizes[small]:
+    if sizes[large] > MAX_SCALE_RATIO * sizes[small]:
         warnings.warn(
-            f"the kernels differ in size: k(x, x) is {sizes[large]:.3g} on average for {scalars[large]!r} and "
-            f"{sizes[small]:.3g} for {scalars[small]!r}, and the weights favour large kernels: divide each by its "
-            "mean, as ovk.batch.kernel_grid does",
+            f"the kernels differ in scale: the mean of k(x, x) is {sizes[large]:.3g} for {scalars[large]!r} and "
+            f"{sizes[small]:.3g} for {scalars[small]!r}, and the weights favour large values: divide each kernel by "
+            "this mean, as ovk.batch.kernel_grid does",
             stacklevel=4,
         )
 
@@ -395,7 +395,7 @@ class MovKLCV(CurveOutputs):
 
 @dataclass(eq=False, repr=False)
 class MovKLClassifier(ClassifierMixin, Parameters):
-    """Classification with a learned combination of kernels: of classes, sets of labels, or curves of two labels.
+    """Classification with a learned combination of kernels, for classes, sets of labels, or curves of two labels.
 
     Labels are coded as -1 and 1 and their scores are learned by `MovKL`; a positive score means the second label. With
     several classes, or sets of labels, each label has a score; the class with the largest score is predicted. The

@@ -366,7 +366,7 @@ DECAY_ROUNDS, MAX_DECAY_ROUNDS = 3, 200
 #: Proximal steps for the operator per round, and growth of the step size from round to round.
 ROUND_STEPS, STEP_GROWTH = 20, 2.0
 #: Tolerances for the operator, relative to `tol`, and those of the coefficients, relative to these.
-LEVELS, INNER_ACCURACY = (30.0, 5.0, 1.0), 0.3
+TOL_FACTORS, INNER_ACCURACY = (30.0, 5.0, 1.0), 0.3
 #: Power iterations for the norm of a gram, accurate to a few percent.
 POWER_STEPS = 12
 #: Relative size of the diagonal added to the matrix of a Newton step, which may be singular.
@@ -579,7 +579,7 @@ class AlternatingMinimiser:
             slope = self.coupling.slope(A, self.alpha * work.C - 2.0 * self.regression.apply_adjoint(R))
             return total - weight * float(np.abs(work.B).sum()), 0.5 * (slope + slope.T)
 
-        levels = list(LEVELS if self.penalty is not None else LEVELS[-1:])
+        levels = list(TOL_FACTORS if self.penalty is not None else TOL_FACTORS[-1:])
         tol = levels.pop(0) * self.tol
         step = max(float(np.linalg.norm(fit.B)), 1e-8) / max(float(np.linalg.norm(smooth(fit.B)[1])), 1e-300)
         for _ in range(self.max_rounds):
@@ -596,8 +596,8 @@ class AlternatingMinimiser:
                 tol = levels.pop(0) * self.tol
         else:
             warnings.warn(
-                f"operator and coefficients did not converge in max_rounds={self.max_rounds} rounds, gradient mapping "
-                f"{info.gradient_mapping:.1e}: increase max_rounds or tol",
+                f"operator and coefficients did not reach tol={self.tol:g} within max_rounds={self.max_rounds} rounds, "
+                f"gradient mapping {info.gradient_mapping:.1e}: increase max_rounds or tol",
                 ConvergenceWarning,
                 stacklevel=5,
             )

@@ -394,7 +394,7 @@ class OKVAR(NamedOutputs, Parameters):
         return np.asarray(np.array(q) * s * factor)
 
     def edge_scores(self, *, aggregate: Aggregate = "mean_abs", balance: float = 0.0) -> Array:
-        """How strongly each variable acts on each other one, (d, d): row i and column j for i acting on j.
+        """Strength of the effect of each variable on each other variable, (d, d): row i, column j for i acting on j.
 
         Derivatives of the right-hand side on standardised states at the training points, combined by `aggregate`; the
         largest over the lags.
@@ -438,7 +438,7 @@ class OKVAR(NamedOutputs, Parameters):
         n_permutations : int
             Number of fits for `fdr`.
         random_state : int, Generator or None
-            Draws the surrogates for `fdr`.
+            Seed or generator for the surrogates of `fdr`.
         """
         dynamics = self.dynamics_
         J = dynamics.standard_jacobian()

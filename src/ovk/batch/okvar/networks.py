@@ -1,4 +1,4 @@
-"""Networks from learned dynamics: how strongly each variable acts on each other one, and which edges to keep."""
+"""Networks from learned dynamics: scores of the effect of each variable on each other variable, and chosen edges."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def choose(
 
 
 def pooled_p_values(scores: Array, null: Array) -> Array:
-    """p-values of scores (d, d) from scores (r, d, d) without action, pooled over all pairs; never zero."""
+    """p-values of scores (d, d) from scores (r, d, d) under the null hypothesis, pooled over all pairs; never zero."""
     pool = np.sort(null[:, off_diagonal(len(scores))].reshape(-1))
     above = len(pool) - np.searchsorted(pool, scores, side="left")
     return np.asarray((above + 1.0) / (len(pool) + 1.0))

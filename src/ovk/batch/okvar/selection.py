@@ -157,7 +157,7 @@ def consensus(
     n_jobs : int, optional
         Number of processes, as in joblib.
     random_state : int, Generator or None
-        Draws the subsamples.
+        Seed or generator for the subsamples.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Time series as a user passes them, read as a list of `TimeSeries`.
+"""Conversion of time series from the user to a list of `TimeSeries`.
 
-One series, an array (n, d); several, a list of such arrays; or a long data frame, one row a time point, with the names
-of the columns that hold the series and the time.
+The user passes one series as an array (n, d), several as a list of such arrays, or all in a long data frame with one
+row per time point and the names of the columns with series and time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _concatenated(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Arra
     if sparse.issparse(X):
         raise TypeError("OKVAR does not support sparse series: pass X.toarray()")
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
-        raise ValueError(f"X must be a series (n, d), a list of such, or a data frame, got {type(X).__name__}")
+        raise ValueError(f"X must be a series (n, d), a list of series, or a data frame, got {type(X).__name__}")
     X = [masked_as_nan(one, "X") for one in X] if isinstance(X, list) else masked_as_nan(X, "X")
     # A list of tables, not one table as a list of rows.
     if isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(part) == 2 for part in X):
@@ -88,7 +88,7 @@ def _rows_of_table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Arr
         if columns is None:
             raise ValueError(f"X must be a data frame to name its column {name!r}, got {type(X).__name__}")
         if name not in list(columns):
-            raise ValueError(f"X has no column {name!r}; it has {', '.join(map(str, columns))}")
+            raise ValueError(f"there is no column {name!r} in X: its columns are {', '.join(map(str, columns))}")
     labels = np.asarray(X[series]) if isinstance(series, str) else series
     clock = np.asarray(X[times]) if isinstance(times, str) else times
     rows = X.drop(columns=names) if names and hasattr(X, "iloc") else X.drop(names) if names else X

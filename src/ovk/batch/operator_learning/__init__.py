@@ -1,1 +1,1 @@
-"""Maps from functions to functions: ridge regression between coordinates, everything chosen by leaving out."""
+"""Operator learning by ridge regression between coordinates of functions, with settings selected by leave-one-out."""

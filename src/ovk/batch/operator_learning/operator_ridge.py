@@ -64,13 +64,13 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         Kernel of scaled coordinates with mean square norm 1, or candidates. By default Gaussian, Matern, rational
         quadratic and polynomial kernels, each alone and with ``Linear()`` added.
     alpha : float > 0 or list of floats, optional
-        The ridge, or candidates; by default 1e-11 to 1.
+        Ridge weight, or candidates; by default 1e-11 to 1.
     decay : float >= 0 or list of floats, optional
         Power p of the scales s_j that multiplies whitened input coordinates, or candidates; by default 0 to 2.
     input_grid, output_grid : `Grid`, `ProductGrid` or points, optional
         Points of the columns of X and Y: sums become integrals, and functions can be predicted on other grids.
     groups : int
-        Number of groups of output coordinates with their own choice; each needs a factorisation.
+        Number of groups of output coordinates for which settings are selected separately; each costs a factorisation.
     metric : `GradientMetric`, optional
         A learned linear map of the scaled coordinates.
     tol : float in [0, 1]
@@ -89,7 +89,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         Precision of the Cholesky factor. "float32" halves the memory and about halves the time; conjugate gradients in
         double precision then correct the solution. It, too, requires a ridge that is not tiny.
     random_state : int
-        Draws the functions used for the choice, and pivots.
+        Seed for the functions used in the selection, and for the pivots.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             Output functions, nan where missing, or numbers.
         """
         with self._fitting(X, y):
-            asked, X = X, to_host(check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)).astype(np.float64)
+            X_given, X = X, to_host(check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)).astype(np.float64)
             targets = check_targets(y, len(X), None, None, X)
             self._learn_names(y, targets.d)
             X, targets = drop_unobserved_rows(X, targets)
@@ -179,11 +179,11 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             self.single_output_, self.n_outputs_ = targets.single, targets.d
             self.inputs_ = PrincipalComponents.of(X, grids[0], tol, most)
             self.outputs_ = PrincipalComponents.of(Y, grids[1], tol, most)
-            self._learn(X, Y, asked)
+            self._learn(X, Y, X_given)
         return self
 
-    def _learn(self, X: Array, Y: Array, asked: Any) -> None:
-        """Fit coordinates of functions X and Y on the host; kernel matrices are on the device of the inputs `asked`."""
+    def _learn(self, X: Array, Y: Array, X_given: Any) -> None:
+        """Fit coordinates of functions X and Y on the host; kernel matrices are on the device of `X_given`."""
         Z, T = self.inputs_.coordinates(X) / self.inputs_.unit, self.outputs_.coordinates(Y)
         rows = np.random.default_rng(check_int(self.random_state, "random_state", least=0)).permutation(len(Z))
         some = rows[: check_int(self.search_rows, "search_rows", least=2)]
@@ -198,7 +198,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         for kernel in kernels:
             if not isinstance(kernel, ScalarKernel):
                 raise ValueError(f"kernel must be a scalar kernel or a list of them, got {kernel!r}")
-            if is_on_device(asked):
+            if is_on_device(X_given):
                 check_on_device(Separable(kernel, Identity()), dtype=self.dtype)
         decays = [positive(p, "decay", zero=True) for p in (DECAYS if self.decay is None else _list(self.decay))]
         if self.metric is not None:
@@ -206,7 +206,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         alphas = check_alphas(ALPHAS if self.alpha is None else _list(self.alpha))
         tried = [KernelCandidate(kernel, decay) for kernel in kernels for decay in decays]
         refine, groups = self.kernel is None and self.decay is None, check_int(self.groups, "groups")
-        there = _placed(asked, Z)
+        there = _placed(X_given, Z)
         self.groups_, chosen = search(there[some], scales, T[some], tried, alphas.tolist(), groups, refine)
         self.kernels_ = [one.candidate.kernel for one in chosen]
         self.decays_ = [one.candidate.decay for one in chosen]
@@ -277,21 +277,21 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         array, data frame or tuple
             (n, d) on the fitted grid, or (n, m) on another; (n,) if y was one-dimensional; with `return_std` a pair.
         """
-        asked, X = X, self._checked(X)
+        X_given, X = X, self._checked(X)
         Z = self._whitened(X)
-        there = _placed(asked, Z) if all(kernel.runs_on_devices() for kernel in self.kernels_) else Z
+        there = _placed(X_given, Z) if all(kernel.runs_on_devices() for kernel in self.kernels_) else Z
         parts = [self._expansion(g)(self._stretched(there, g)) for g in range(len(self.groups_))]
         mean = self.outputs_.functions(np.concatenate(parts, axis=1), grid)
         check_finite_predictions(self, mean)
         if not return_std:
-            return returned(mean[:, 0], asked) if self.single_output_ else self._on_grid(mean, asked, grid)
+            return returned(mean[:, 0], X_given) if self.single_output_ else self._on_grid(mean, X_given, grid)
         variances = np.empty((len(X), len(self.groups_)))
         for several in self._shared():
             variances[:, several] = self._posterior(several[0]).variances(self._stretched(Z, several[0]))[:, None]
         std = self._spread(variances, self.outputs_.values(grid))
         if self.single_output_:
-            return returned((mean[:, 0], std[:, 0]), asked)
-        return self._on_grid((mean, std), asked, grid)
+            return returned((mean[:, 0], std[:, 0]), X_given)
+        return self._on_grid((mean, std), X_given, grid)
 
     def _on_grid(self, found: Any, X: Any, grid: Any) -> Any:
         """Predictions with the names of y's columns, which are points of the fitted grid; another grid has no names."""
@@ -330,21 +330,21 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     def jacobian(self, X: Any) -> Array:
         """The derivative of predicted functions in the input functions, in closed form: (n, d, p).
 
-        For an input with the values x on its grid and a small change h of them, the output changes by J h. The array is
-        large for fields: `derivative` applies it to one change.
+        A small change h of the input values on the grid changes the output by about J h. The array is large for fields;
+        `derivative` applies it to one change without forming it.
         """
-        asked, X = X, self._checked(X)
+        X_given, X = X, self._checked(X)
         inner, outer = self._inner(), self.outputs_.values()
         J = np.asarray(np.einsum("dr,nrj,pj->ndp", outer, self._slopes(X), inner, optimize=True))
-        return returned(J, asked)  # type: ignore[no-any-return]
+        return returned(J, X_given)  # type: ignore[no-any-return]
 
     def derivative(self, X: Any, H: Any) -> Array:
-        """The change (n, d) of predicted functions along changes H (n, p) of the inputs: the Frechet derivative."""
-        asked, X, H = X, self._checked(X), np.asarray(to_host(H), dtype=np.float64)
+        """Frechet derivative of the predicted functions along directions H (n, p) of the inputs, (n, d)."""
+        X_given, X, H = X, self._checked(X), np.asarray(to_host(H), dtype=np.float64)
         if H.shape != X.shape:
             raise ValueError(f"H must have the shape of X, {X.shape}, got {H.shape}")
         moved = np.einsum("nrj,nj->nr", self._slopes(X), H @ self._inner(), optimize=True)
-        return returned(np.asarray(moved @ self.outputs_.values().T), asked)  # type: ignore[no-any-return]
+        return returned(np.asarray(moved @ self.outputs_.values().T), X_given)  # type: ignore[no-any-return]
 
     def _inner(self) -> Array:
         """d z / d x, (p, J): from values of inputs to the coordinates before scaling."""
@@ -361,9 +361,9 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return np.concatenate(parts, axis=1)
 
 
-def _placed(asked: Any, Z: Array) -> Any:
-    """Coordinates on the device of the inputs `asked`, in double precision: ridges may be tiny."""
-    return DeviceMatrix(asked).double().like(Z) if is_on_device(asked) else Z
+def _placed(X_given: Any, Z: Array) -> Any:
+    """Coordinates on the device of the inputs `X_given`, in double precision: ridges may be tiny."""
+    return DeviceMatrix(X_given).double().like(Z) if is_on_device(X_given) else Z
 
 
 def _list(value: Any) -> list[Any]:
@@ -380,5 +380,5 @@ def _grid(grid: Any, A: Array, name: str, of: str) -> Grid | None:
         return None
     found = as_grid(grid)
     if len(found) != A.shape[1]:
-        raise ValueError(f"{name} has {len(found)} points but {of} has {A.shape[1]} columns")
+        raise ValueError(f"{name} must have one point for each of the {A.shape[1]} columns of {of}, got {len(found)}")
     return found

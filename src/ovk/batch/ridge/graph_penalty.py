@@ -60,7 +60,7 @@ def graph_of_inputs(graph: Any, kernel: ScalarKernel | None, X: Any, n_neighbors
     """Weights between the inputs X, labelled ones first, from a graph, its Laplacian, or nearest neighbours in k."""
     if graph is None:
         if kernel is None:
-            raise ValueError("nearest neighbours need a kernel k * T: pass a graph of the inputs to fit")
+            raise ValueError("the nearest-neighbour graph requires a kernel k * T: pass a graph of the inputs to fit")
         # Copies of an input count once; otherwise they would be each other's nearest neighbours.
         _, first = np.unique(same_inputs(X), return_index=True)
         links = sparse.coo_array(neighbour_graph(kernel, X[first], n_neighbors))

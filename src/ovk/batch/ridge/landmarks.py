@@ -171,7 +171,9 @@ class LandmarkLeaveOneOut(LeaveOneOut):
         return np.asarray(np.maximum(np.einsum("nqq->nq", found + self._sums.residual_covariance(cross)), 0.0))
 
     def predict_without(self, cross: Any) -> Array:
-        raise ValueError("jackknife+ and cv+ need all training rows: use method='jackknife', or fit without landmarks")
+        raise ValueError(
+            "jackknife+ and cv+ require all training rows: use method='jackknife', or fit without landmarks"
+        )
 
     def variance_without(self, cross: Any, prior: Any) -> Array:
         return self.predict_without(cross)
@@ -273,7 +275,7 @@ def rows_to_choose_from(landmarks: Any, parts: Iterator[tuple[Any, Targets]]) ->
         if sum(X.shape[0] for X, _ in head) >= wanted:
             break
     if not head:
-        raise ValueError("the iterator of chunks must not be empty")
+        raise ValueError("the iterator of chunks must contain at least one chunk, got none")
     first = [to_host(X) for X, _ in head]
     return head, sparse.vstack(first, format="csr") if sparse.issparse(first[0]) else np.concatenate(first)
 

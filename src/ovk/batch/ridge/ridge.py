@@ -266,9 +266,9 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         if points is not None:
             self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
             return
-        how: dict[str, Any] = {"intercept": self._free_intercept, "loss": self._loss}
-        how["single"] = self._single_precision(solver)
-        self._store(kernel, alpha, solve_ridge(kernel, alpha, X, targets, solver=solver, **how))
+        options: dict[str, Any] = {"intercept": self._free_intercept, "loss": self._loss}
+        options["single"] = self._single_precision(solver)
+        self._store(kernel, alpha, solve_ridge(kernel, alpha, X, targets, solver=solver, **options))
 
     def _single_precision(self, solver: Any = "auto") -> bool:
         """Whether the kernel matrix is held in single precision; rejects options that are incompatible with it."""
@@ -357,20 +357,20 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
             J = self.inputs_.slopes(J, self._check_inputs(X, reset=False))
         return self._named(J, X)
 
-    def _new_inputs(self, asked: Any, *, on_device: bool = False) -> Any:
+    def _new_inputs(self, X_given: Any, *, on_device: bool = False) -> Any:
         """Checked new inputs in the units of `X_fit_`, on the host, or with `on_device` where they are."""
-        X = self._check_inputs(asked, reset=False)
-        there = is_on_device(asked) and self._predicts_on_devices()
+        X = self._check_inputs(X_given, reset=False)
+        there = is_on_device(X_given) and self._predicts_on_devices()
         if there:
             # The leave-one-out functions of variances and intervals are computed there.
-            self.__dict__.setdefault("_memo", {})["device"] = DeviceMatrix(asked)[:0].double()
+            self.__dict__.setdefault("_memo", {})["device"] = DeviceMatrix(X_given)[:0].double()
         on_device = on_device and there
         if isinstance(X, DeviceMatrix):
             return X if on_device else X.host()
         if self.inputs_ is not None:
             self.inputs_.warn_of_far_rows(X, self._number_names())
             X = self.inputs_(X)
-        return DeviceMatrix(to_device_of(asked, X)) if on_device else X
+        return DeviceMatrix(to_device_of(X_given, X)) if on_device else X
 
     def _number_names(self) -> list[str]:
         """Names of the inputs that are numbers, which come first."""
@@ -421,40 +421,40 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         if return_std or return_cov:
             self._check_prior()
         # On a device only the mean is computed there; variances, and long form, on the host.
-        asked, X = X, self._new_inputs(X, on_device=not (return_std or return_cov or task is not None))
+        X_given, X = X, self._new_inputs(X, on_device=not (return_std or return_cov or task is not None))
         if task is not None:
             if return_cov:
                 raise ValueError("return_cov requires all outputs of a row and task selects one: use return_std")
             outputs = check_tasks(task, X.shape[0], self.n_outputs_)
             one = expansion.at(X, outputs)
             if not return_std:
-                return self._named(one, asked)
+                return self._named(one, X_given)
             scale, noise = self._scale_and_noise(of)
-            return self._named((one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))), asked)
+            return self._named((one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))), X_given)
         values = expansion(X)
         check_finite_predictions(self, values)
         mean = values[:, 0] if self.single_output_ else values
         if not (return_std or return_cov):
-            return self._named(mean, asked)
+            return self._named(mean, X_given)
         if return_std and of != "posterior" and self.landmarks_ is None:
             # The leave-one-out predictor computes variances without the covariances between outputs.
             std = self._left_out_deviation(X, observation=of == "observation")
-            return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
+            return self._named((mean, std[:, 0] if self.single_output_ else std), X_given)
         n, d = values.shape
         covariance = np.concatenate([self._covariance(X[rows]) for rows in row_slices(n, self.X_fit_.shape[0] * d**2)])
         scale, noise = self._scale_and_noise(of)
         covariance = (covariance + np.diag(noise)) * np.sqrt(np.multiply.outer(scale, scale))
         if return_cov:
-            return self._named((mean, covariance), asked)
+            return self._named((mean, covariance), X_given)
         std = np.sqrt(np.maximum(np.einsum("nqq->nq", covariance), 0.0))
-        return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
+        return self._named((mean, std[:, 0] if self.single_output_ else std), X_given)
 
     def _check_prior(self) -> None:
         """Reject kernels without k(x, x) of new points."""
         if takes_gram(self.kernel_):
             raise ValueError(
-                "Precomputed() does not provide k(x, x) of new objects, which return_std, return_cov and intervals "
-                "need: use Precomputed(matrix) with indices"
+                "return_std, return_cov and intervals require k(x, x) of new objects, which Precomputed() does not "
+                "provide: use Precomputed(matrix) with indices"
             )
 
     def _scale_and_noise(self, of: str) -> tuple[Array, Array]:
@@ -468,9 +468,9 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
     def _training_data(self) -> TrainingData:
         if self.landmark_loo_ is not None or self.landmarks_ is not None:
             raise ValueError(
-                "this requires leave-one-out of all training rows, which a model with landmarks, or of more than 5,000 "
-                "rows, does not keep: fit without landmarks (landmarks=None); OVKRidgeCV still has intervals without "
-                "groups, with method='jackknife'"
+                "leave-one-out residuals are not available: a model with landmarks, or fitted to more than 5,000 rows, "
+                "does not store all training rows: fit without landmarks (landmarks=None); OVKRidgeCV still supports "
+                "intervals without groups, with method='jackknife'"
             )
         data = self.observed_, self.task_, self.sample_weight_
         return self._cached("rows", lambda: TrainingData.recover(self.expansion_, self.alpha_, *data))
@@ -560,7 +560,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
         if method != "jackknife" and region != "each":
             raise ValueError(f"region={region!r} requires method='jackknife', got method={method!r}")
         self._check_prior()
-        asked, X = X, self._new_inputs(X)
+        X_given, X = X, self._new_inputs(X)
         rows = self._leave_out(groups, folds if method == "cv+" else None)
         blocks = None if self.landmark_loo_ is not None else self._blocks(groups)
         # The errors of a group, or of repeated inputs, are dependent: together they get the weight of one row.
@@ -573,7 +573,7 @@ class OVKRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters, s
                 parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared, noise=noise))
             else:
                 parts.append(jackknife_plus(rows.left_out, cross, prior, level, groups=shared))
-        return self._regions_of_outputs(concatenate(parts), asked)
+        return self._regions_of_outputs(concatenate(parts), X_given)
 
     def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
         """Regions in the user's units, with the index and column names of the inputs X as given."""
@@ -825,7 +825,7 @@ class OVKRidge(OVKRegressor):
         alpha = check_alpha(self.alpha, targets.d)
         if unlabelled is not None:
             X = with_unlabelled(X, self._check_inputs(unlabelled, reset=False))
-            targets = targets.followed_by_gaps(X.shape[0])
+            targets = targets.with_unlabelled_rows(X.shape[0])
         X, targets, graph = weighted_inputs(X, targets, graph)
         points = self._landmarks(X, targets.d, self.random_state)
         kernel = self._resolved(X if points is None else points, targets.d)

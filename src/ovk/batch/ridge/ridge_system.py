@@ -727,7 +727,7 @@ class TrainingData:
         values[some] = found.left_out
         return replace(found, left_out=values)
 
-    def _without(self, how: dict[str, Any]) -> LeaveOneOutPredictor:
+    def _without(self, options: dict[str, Any]) -> LeaveOneOutPredictor:
         kernel, X, targets, separable = self.kernel, self.X, self.targets, self.kernel.as_separable()
         n, d = X.shape[0], targets.d
         if targets.complete and separable is not None:
@@ -736,7 +736,7 @@ class TrainingData:
                 roots = np.sqrt(targets.weight)
                 G = G * roots[:, None] * roots
             T = separable.operator.dense()
-            rows = SeparableLeaveOneOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **how)
+            rows = SeparableLeaveOneOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **options)
             return _of_scalar_kernel(rows, separable.scalar, X, d)
         pairs = targets.pairs()
         if len(pairs) > MAX_DENSE_UNKNOWNS:
@@ -747,7 +747,7 @@ class TrainingData:
         # Its matrices, one of (n, n) for each output, must take no more memory than the matrix of the pairs.
         if separable is not None and targets.task is None and d * n**2 <= len(pairs) ** 2:
             T = separable.operator.dense()
-            scalar = ScalarPairsLeaveOneOut(separable.scalar(X), T, pairs, self.alpha, **how)
+            scalar = ScalarPairsLeaveOneOut(separable.scalar(X), T, pairs, self.alpha, **options)
             return _of_scalar_kernel(scalar, separable.scalar, X, d)
         K = PairSystem(kernel, X, replace(targets, weight=None), 1.0).gram.dense()
 
@@ -757,7 +757,7 @@ class TrainingData:
             cross = kernel.pairs(repeated, outputs, X[pairs.points], pairs.outputs).reshape(m, d, -1)
             return cross, np.einsum("nqq->nq", kernel.diagonal_blocks(new))
 
-        return LeaveOneOutPredictor(PairwiseLeaveOneOut(K, pairs, self.alpha, **how), len(pairs) * d, kernels)
+        return LeaveOneOutPredictor(PairwiseLeaveOneOut(K, pairs, self.alpha, **options), len(pairs) * d, kernels)
 
 
 def _of_scalar_kernel(left_out: LeaveOneOut, k: ScalarKernel, X: Any, d: int) -> LeaveOneOutPredictor:

@@ -33,7 +33,7 @@ MIN_SKEWNESS, MIN_KURTOSIS, MIN_VALUES = 1.0, 4.0, 20
 #: Maximum number of quantiles between which normal scores are interpolated.
 MAX_KNOTS = 200
 #: Distance from the training range, in widths of that range, above which a value is reported.
-FAR = 3.0
+MAX_DISTANCE_FROM_RANGE = 3.0
 
 
 @dataclass
@@ -122,7 +122,7 @@ class InputScaling(State):
         p = len(names)
         low, high = self.lower[:p], self.upper[:p]
         with np.errstate(invalid="ignore"):
-            slack = np.where(self.factor[:p] > 0, FAR * (high - low), np.inf)
+            slack = np.where(self.factor[:p] > 0, MAX_DISTANCE_FROM_RANGE * (high - low), np.inf)
             far = np.argwhere((X[:, :p] < low - slack) | (X[:, :p] > high + slack))
         if len(far):
             rows = len(np.unique(far[:, 0]))
@@ -182,7 +182,7 @@ def check_categories(words: Sequence[str], name: object) -> None:
     if len(present) >= MIN_NAME_CELLS and different > NAME_SHARE * len(present):
         warnings.warn(
             f"column {name!r} of X has {different} distinct words in {len(present)} rows, such as {present[0]!r}: "
-            "they look like names, which predict nothing; drop the column",
+            "they look like names, which carry no information about new rows; drop the column",
             stacklevel=2,
         )
 
@@ -237,7 +237,8 @@ class FrameColumns(State):
         numbers, dates, words = [], [], []
         for name, categories in zip(frame.columns, self.categories, strict=True):
             if (categories == "date") != _kind(frame[name]).startswith(DATE_TYPES):
-                raise ValueError(f"column {name!r} of X must have dates if and only if it had dates in training")
+                kind = "no dates" if categories == "date" else "dates"
+                raise ValueError(f"column {name!r} of X must have the same type as in training, got {kind}: convert it")
             if categories == "date":
                 dates.append(calendar_features(_instants(frame[name])))
                 continue

@@ -1,4 +1,4 @@
-"""Automatic choice of kernel, widths and alphas.
+"""Automatic choice of kernel, length scales and alphas.
 
 Candidates are the linear kernel, Gaussian, Matern (smoothness 3/2) and Laplacian kernels of several widths around the
 median distance, each with 22 alphas. An alpha is selected for each output by the residuals of left-out rows (or groups,
@@ -16,7 +16,7 @@ relies less on its kernel. With more rows fewer candidates are close to the best
 must be better than the best kernel. For the same reason the alphas of the outputs are shrunk to each other if rows are
 few.
 
-The result is one kernel. At most 400 random rows compare the candidates, and 1,000 select the alphas. The best width
+The result is one kernel. Candidates are compared on at most 400 random rows, alphas on 1,000. The best width
 and alpha change with the number of rows: both are then refined on 2,500 rows, and the alphas on 5,000.
 """
 
@@ -145,7 +145,7 @@ ALPHA_FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 #: Mean number of rows with two outputs observed, needed to estimate correlations. With fewer, C is a matrix of ones
 #: (mixed effects).
 MIN_COMMON_ROWS = 5
-#: Maximum number of observed pairs that compare couplings.
+#: Maximum number of observed pairs on which couplings are compared.
 MAX_PAIRS = 800
 
 
@@ -168,11 +168,11 @@ def correlation(Y: Array) -> Array:
 #: Kernels by name: one, or two in metrics learned from the two halves of the rows.
 Kernels = dict[str, tuple[ScalarKernel, ...]]
 
-#: From interpolation of outputs without noise to a constant function; below 1e-10 rounding decides.
+#: From interpolation of outputs without noise to a constant function; below 1e-10 rounding errors dominate.
 ALPHAS = np.concatenate([np.logspace(-10.0, -6.0, 5), np.logspace(-5.0, 3.0, 17)])
-#: Maximum numbers of rows that select widths and alphas.
+#: Maximum numbers of rows on which widths and alphas are selected.
 MAX_WIDTH_ROWS, MAX_ALPHA_ROWS = 400, 1000
-#: Numbers of rows that refine width and alphas, after those that chose them, and factors of the width.
+#: Numbers of rows on which width and alphas are refined after the first selection, and factors of the width.
 REFINED_ROWS, WIDTH_FACTORS = (MAX_ALPHA_ROWS, 2500, 5000), (0.7, 1.4)
 #: Largest error, relative to the best kernel so far, at which a metric is tried with further widths.
 PROMISING_ERROR = 1.05
@@ -206,7 +206,7 @@ class AutomaticChoice(Registered):
 
     def edges(self) -> list[str]:
         """Chosen alphas and width that lie at the edge of their grid where the error still falls."""
-        # Below the smallest alpha, rounding decides.
+        # Below the smallest alpha, rounding errors dominate.
         own_errors = zip(self.alphas, self.errors[0].T, strict=True)
         found = [edge_of_grid("alpha", ALPHAS, e, a) for a, e in own_errors if a > ALPHAS[0]]
         # A sum has several widths, the linear kernel has none, and wide kernels approach a limit.
@@ -216,7 +216,7 @@ class AutomaticChoice(Registered):
             own = [k for k, name in enumerate(self.names) if name.rpartition(" ")[0] == family]
             widths = np.array([float(self.names[k].rpartition(" ")[2]) for k in own])
             if float(width) == widths.min():
-                found.append(edge_of_grid(f"{family} width", widths, best[own], float(width), EDGE_WIDTH_ERROR))
+                found.append(edge_of_grid(f"{family} length scale", widths, best[own], float(width), EDGE_WIDTH_ERROR))
         return sorted({text for text in found if text is not None})
 
     def __repr__(self) -> str:
@@ -231,17 +231,17 @@ class AutomaticChoice(Registered):
 
 
 def automatic_choice(
-    X: Any, Y: Array, rng: np.random.Generator, *, metric: bool | str = False, **how: Any
+    X: Any, Y: Array, rng: np.random.Generator, *, metric: bool | str = False, **options: Any
 ) -> AutomaticChoice:
-    """Choose kernel, alphas and coupling for standardised data; `how` has further fields of `ComparisonData`.
+    """Choose kernel, alphas and coupling for standardised data; `options` are further fields of `ComparisonData`.
 
-    With `metric`, kernels in learned metrics of the inputs are candidates too. With "auto" only where they can pay off
-    within three times the time: for dense inputs, at least two and at most half as many as rows that compare kernels.
+    With `metric`, kernels in learned metrics of the inputs are candidates too. With "auto" only for dense inputs, if
+    their number is at least two and at most half that of the rows compared; this takes at most three times as long.
     """
     n, d = Y.shape
     if metric == "auto":
         metric = not sparse.issparse(X) and 1 < X.shape[1] <= 0.5 * min(n, MAX_WIDTH_ROWS)
-    data = ComparisonData(X, Y, **how)
+    data = ComparisonData(X, Y, **options)
     if data.groups is not None and data.time_order:
         raise ValueError("groups and time_order=True cannot be combined: omit one of them")
     variance = np.nanvar(Y, axis=0) if data.intercept else np.nanmean(Y**2, axis=0)
@@ -282,18 +282,18 @@ def automatic_choice(
     return AutomaticChoice(kernel, alphas, operator, threshold, names, np.array([c.errors for c in candidates]))
 
 
-def best_form(forms: Sequence[Array], Y: Array, rng: np.random.Generator, **how: Any) -> int:
+def best_form(forms: Sequence[Array], Y: Array, rng: np.random.Generator, **options: Any) -> int:
     """Number of the form of the inputs, (n, p) each, with the smallest error of three kernels on at most 400 rows.
 
-    Another form than the first must be better by more than chance. Outputs are standardised; `how` has further fields
-    of `ComparisonData`.
+    A form other than the first must be better by more than chance. Outputs are standardised; `options` are further
+    fields of `ComparisonData`.
     """
     order = rng.permutation(len(Y))
     rows = np.sort(order[: _affordable(Y[order], MAX_WIDTH_ROWS)])
     errors, threshold = [], None
     for X in forms:
         half = np.zeros(len(Y), dtype=np.intp)
-        some = ComparisonData(X, Y, variance=np.ones(Y.shape[1]), half=half, **how).some(rows)
+        some = ComparisonData(X, Y, variance=np.ones(Y.shape[1]), half=half, **options).some(rows)
         kernels = kernel_candidates(some.X)
         found = some.scored({name: (kernels[name],) for name in COMPARED_FORMS}, threshold)
         errors.append(found[0].error)
@@ -350,7 +350,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ComparisonData:
-    """Rows that compare candidates, and how they are left out."""
+    """Rows on which candidates are compared, and the validation scheme."""
 
     X: Any  # (n, p) of comparable scales, without repeated rows (merge them into weights)
     Y: Array  # (n, d) nan where an output is missing

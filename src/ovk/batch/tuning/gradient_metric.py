@@ -139,7 +139,7 @@ def _roots(values: Array, power: float) -> Array:
 
 #: Minimum number of rows, or groups, to learn a metric from.
 MIN_METRIC_ROWS = 50
-#: Widths in units of the median distance.
+#: Length scales in units of the median distance.
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 
 

@@ -62,10 +62,10 @@ from ovk.intervals import NoiseScale
 from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel, row_slices
 
-#: By default: maximum numbers of rows without landmarks in double precision, and in single precision (a matrix of
-#: 1.6 GB), and rows that above the first compare candidates.
+#: Default maximum numbers of rows without landmarks in double and in single precision (a matrix of 1.6 GB), and number
+#: of rows on which candidates are compared if there are more than the first.
 MAX_EXACT_ROWS, MAX_SINGLE_ROWS, MAX_COMPARED_ROWS = 5000, 20_000, 2000
-#: Smallest alpha, relative to the scale of the outputs, with single precision; below, rounding slows down the solution.
+#: Minimum alpha, relative to the scale of the outputs, for single precision; rounding slows convergence below it.
 MIN_SINGLE_ALPHA = 1e-5
 #: Landmarks by default. With m landmarks each row adds m^2 products to an (m, m) sum, and with missing outputs to one
 #: sum for each output: above these numbers of products and of stored entries (400 MB) there are fewer landmarks.
@@ -83,7 +83,7 @@ OUTLIER_SCALES, MIN_OUTLIERS, MIN_SIDE = 4.0, 0.01, 0.25
 #: Threshold of the robust mean of residuals, in robust deviations, and its largest value with Huber's loss, relative to
 #: that with the squared loss.
 HUBER_THRESHOLD, MAX_HUBER_ERROR = 1.345, 0.98
-#: Minimum number of rows that compare normal scores of skewed inputs with the inputs themselves.
+#: Minimum number of rows for comparing normal scores of skewed inputs with the inputs themselves.
 MIN_FORM_ROWS = 40
 #: With landmarks: maximum number of rows whose leave-one-out residuals are kept for intervals, and minimum number of
 #: rows without the landmarks.
@@ -95,9 +95,9 @@ class OVKRidgeCV(OVKRegressor):
     """`OVKRidge` with kernel, alpha and output operator selected by exact leave-one-out.
 
     If no kernel is given, all settings are selected automatically. Inputs are standardised. The candidates are the
-    linear kernel, Gaussian, Matern (smoothness 3/2) and Laplacian kernels of several widths, and sums of the best of
-    them, with an alpha for each output; they are compared by robust leave-one-out errors. If outputs are missing,
-    coupling of the outputs is a candidate too.
+    linear kernel, Gaussian, Matern (smoothness 3/2) and Laplacian kernels with several length scales, and sums of the
+    best of them, with an alpha for each output; they are compared by robust leave-one-out errors. If outputs are
+    missing, coupling of the outputs is a candidate too.
 
     With a kernel, the leave-one-out errors have a closed form: for a separable kernel, the errors of all alphas and
     operators cost one eigendecomposition of the scalar gram and small products. Rows with the same inputs are left out
@@ -109,8 +109,8 @@ class OVKRidgeCV(OVKRegressor):
         A user-supplied kernel receives the raw, unscaled inputs.
     alphas : sequence of floats > 0, optional
         Candidates; by default 25 values from 1e-6 to 1e2 (and four down to 1e-10 if the error still falls at 1e-6),
-        or 22 from 1e-10 to 1e3 without a kernel. A warning is given if the selected alpha, or width, is at the edge of
-        its grid and the error still falls there.
+        or 22 from 1e-10 to 1e3 without a kernel. A warning is given if the selected alpha, or length scale, is at the
+        edge of its grid and the error still falls there.
     omegas : sequence of floats in [0, 1], optional
         Candidate operators ``MixedEffect(omega)``, which replace the kernel's operator.
     operators : sequence of output operators, optional
@@ -131,10 +131,10 @@ class OVKRidgeCV(OVKRegressor):
         that the kernel is selected, complete outputs and at most 5,000 rows; otherwise it is "squared". Intervals of
         fits with Huber's loss are too narrow by a few percent of coverage.
     standardize : bool
-        Without a kernel: scale the inputs to mean 0 and deviation 1, unless they are sparse; or replace columns that
-        are skewed or have heavy tails by their normal scores, if that lowers the leave-one-out error by 3%. Words in
-        columns of a data frame always become indicator columns, and dates sines and cosines of the time of day, week
-        and year. `predict` warns about values more than three widths of the training range outside of it.
+        Without a kernel: scale the inputs to mean 0 and standard deviation 1, unless they are sparse; or replace
+        columns that are skewed or have heavy tails by their normal scores, if that lowers the leave-one-out error by
+        3%. Words in columns of a data frame always become indicator columns, and dates sines and cosines of the time of
+        day, week and year. `predict` warns about values outside the training range by more than three times its width.
     missing_inputs : "impute" or "error"
         Without a kernel: replace nan in X by the column mean and add an indicator column, or reject it.
     metric : "auto" or bool
@@ -151,7 +151,7 @@ class OVKRidgeCV(OVKRegressor):
         precision, and 4,000 landmarks above that, fewer above 625,000 rows or with missing values in more than three
         outputs, with a warning. Above 5,000 rows it also
         uses landmarks with missing outputs, sparse inputs or loss="huber", and for outputs almost without noise. None
-        always uses all rows. Above 5,000 rows, 2,000 rows compare the candidates of a given kernel.
+        always uses all rows. Above 5,000 rows, the candidates of a given kernel are compared on 2,000 rows.
     tol : float >= 0
         Relative error allowed in the leave-one-out solutions, which speeds up scalar grams of low numerical rank; 0
         always computes the full eigendecomposition.
@@ -163,7 +163,7 @@ class OVKRidgeCV(OVKRegressor):
     verbose : bool, optional
         As in `OVKRidge`.
     random_state : int, Generator or None
-        Seed of the landmarks, and without a kernel of the rows (at most 400 and 1,000) that select widths and alphas.
+        Seed of the landmarks and, without a kernel, of the rows (at most 400 or 1,000) used to select settings.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class OVKRidgeCV(OVKRegressor):
     landmarks_ : sums over all rows if landmarks were used, else None
     landmark_loo_ : (2, rows, d) leave-one-out residuals and variances of at most 2,000 rows, with landmarks or above
         5,000 rows, else None
-    interval_rows_ : (rows,) their numbers among the learned rows, else None
+    interval_rows_ : (rows,) their indices among the learned rows, else None
     interval_landmarks_ : sums from which intervals take variances, above 5,000 rows without landmarks, else None
     and those of `OVKRidge`
 
@@ -244,11 +244,11 @@ class OVKRidgeCV(OVKRegressor):
             Without a kernel: leave out whole groups (patients, sites), because new rows belong to new groups.
         """
         with self._fitting(X, y), progress_shown(self.verbose):
-            asked = X
+            X_given = X
             X, inputs, targets, groups = self._read(X, y, sample_weight, task, groups)
             kernel, alpha, solver = self._choose(X, targets, groups)
-            if is_on_device(asked) and not isinstance(X, DeviceMatrix):
-                X = DeviceMatrix(to_device_of(asked, X))
+            if is_on_device(X_given) and not isinstance(X, DeviceMatrix):
+                X = DeviceMatrix(to_device_of(X_given, X))
             for name in ("landmark_loo_", "interval_landmarks_", "interval_rows_"):
                 self.__dict__.pop(name, None)
             if self._in_single_precision(kernel, alpha, X, targets):
@@ -278,8 +278,8 @@ class OVKRidgeCV(OVKRegressor):
         """Fit all rows; intervals have exact residuals of some rows, and variances from landmarks."""
         points = choose_landmarks(INTERVAL_LANDMARKS, X, self.random_state, lambda rows: kernel)
         some = self._rows_of_intervals(X, points)
-        how: dict[str, Any] = {"intercept": self.fit_intercept, "single": True, "left_out": some}
-        found = solve_ridge(kernel, alpha, X, targets, **how)
+        options: dict[str, Any] = {"intercept": self.fit_intercept, "single": True, "left_out": some}
+        found = solve_ridge(kernel, alpha, X, targets, **options)
         assert found.left_out is not None
         self._store(kernel, alpha, found)
         sums = landmark_ridge(kernel, points, targets.d)
@@ -354,8 +354,8 @@ class OVKRidgeCV(OVKRegressor):
             groups = same_inputs(X)
         _, standard = self._standard_units(targets)
         with one_blas_thread():
-            rng, how = new_generator(self.random_state), self._how(standard) | {"groups": groups}
-            return other if best_form([inputs(X), other(X)], standard.Y, rng, **how) else inputs
+            rng, options = new_generator(self.random_state), self._comparison_options(standard) | {"groups": groups}
+            return other if best_form([inputs(X), other(X)], standard.Y, rng, **options) else inputs
 
     def _number_names(self) -> list[str]:
         if self.columns_ is None:
@@ -381,7 +381,7 @@ class OVKRidgeCV(OVKRegressor):
         if self.leave_out != "row" or any(one is not None for one in given):
             return self._compare([as_operator_kernel(self.choice_.kernel)], alphas, X, targets, scored)
         self.__dict__.update(Comparison(ALPHAS, self.choice_.errors[:, None], scored).attributes())
-        _warn_of_edges(X, self.choice_.edges(), "pass alphas, or a kernel with other widths")
+        _warn_of_edges(X, self.choice_.edges(), "pass alphas, or a kernel with other length scales")
         return kernel, alpha, "auto"
 
     def _find(
@@ -453,13 +453,13 @@ class OVKRidgeCV(OVKRegressor):
                 groups = same
         # At most 1,000 rows take part in the choice: several BLAS threads would not help.
         with one_blas_thread():
-            how = self._how(standard) | {"groups": groups, "metric": self.metric}
-            choice = automatic_choice(X, standard.Y, new_generator(self.random_state), **how)
+            options = self._comparison_options(standard) | {"groups": groups, "metric": self.metric}
+            choice = automatic_choice(X, standard.Y, new_generator(self.random_state), **options)
         kernel = Separable(choice.kernel, Dense(choice.operator * np.outer(deviation, deviation)))
         return choice, kernel, check_alpha(choice.alphas * deviation**2, targets.d)
 
     def _standard_units(self, targets: Targets) -> tuple[Array, Targets]:
-        """(d,) deviations of the outputs, and the outputs of mean 0 and deviation 1, in wide form."""
+        """(d,) standard deviations of the outputs, and the standardised outputs in wide form."""
         targets = targets.wide()
         mean, deviation = mean_and_deviation(targets.Y, targets.weight)
         if not self.fit_intercept:
@@ -467,10 +467,10 @@ class OVKRidgeCV(OVKRegressor):
         deviation = np.where(deviation > 0, deviation, 1.0)
         return deviation, Targets((targets.Y - mean) / deviation, targets.d, False, None, targets.weight)
 
-    def _how(self, standard: Targets) -> dict[str, Any]:
+    def _comparison_options(self, standard: Targets) -> dict[str, Any]:
         """Fields of `ComparisonData`."""
-        how = {"weight": standard.weight, "time_order": self.time_order, "intercept": self.fit_intercept}
-        return how | {"n_jobs": self.n_jobs}
+        options = {"weight": standard.weight, "time_order": self.time_order, "intercept": self.fit_intercept}
+        return options | {"n_jobs": self.n_jobs}
 
     def _compare(
         self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
@@ -493,7 +493,7 @@ class OVKRidgeCV(OVKRegressor):
         variance = max(float(np.nanvar(targets.Y)), 1e-300)
         edge = edge_of_grid("alpha", alphas, found.mean[k, o] / variance, alphas[a])
         if edge is not None and self.alphas is None and a == 0:
-            # Small alphas leave the shortcut for grams of low rank less to drop, so they are tried only if needed.
+            # The low-rank shortcut saves less at small alphas, so these are tried only if needed.
             alphas, edge = np.concatenate([SMALL_ALPHAS, alphas]), None
             errors = replace(errors, alphas=alphas)
             found = errors.compare(kernels, operators, scored, self.n_jobs)

@@ -1,4 +1,4 @@
-"""Gradient-based tuning of kernel widths, operators, weights of terms and noise levels."""
+"""Gradient-based tuning of length scales, operators, weights of terms and noise levels."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def tune(
     max_iter: int = 200,
     random_state: Any = None,
 ) -> Model:
-    """Tune kernel widths, operators, weights of terms and noise levels by gradient, and fit the model.
+    """Tune length scales, operators, weights of terms and noise levels by gradient, and fit the model.
 
     The model is interpreted as the Gaussian process y = f(x) + noise, where f has the covariance of the model's kernel
     and the noise has the variances `alpha`. With several terms k * LowRank(W, diag) this is the linear model of

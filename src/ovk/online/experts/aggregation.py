@@ -91,7 +91,7 @@ class MLPolyRows(RegretRows):
     def update(self, regrets: Array) -> None:
         largest, size, step = np.maximum.reduce(np.abs(regrets)), self._size, self._step
         if not np.logical_and.reduce(largest <= MAX_REGRET):
-            self._leave_to_rule(regrets)
+            self._use_general_update(regrets)
             return
         factor = size / np.maximum(np.maximum(largest, size), TINY)
         self._learned.append((regrets, largest, factor, self._spread))
@@ -125,7 +125,7 @@ class MLPolyRows(RegretRows):
         rule.weights_ = shares(rule.sum_, rule.size_**2 + rule.squares_)
         self._learned = []
 
-    def _leave_to_rule(self, regrets: Array) -> None:
+    def _use_general_update(self, regrets: Array) -> None:
         self.end()
         every = np.full(self._rule.weights_.shape, np.nan)
         every[self._active_experts] = regrets

@@ -44,7 +44,7 @@ def _expert_weights(model: AutoStream | AutoStreamClassifier) -> dict[str, Array
 
 @reads_snapshot
 def _effective_window(model: AutoStream | AutoStreamClassifier) -> Array:
-    """(d,) weighted mean of the experts' windows: how many rows the next prediction looks back."""
+    """(d,) weighted mean of the experts' windows: the number of past rows that the next prediction uses."""
     check_is_fitted(model)
     return model.mixture_.effective_window()
 
@@ -53,18 +53,18 @@ class AutoStream(StreamRegressor):
     """Regression on a stream without settings.
 
     Experts (means, the last value, linear and kernel ridge regressions that forget at several rates) predict each row
-    before they learn from it, and are mixed for each output by their recent regrets. Kernel widths, ridge parameters, a
-    metric of the inputs and a dictionary are selected after 20, 60, 200, 600, ..., 60,000 rows; from 600 rows on, the
-    work is split over the following rows. Values that are nan or infinite are missing, in X and in y. The influence of
-    outlying labels is capped.
+    before they learn from it; their mixture weights for each output follow from recent regrets. Length scales, ridge
+    weights, a metric of the inputs and a dictionary are selected after 20, 60, 200, 600, ..., 60,000 rows; from 600
+    rows on, the work is split over the following rows. Values that are nan or infinite are missing, in X and in y. The
+    influence of outlying labels is capped.
 
     When errors grow, as after an abrupt change, a second learner starts from the rows since the change. Its weight
     follows from its errors, and it replaces the first learner once it is clearly better.
 
     A row without a label is predicted and has no other effect. Outputs that are observed in different rows have
     separate experts, in at most eight groups; further outputs join the group observed in the most similar rows, where a
-    missing label counts as predicted exactly. Another expert corrects each output by the predictions of the others, so
-    that related outputs share labels.
+    missing label is treated as if it had been predicted exactly. Another expert corrects each output by the
+    predictions of the others, so that an output with few labels benefits from the labels of related outputs.
 
     The weight of a row multiplies its loss everywhere. In experts that never forget, an integer weight w is equivalent
     to w repetitions; experts that forget decay by one row. Units, dictionary and limits on residuals ignore weights.
@@ -79,7 +79,8 @@ class AutoStream(StreamRegressor):
     Attributes
     ----------
     mixture_ : the experts
-    expert_weights_, effective_window_ : weights of the experts, and how far back they look; both change after a drift
+    expert_weights_, effective_window_ : weights of the experts, and the number of past rows they use; both change after
+        a drift
     n_outputs_ : number of outputs
     single_output_ : whether y was one-dimensional in the first call
 
@@ -236,7 +237,7 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from further rows; parameters as in `predict_then_learn`."""
+        """Learn from more rows; parameters as in `predict_then_learn`."""
         self.predict_proba_then_learn(X, y, classes, sample_weight)
         return self
 

@@ -24,7 +24,7 @@ from ovk.online.experts.logistic import OnlineLogistic
 from ovk.online.second_order.decaying_ridge import REPLAY_ROWS, DecayingRidge, append_row
 from ovk.online.shared.rows import MAX_DEVIATIONS, MAX_OUTLIER_SHARE, Scale
 
-# A refit selects the width, the ridge parameters, whether to use the last label, and a metric of the inputs.
+# A refit selects the length scale, the ridge weights, whether to use the last label, and a metric of the inputs.
 #
 # Candidates are compared by their progressive errors on the last rows, in closed form: with K + alpha I = C C', row i
 # predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i. If alpha is at least `MIN_SINGLE_ALPHA`,
@@ -201,8 +201,8 @@ class _CandidateScores:
     def best_with_metric(self, choice: Choice) -> Steps[tuple[float, Choice]]:
         """The best metric and width, and their score.
 
-        Metrics come from gradients of fits to rows that are not scored: few rows, in case the stream has changed, and
-        more, if there are more.
+        Metrics are learned from gradients of fits to rows that are not scored: fits to few rows, in case the stream has
+        changed, and to more rows if available.
         """
         found, sizes = [], list[tuple[int, ...]]()
         for number in METRIC_ROWS:
@@ -375,7 +375,7 @@ def _median_distance(U: Array) -> float:
 MAX_POINTS, PREVIOUS_POINTS = 600, 300
 #: Windows of the kernel experts and the points that each uses; None never forgets.
 KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, MAX_POINTS), (4096, 400), (1024, 250), (256, 100))
-#: Rows of a block of experts that never forget, where it has no effect. Those of the others end at other rows, mostly.
+#: Number of rows in a block of experts that never forget; their predictions do not depend on it.
 BLOCK = 100
 LINEAR_WINDOWS: tuple[int | None, ...] = (None, 1024, 256)
 MEAN_WINDOWS: tuple[int | None, ...] = (None, 256)
@@ -499,7 +499,7 @@ class ExpertSet(State):
         self.count = int(known.sum())
         shares = None
         if outputs is not None:
-            # As long as labels are few, those of other outputs help to choose.
+            # With few labels, use those of other outputs in the selection as well.
             shares = np.full(d, HALF_SHARE_LABELS / (HALF_SHARE_LABELS + self.count))
             shares[shares < MIN_SHARE] = 0.0
             shares[outputs] = 1.0
@@ -647,7 +647,7 @@ class ExpertSet(State):
         return R
 
 
-#: Ridge parameter, in units in which labels have a standard deviation of 1.
+#: Ridge weight, in units in which labels have a standard deviation of 1.
 OTHER_OUTPUTS_ALPHA = 0.1
 
 

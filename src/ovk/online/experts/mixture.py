@@ -274,7 +274,7 @@ class ExpertMixture(State):
         self.classes, self.lag, self.count = classes, lag, 0
         #: Number of rows before the first that counts towards a refit.
         self.since = 0
-        #: Number of rows before the present refit, 0 if there is none.
+        #: Number of rows before the current refit, 0 if there is none.
         self.refit_since = 0
         self.total, self.seen, self.last = np.zeros(outputs), np.zeros(outputs), np.zeros(outputs)
         self.low, self.high = np.full(outputs, np.inf), np.full(outputs, -np.inf)
@@ -295,7 +295,7 @@ class ExpertMixture(State):
         self.candidate: ExpertMixture | None = None
         self.contest: ModelComparison | None = None
 
-    #: The present refit, the experts that it has fitted, and how many of the rows since its start they have learned.
+    #: The current refit, the experts that it has fitted, and how many of the rows since its start they have learned.
     _work: Refit | None = None
     _fitted: ExpertSet | None = None
     _learned = 0
@@ -396,7 +396,7 @@ class ExpertMixture(State):
             own = np.ones(looked) if weights is None else weights[some]
             self.alarm.store(losses[numbers[:looked]], X[some], last[some], Y[some], kept[some], Z[some], own)
             start += stop
-            won = self.contest is not None and self._candidate_wins(0 if since else age + looked)
+            won = self.contest is not None and self._replaces_mixture(0 if since else age + looked)
             if won:
                 assert self.candidate is not None
                 assert candidate_Z is not None
@@ -434,9 +434,9 @@ class ExpertMixture(State):
         self.alarm.restart(len(self.contest.old))
         return new
 
-    def _candidate_wins(self, age: int) -> bool:
-        """Whether the candidate replaces this mixture; at an alarm, `age` 0, the one with more weight stays. A
-        candidate that has not won in time is dropped.
+    def _replaces_mixture(self, age: int) -> bool:
+        """Whether the candidate replaces this mixture after `age` rows. At an alarm (`age` 0), the one with more weight
+        is kept. A candidate that is not better at the last comparison is dropped.
         """
         assert self.contest is not None
         weight = self.contest.weight()
@@ -619,7 +619,7 @@ class ExpertMixture(State):
         if before and not self.classes:
             Y, burst = clip_burst(Y, before[0].labels)
             if burst.any():
-                # What was learned from the burst does not last beyond this fit.
+                # This fit discards what was learned from the burst.
                 self.recent.replace(2, Y)
                 self.low = np.where(burst, np.fmin.reduce(Y, initial=np.inf), self.low)
                 self.high = np.where(burst, np.fmax.reduce(Y, initial=-np.inf), self.high)
@@ -648,7 +648,7 @@ class ExpertMixture(State):
         self._after_refit(experts)
 
     def _until_fitted(self, following: int) -> int:
-        """Do the work that the following rows pay for; how many rows are left until the new experts are used."""
+        """Run the steps within the budget of the following rows; returns the rows left until the experts are used."""
         since = self.count - self.refit_since
         if self._work is None:
             X, last, Y, weights = self.recent.with_weights()

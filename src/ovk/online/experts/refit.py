@@ -7,20 +7,20 @@ from threading import Lock
 
 from ovk.online.experts.expert_set import ExpertSet, Steps
 
-# The steps of a refit have costs that depend on nothing but the rows before it. The row at which the experts are fitted
-# follows from the costs, whatever the sizes of chunks: it is the first row r with r `ROW_COST` > the sum of the costs.
-# The r rows since the start are then learned, `CATCH_UP_ROWS` at every further row, until the experts have learned all
-# rows and replace the present ones.
+# The costs of the steps of a refit depend only on the rows before it, not on the sizes of chunks. Each row has a budget
+# of `ROW_BUDGET`, so the experts are fitted at the first row r with r `ROW_BUDGET` > the sum of the costs. The r rows
+# since the start are then learned, `CATCH_UP_ROWS` at every further row, until the experts have learned all rows and
+# replace the present ones.
 
-#: Cost of the steps that a row pays for, in multiplications, and number of rows that are learned at a further row.
-ROW_COST, CATCH_UP_ROWS = 5e7, 16
+#: Budget of each row for the steps of a refit, in multiplications, and rows learned at each further row.
+ROW_BUDGET, CATCH_UP_ROWS = 5e7, 16
 
 
 class Refit:
     """New experts, fitted in steps.
 
-    Their result depends on the rows before the refit alone. So copies of a mixture share them, and files store nothing
-    of them: after loading they start again, and the next row pays for what was done before.
+    The result depends only on the rows before the refit, so copies of a mixture share this object, and files do not
+    contain it: after loading, the refit restarts, and the next row repeats the earlier steps.
     """
 
     def __init__(self, start: Callable[[], Steps[ExpertSet]]) -> None:
@@ -34,13 +34,13 @@ class Refit:
         self.rows = 0
 
     def advance(self, rows: int) -> None:
-        """Do the steps that the first `rows` rows pay for."""
+        """Run the steps within the budget of the first `rows` rows."""
         with self._lock:
             try:
-                while self.experts is None and self._spent < rows * ROW_COST:
+                while self.experts is None and self._spent < rows * ROW_BUDGET:
                     self._spent += next(self._steps)
             except StopIteration as stop:
-                self.experts, self.rows = stop.value, int(self._spent // ROW_COST) + 1
+                self.experts, self.rows = stop.value, int(self._spent // ROW_BUDGET) + 1
             except BaseException:
                 # A generator that was interrupted cannot continue.
                 self._restart()

@@ -408,8 +408,8 @@ def _adaptive(
 ) -> tuple[Block, Array, Array, Array]:
     """The block, (b,) step sizes and decays, and |f|^2 before each row, for step sizes that depend on past gradients.
 
-    Where a window holds the step size, only the share `held` < 1 of the gradients counts, as many as the window has
-    steps, and the distance does not grow.
+    With a window that keeps the step size constant, each gradient has a weight `held` < 1, so that the total weight is
+    the number of steps in the window; the distance does not grow.
     """
     own, (b, d), progress = task.gram.diagonal_blocks(), task.base.shape, threshold.progress
     eta, rho, norm2 = np.zeros(b), np.ones(b), np.empty(b)

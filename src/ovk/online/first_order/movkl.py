@@ -140,7 +140,7 @@ class OnlineMovKL(StreamRegressor):
         curves = self.grid is not None or any(has_curve_operator(kernel) for kernel in kernels)
         self.grid_ = None if not curves else Grid.regular(d) if self.grid is None else as_grid(self.grid)
         if self.grid_ is not None and len(self.grid_) != d:
-            raise ValueError(f"grid has {len(self.grid_)} points but y has {d} columns")
+            raise ValueError(f"grid must have one point for each of the {d} columns of y, got {len(self.grid_)}")
         if not kernels:
             kernels = list(kernel_grid(X, operators=None if curves else [Identity()]))
         kernels = [clone(kernel) if self.grid_ is None else bind_grid(clone(kernel), self.grid_) for kernel in kernels]
@@ -218,7 +218,7 @@ class OnlineMovKL(StreamRegressor):
     def predict(self, X: Any) -> Array:
         """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
         check_is_fitted(self, "learners_")
-        asked, X = X, check_inputs(self, X, reset=False, dtype=np.float64)
+        X_given, X = X, check_inputs(self, X, reset=False, dtype=np.float64)
         radius = self.largest_ if self.bound is None else float(self.bound)
         if self.sum_ is not None:
             each, weights = self.expansion_(X)[None], np.ones(1)
@@ -228,7 +228,7 @@ class OnlineMovKL(StreamRegressor):
         result = np.einsum("m,mnd->nd", weights, clip_norms(each, np.full(len(X), radius)))
         result = np.asarray(result if self.grid_ is None else result / self.grid_.roots())
         check_finite_predictions(self, result)
-        return result[:, 0] if self.single_output_ else self._named(result, asked)
+        return result[:, 0] if self.single_output_ else self._named(result, X_given)
 
 
 def clip_norms(Z: Array, radius: Array) -> Array:

@@ -20,8 +20,8 @@ class NoveltyDetector(OutlierMixin, Transactional, Parameters):
     """Novelty detection on a stream (NORMA): inputs at which a kernel expansion f is below a threshold are new.
 
     Each row is a gradient step on  max(0, rho - f(x_t)) - nu rho + alpha/2 |f|^2  in f and in the threshold rho, which
-    moves so that a share nu of the rows, each scored before it is learned, is below it. At any one time the share of
-    past rows below it can differ by a small factor, as rho keeps moving.
+    moves so that a share nu of the rows, each scored before it is learned, is below it. Because rho keeps changing, the
+    share of all past rows that lie below its current value can differ slightly from nu.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class NoveltyDetector(OutlierMixin, Transactional, Parameters):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from further rows; y is not used."""
+        """Learn from more rows; y is not used."""
         first = not hasattr(self, "learner_")
         with self._transaction() as work:
             X = check_inputs(work, X, reset=first, dtype=np.float64, ensure_all_finite=False)

@@ -44,7 +44,7 @@ from ovk.online.first_order.truncation import (
     window_errors,
 )
 from ovk.online.shared.code_classifier import CodedClassifier
-from ovk.online.shared.learner import StreamRegressor, learns_width
+from ovk.online.shared.learner import StreamRegressor, learns_length_scale
 from ovk.online.shared.rows import Rows, SupportPoints
 from ovk.operators import OutputOperator
 from ovk.ovkernels import Expansion, OperatorKernel, Separable, as_operator_kernel
@@ -56,7 +56,7 @@ RATES_AHEAD = 64
 
 
 class RowPlan:
-    """What a step on a single row needs from the parameters; `operator` is T of a kernel k T with k(x, x) = 1."""
+    """Quantities derived from the parameters for single rows; `operator` is T of a kernel k T with k(x, x) = 1."""
 
     def __init__(self, model: OLOK) -> None:
         self.loss, self.schedule = as_loss(model.loss), as_schedule(model.schedule)
@@ -91,7 +91,7 @@ class OLOK(StreamRegressor):
     Parameters
     ----------
     kernel : operator-valued or scalar kernel, default ``Gaussian() * Identity()``
-        A scalar kernel treats outputs independently. The warm-up learns a length scale of "median".
+        A scalar kernel treats outputs independently. A length scale of "median" is computed from the warm-up rows.
     alpha : float >= 0
         Weight of the penalty alpha/2 |f|^2.
     schedule : number, name, schedule of `ovk.objectives` or function of t, optional
@@ -103,7 +103,7 @@ class OLOK(StreamRegressor):
     truncation : "auto", None, int, truncation of `ovk.online`, or function of t
         Which old support points are dropped: none with None; all but the last n with an int n, which also holds the
         step size once the window is full (`Window`); those with a negligible effect with `Tolerance`. "auto" keeps the
-        last 4096 if the warm-up learns the width of the kernel and there is no `init`, so that ``OLOK()`` has bounded
+        last 4096 if the warm-up learns the length scale and there is no `init`, so that ``OLOK()`` has bounded
         memory; else all, as in the paper. A function gives the number of points after step t. Models with functions
         cannot be saved.
     average : bool
@@ -114,8 +114,8 @@ class OLOK(StreamRegressor):
         Initial function, by default zero.
     warm_up : int, optional
         Number of rows that determine the units in which the learner works: centre and scale of inputs and outputs
-        (except labels of -1 and 1), and the width of the kernel. They are predicted from the rows before them, at first
-        by their mean. By default 200 if the width of the kernel is learned and there is no `init`; else 0, as in the
+        (except labels of -1 and 1), and the length scale. They are predicted from the rows before them, at first
+        by their mean. By default 200 if the length scale is learned and there is no `init`; else 0, as in the
         paper.
     max_support : int
         Maximum number of support points; without truncation, exceeding it is an error.
@@ -413,7 +413,7 @@ class OLOK(StreamRegressor):
             raise ValueError(f"sample_weight and loss={loss!r} cannot be combined, {reason}")
 
     def _default_warm_up(self) -> int:
-        return super()._default_warm_up() if self._learns_width() else 0
+        return super()._default_warm_up() if self._learns_length_scale() else 0
 
     def _scales_outputs(self) -> bool:
         loss = as_loss(self.loss)
@@ -458,12 +458,12 @@ class OLOK(StreamRegressor):
                 f"({need / 1e6:.0f} MB): pass truncation=Tolerance() or a window, or increase max_support"
             )
 
-    def _learns_width(self) -> bool:
-        return self.init is None and learns_width(self.kernel)
+    def _learns_length_scale(self) -> bool:
+        return self.init is None and learns_length_scale(self.kernel)
 
     def _truncation(self) -> Truncation | None:
         if isinstance(self.truncation, str) and self.truncation == "auto":
-            return Window(AUTO_WINDOW) if self._learns_width() else None
+            return Window(AUTO_WINDOW) if self._learns_length_scale() else None
         return as_truncation(self.truncation)
 
     def _bound_truncation(self, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:

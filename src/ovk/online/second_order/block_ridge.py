@@ -63,7 +63,7 @@ class StreamSums(State, ABC):
 
     @abstractmethod
     def total(self) -> FeatureSums:
-        """The present sums; the caller must not change them."""
+        """The current sums; the caller must not change them."""
 
     @abstractmethod
     def add(self, Phi: Array, Y: Array, points: int) -> None:
@@ -129,7 +129,7 @@ class AllRowsSums(StreamSums, kind="all rows"):
 
 @dataclass
 class DecayingSums(StreamSums, kind="decaying"):
-    """Sums in which a point k points ago has the weight g^k; `points` counts those of the present block.
+    """Sums in which a point k points ago has the weight g^k; `points` counts those of the current block.
 
     The stream is divided into blocks of b points. Inside a block the ridge decays with the sums, and the next block
     starts with the full ridge. After n points of the block, a row is predicted from
@@ -250,7 +250,7 @@ class RidgeRows(NamedTuple):
 
 @dataclass
 class ProgressiveRidge(State, ABC):
-    """Ridge regression of several outputs on the same features in blocks; `sums` are those before the present block."""
+    """Ridge regression of several outputs on the same features in blocks; `sums` are those before the current block."""
 
     _state_classes = {"sums": StreamSums}
 

@@ -215,7 +215,7 @@ class DecayingRidge(State):
         built = super()._build(state)
         built.S, built.factor = unpacked(built.S), unpacked(built.factor)
         if not (0.0 < built.discount <= 1.0 and built.alpha > 0.0):
-            raise ValueError(f"DecayingRidge.discount and alpha must be positive, the file has {built.discount:g}")
+            raise ValueError(f"DecayingRidge.discount and alpha must be positive, got {built.discount:g}")
         if len(built.factor) != len(built.errors):
             found = f"{len(built.factor)} rows, and errors {len(built.errors)}"
             raise ValueError(f"DecayingRidge.factor has {found}: they must agree")

@@ -63,7 +63,7 @@ def predict(model: Any, X: Any, return_std: bool = False, return_cov: bool = Fal
     check_is_fitted(model, "kernel_")
     if return_std and return_cov:
         raise ValueError("return_std and return_cov cannot be combined; the variances are the diagonals of return_cov")
-    asked, X = X, model._inputs(check_inputs(model, X, reset=False, dtype=np.float64))
+    X_given, X = X, model._inputs(check_inputs(model, X, reset=False, dtype=np.float64))
     n, d = len(X), model.n_outputs_
     mean, cov = np.empty((n, d)), np.empty((n, d, d) if return_cov or return_std else (0, d, d))
     with thread_for_row() if n == 1 else threads_for(model._numbers_per_row()):
@@ -75,12 +75,12 @@ def predict(model: Any, X: Any, return_std: bool = False, return_cov: bool = Fal
     mean = model._outputs_of_user(mean)
     if model.output_units_ is not None and len(cov):
         cov *= np.outer(model.output_units_.scale, model.output_units_.scale)
-    shown = mean[:, 0] if model.single_output_ else model._named(mean, asked)
+    shown = mean[:, 0] if model.single_output_ else model._named(mean, X_given)
     if return_cov:
         return shown, cov
     if return_std:
         std = np.sqrt(np.maximum(np.einsum("nqq->nq", cov), 0.0))
-        return shown, std[:, 0] if model.single_output_ else model._named(std, asked)
+        return shown, std[:, 0] if model.single_output_ else model._named(std, X_given)
     return shown
 
 

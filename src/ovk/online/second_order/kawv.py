@@ -12,7 +12,7 @@ from ovk.base import Array, Indices, Mask, check_int, reads_snapshot
 from ovk.kernels import Gaussian
 from ovk.online.second_order import forecaster as common
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RidgeForecast
-from ovk.online.shared.learner import StreamRegressor, learns_width
+from ovk.online.shared.learner import StreamRegressor, learns_length_scale
 from ovk.online.shared.rows import LearnedRows
 from ovk.ovkernels import Expansion, Gram, Separable
 
@@ -35,7 +35,7 @@ class KAWV(StreamRegressor):
     Parameters
     ----------
     kernel : operator-valued or scalar kernel, default ``Gaussian() * Identity()``
-        A scalar kernel treats outputs independently. The warm-up learns a length scale of "median".
+        A scalar kernel treats outputs independently. A length scale of "median" is computed from the warm-up rows.
     alpha : float > 0
         Weight of the penalty.
     forecaster : "awv" or "ridge"
@@ -149,7 +149,7 @@ class KAWV(StreamRegressor):
         check_int(self.max_rows, "max_rows")
 
     def _default_warm_up(self) -> int:
-        return super()._default_warm_up() if learns_width(self.kernel) else 0
+        return super()._default_warm_up() if learns_length_scale(self.kernel) else 0
 
     def _start_state(self, X: Array, d: int) -> None:
         #: All rows, with the roots of their weights.
@@ -182,7 +182,7 @@ class KAWV(StreamRegressor):
         rows = len(self.support_) + int((~np.isnan(Y)).any(axis=1).sum())
         if rows > self.max_rows:
             raise ValueError(
-                f"max_rows is {self.max_rows}, but there would be {rows} rows, which need "
+                f"max_rows is {self.max_rows}, but there would be {rows} rows, which require "
                 f"{self.memory_needed(rows) / 1e6:.0f} MB: use PKAWV, whose memory is bounded, or increase max_rows"
             )
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import SIZE, Array, Mask, check_int, equal, in_interval, one_of, reads_snapshot, snapshot_of
-from ovk.features import DEPENDENCE_TOL, KORS, Dictionary, FeaturePlan, FeatureSums, Given, Nystrom, StreamFeatures
+from ovk.features import DEPENDENCE_TOL, KORS, Dictionary, FeatureSpec, FeatureSums, Given, Nystrom, StreamFeatures
 from ovk.kernels import Gaussian
 from ovk.online.second_order import forecaster as common
 from ovk.online.second_order.block_ridge import BlockRidge, OutputGroup, ProgressiveRidge, RidgeRows, SumsOfEachOutput
@@ -19,7 +19,7 @@ from ovk.online.second_order.coupled_ridge import CoupledRidge
 from ovk.online.second_order.decaying_ridge import ResidualLimits
 from ovk.online.second_order.growing_cholesky import RidgeForecast
 from ovk.online.shared.code_classifier import CodedClassifier
-from ovk.online.shared.learner import StreamRegressor, learns_width
+from ovk.online.shared.learner import StreamRegressor, learns_length_scale
 from ovk.online.shared.rows import LearnedRows
 from ovk.online.theory import capacity_exponent, suggest
 from ovk.operators import Identity, OutputOperator
@@ -52,7 +52,7 @@ class PKAWV(StreamRegressor):
     Parameters
     ----------
     kernel : operator-valued or scalar kernel, default ``Gaussian() * Identity()``
-        A scalar kernel treats outputs independently. The warm-up learns a length scale of "median".
+        A scalar kernel treats outputs independently. A length scale of "median" is computed from the warm-up rows.
     alpha : float > 0
         Weight of the penalty.
     features : `Nystrom`, `Taylor`, `Fourier` or `OperatorFourier` of `ovk.features`
@@ -77,7 +77,7 @@ class PKAWV(StreamRegressor):
     Attributes
     ----------
     t_ : rows learned
-    features_ : the present features
+    features_ : the current features
     n_features_ : their number m
     support_ : (N, p) points of the dictionary that give a feature, with Nystrom features
     cumulative_loss_ : sum of the squared errors of all predictions, each made before its label was learned, in the
@@ -107,7 +107,7 @@ class PKAWV(StreamRegressor):
 
     _default_factories = {"kernel": Gaussian}
     # A dictionary and units from rows with constant labels, such as a room at night, do not suit later rows.
-    _waits_for_other_labels = True
+    _repeats_warm_up = True
     _saved_state = ("_left",)
     _state_classes = {
         "features_": StreamFeatures,
@@ -119,7 +119,7 @@ class PKAWV(StreamRegressor):
 
     kernel: Any = None
     alpha: float = 1.0
-    features: FeaturePlan | None = None
+    features: FeatureSpec | None = None
     _: KW_ONLY
     forecaster: str = "awv"
     discount: float = 1.0
@@ -198,9 +198,9 @@ class PKAWV(StreamRegressor):
         names = [name for name in mine if name not in ("random_state", "kernel", "features", "on_invalid")]
         if differing := [name for name in names if not equal(mine[name], theirs[name])]:
             name = differing[0]
-            raise ValueError(f"merged learners must have the same {name}, got {mine[name]!r} and {theirs[name]!r}")
+            raise ValueError(f"learners to merge must have the same {name}, got {mine[name]!r} and {theirs[name]!r}")
         if self.held_ is not None or other.held_ is not None or _units(self) != _units(other):
-            raise ValueError("merged learners must have the same units: set warm_up=0 for both and scale the rows")
+            raise ValueError("learners to merge must have the same units: set warm_up=0 for both and scale the rows")
         if self.loss == "huber":
             raise ValueError("learners with loss='huber' cannot be merged: use loss='squared'")
         if self.discount != 1 or self.window is not None:
@@ -208,7 +208,7 @@ class PKAWV(StreamRegressor):
         same = equal(self.kernel_, other.kernel_) and self.n_outputs_ == other.n_outputs_
         if not same or not self.features_.same(other.features_):
             raise ValueError(
-                "merged learners must have the same kernel and features: give both the same dictionary, "
+                "learners to merge must have the same kernel and features: give both the same dictionary, "
                 "Nystrom(Given(points)), or the same random_state"
             )
         others = copy.deepcopy(other)
@@ -227,9 +227,9 @@ class PKAWV(StreamRegressor):
             work.cumulative_loss_ += others.cumulative_loss_
         return self
 
-    def _plan(self) -> FeaturePlan:
+    def _plan(self) -> FeatureSpec:
         plan = Nystrom() if self.features is None else self.features
-        if not isinstance(plan, FeaturePlan):
+        if not isinstance(plan, FeatureSpec):
             raise ValueError(f"features must be Nystrom, Taylor, Fourier or OperatorFourier, got {plan!r}")
         return plan
 
@@ -237,7 +237,7 @@ class PKAWV(StreamRegressor):
         # A `Given` dictionary has the units of the user.
         plan = self._plan()
         given = isinstance(plan, Nystrom) and isinstance(plan.selection, Given)
-        return super()._default_warm_up() if learns_width(self.kernel) and not given else 0
+        return super()._default_warm_up() if learns_length_scale(self.kernel) and not given else 0
 
     def _check_parameters(self) -> None:
         common.check_parameters(self)
@@ -570,7 +570,7 @@ class PKAWVClassifier(CodedClassifier):
 
     kernel: Any = None
     alpha: float = 1.0
-    features: FeaturePlan | None = None
+    features: FeatureSpec | None = None
     _: KW_ONLY
     forecaster: str = "awv"
     discount: float = 1.0

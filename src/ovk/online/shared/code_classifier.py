@@ -75,7 +75,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from further rows; parameters as in `predict_then_learn`."""
+        """Learn from more rows; parameters as in `predict_then_learn`."""
         self.predict_then_learn(X, y, classes, sample_weight)
         return self
 
@@ -204,7 +204,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         check_is_fitted(other)
         if not np.array_equal(self.classes_, other.classes_):
             raise ValueError(
-                f"merged classifiers must have the same classes, got {self.classes_.tolist()} and "
+                f"classifiers to merge must have the same classes, got {self.classes_.tolist()} and "
                 f"{other.classes_.tolist()}: name all of them in the first partial_fit(X, y, classes=...)"
             )
         with self._transaction() as work:
@@ -266,13 +266,13 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
     """(n,) class labels and a mask of the known ones; missing labels, None or nan, are replaced by another label."""
     if y is None:
-        raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
+        raise ValueError("requires y to be passed, but the target y is None: pass a label for each row")
     check_not_masked(y, "y", "a label that is missing is None or nan")
     labels: Labels = column_or_1d(y, warn=True)
     if len(labels) != n:
         raise ValueError(f"y must have a label for each of the {n} rows, got {len(labels)}")
     if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise ValueError("Input y contains infinity or a value too large: give a label for each row, or nan")
+        raise ValueError("Input y contains infinity or a value too large: pass a label for each row, or nan")
     known = ~missing_labels(labels)
     if not known.all():
         present = labels[known]

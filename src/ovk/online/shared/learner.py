@@ -102,9 +102,9 @@ class HeldRows(State):
 class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters, ABC, saved=False):
     """A regressor that predicts each row before learning from it.
 
-    The rows of the warm-up choose the units in which the learner works. After an eighth, a quarter, a half and all of
-    them the learner restarts: these rows determine the centre and scale of inputs and outputs and the width of the
-    kernel, and are then learned in order. Chunk sizes therefore make no difference, and each row is predicted from the
+    The warm-up determines the units in which the learner works. After an eighth, a quarter, a half and all of its rows
+    the learner restarts: these rows determine the centre and scale of inputs and outputs and the length scale, and are
+    then learned in order. Chunk sizes therefore make no difference, and each row is predicted from the
     rows before it, in the first eighth by their mean. A learner may repeat the warm-up until labels differ.
     """
 
@@ -119,7 +119,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     #: Whether one pass over few rows fails scikit-learn's check of scores.
     _poor_score = False
     #: Whether the warm-up is repeated as long as all labels are equal.
-    _waits_for_other_labels = False
+    _repeats_warm_up = False
     #: Units in which the learner works, None for those of the user.
     input_units_: Scale | None = None
     output_units_: Scale | None = None
@@ -164,7 +164,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from further rows; parameters as in `predict_then_learn`."""
+        """Learn from more rows; parameters as in `predict_then_learn`."""
         self.predict_then_learn(X, y, sample_weight)
         return self
 
@@ -318,7 +318,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             self.t_ = learned
         if len(held.rows) >= held.restarts()[-1]:
             self.held_ = None
-            if self._waits_for_other_labels and held.all_equal():
+            if self._repeats_warm_up and held.all_equal():
                 held.start_again()
                 self.held_ = held
 
@@ -366,8 +366,8 @@ def add_features(model: Any, count: int) -> None:
         work._add_inputs(count)
 
 
-def learns_width(kernel: object) -> bool:
-    """Whether the warm-up learns the width of the kernel: it is None, or stationary with the width "median"."""
+def learns_length_scale(kernel: object) -> bool:
+    """Whether the warm-up learns the length scale: the kernel is None, or has the length scale "median"."""
     if kernel is None:
         return True
     full = as_operator_kernel(kernel)
