@@ -461,9 +461,8 @@ def guess_labels(name: str, cells: Sequence[Any], label: str) -> Label:
             found = len(np.unique(numbers))
             broken = numbers[numbers != np.round(numbers)]
             what = f"such as {broken[0]:g}" if len(broken) else f"{found} distinct ones in {len(present)} rows"
-            raise ValueError(
-                f"{where} has numbers ({what}) that look like a quantity: omit --classify, or use words as classes"
-            )
+            advice = "omit --classify, or use words as classes"
+            raise ValueError(f"{where} has numbers ({what}) that look like a quantity: {advice}")
         return Label(name, levels, len(levels), whole=True)
     present = [cell for cell in cells if not _is_unknown(cell, whole=False)]
     words = sorted({_as_label(cell, whole=False) for cell in present})

@@ -202,9 +202,8 @@ def following_instants(instants: Array, steps: int) -> Array:
         )
     step = float(np.median(np.diff(known)))
     if step <= 0:
-        raise ValueError(
-            "the times of the last rows do not increase, so the step of the series is unknown: sort the rows by time"
-        )
+        advice = "sort the rows by time"
+        raise ValueError(f"the times of the last rows do not increase, so the step of the series is unknown: {advice}")
     ahead = np.arange(1, steps + 1)
     if step >= MIN_MONTH:
         months, days, seconds = _calendar_parts(known)
@@ -213,7 +212,7 @@ def following_instants(instants: Array, steps: int) -> Array:
         if (at_end or len(set(days)) == 1) and len(set(seconds)) == 1:
             wanted = months[-1] + apart * ahead
             day = _days_in(wanted) - 1 if at_end else np.minimum(days[-1], _days_in(wanted) - 1)
-            starts: Array = (wanted.astype("datetime64[M]").astype("datetime64[s]")).astype(np.float64)
+            starts = wanted.astype("datetime64[M]").astype("datetime64[s]").astype(np.float64)
             return np.asarray(starts + 86400.0 * day + seconds[-1])
     return np.asarray(known[-1] + step * ahead)
 

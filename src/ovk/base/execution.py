@@ -256,9 +256,7 @@ class ProgressBar:
     _owner: ClassVar[ref[ProgressBar] | None] = None
 
     def __init__(self, label: str, total: int | None = None, stream: TextIO | None = None) -> None:
-        self.label = label
-        self.total = total
-        self.count = 0
+        self.label, self.total, self.count = label, total, 0
         self.stream = stream if stream is not None else sys.stderr
         self._start = time.monotonic()
         setting, asked = os.environ.get("OVK_PROGRESS", ""), _asked.get()

@@ -222,8 +222,7 @@ def _first_bad_cell(values: Any) -> tuple[Any, int, Any, str] | None:
             continue
         every = cells.tolist() if cells.dtype.kind not in "Mm" else list(cells)
         for row, cell in enumerate(every):
-            advice = _advice(cell)
-            if advice is not None:
+            if (advice := _advice(cell)) is not None:
                 numbers = read_numbers(list(map(str, every)), grouped=True).values
                 mostly = isinstance(cell, str) and 2 * np.isfinite(numbers).sum() > len(every)
                 return name, row, cell, CLEAN_COLUMN if mostly else advice

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from ovk.base import Array, Loaded, check_int
+from ovk.base import Loaded, check_int
 from ovk.datasets.generators import bundle
 
 #: Indicators that are converted to growth over four quarters in percent, with their names in the file.
@@ -68,8 +68,7 @@ def load_us_economy(*, gaps: float = 0.5, stretch: int = 1, random_state: int = 
     with files("ovk.datasets").joinpath("us_economy.csv").open(encoding="ascii") as lines:
         table = np.genfromtxt(lines, delimiter=",", names=True)
     levels = np.log(np.column_stack([table[name] for name in _GROWTH.values()]))
-    growth: Array = 100.0 * (levels[4:] - levels[:-4])
-    complete = np.column_stack([growth, table["unemp"][4:]])
+    complete = np.column_stack([100.0 * (levels[4:] - levels[:-4]), table["unemp"][4:]])
     n, d = complete.shape
     chosen = np.random.default_rng(random_state).uniform(size=(-(-n // stretch), d)) < gaps
     hidden = np.repeat(chosen, stretch, axis=0)[:n]

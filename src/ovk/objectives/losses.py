@@ -449,6 +449,11 @@ class ThresholdLoss(Loss, saved=False):
     def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
         """Derivative in theta for one row."""
 
+    def check(self, Y: Array) -> None:
+        self._nu()
+        self.start()
+        super().check(Y)
+
 
 @dataclass(eq=False, repr=False)
 class Novelty(ThresholdLoss):
@@ -488,9 +493,6 @@ class Novelty(ThresholdLoss):
 
     def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
         return float((np.asarray(f) < theta).sum() - np.size(f) * self._nu())
-
-    def check(self, Y: Array) -> None:
-        self._nu()
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
         return change_at_kinks(np.abs(Y - F), Y, radius)
@@ -540,10 +542,6 @@ class NuHinge(ThresholdLoss, Hinge):
         seen = ~np.isnan(y)
         return float((((np.nan_to_num(y) * f < theta) - self._nu()) * seen).sum())
 
-    def check(self, Y: Array) -> None:
-        self._nu()
-        super().check(Y)
-
 
 class NuInsensitive(ThresholdLoss, EpsilonInsensitive):
     """Epsilon-insensitive loss with a learned epsilon, max(|f - y| - epsilon, 0) + nu epsilon.
@@ -591,10 +589,6 @@ class NuInsensitive(ThresholdLoss, EpsilonInsensitive):
     def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
         outside = np.abs(residuals(np.asarray(y), np.asarray(f))) > theta
         return float(((self._nu() - outside) * ~np.isnan(y)).sum())
-
-    def check(self, Y: Array) -> None:
-        self._nu()
-        self.start()
 
 
 _NAMES: dict[str, type[Loss]] = {

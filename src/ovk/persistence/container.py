@@ -79,8 +79,7 @@ class Spec:
     @classmethod
     def from_array(cls, array: npt.NDArray[Any]) -> Spec | None:
         """The layout of an array in memory, or None if its dtype cannot be stored."""
-        # Other kinds may have no byte order.
-        known = array.dtype.kind in "biufUSMm"
+        known = array.dtype.kind in "biufUSMm"  # other kinds may have no byte order
         dtype = parse_dtype(array.dtype.newbyteorder("<").str) if known else None
         if dtype is None:
             return None
@@ -194,9 +193,8 @@ def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], sp
             "supported; store long lists and dicts of numbers as NumPy arrays"
         )
     if _has_too_many_nodes(text, len(provisional) + sum(spec.nbytes for spec in specs.values())):
-        raise NotSavableError(
-            f"model has more than {MAX_FREE_NODES:,} small lists, tuples, dicts and sets; store them as NumPy arrays"
-        )
+        what = f"more than {MAX_FREE_NODES:,} small lists, tuples, dicts and sets"
+        raise NotSavableError(f"model has {what}; store them as NumPy arrays")
     file.write(provisional)
     for name, spec in specs.items():
         digest = _digest()
@@ -269,9 +267,8 @@ class Container:
         if len(start) < 8:
             raise self.corrupt(f"it has {len(start)} bytes")
         if not self._file.peek(len(HEADER_START)).startswith(HEADER_START):
-            raise CorruptFileError(
-                f"{self.path!r} is not a model of ovk: pass a file written by ovk.save, `ovk fit` or `ovk stream`"
-            )
+            advice = "pass a file written by ovk.save, `ovk fit` or `ovk stream`"
+            raise CorruptFileError(f"{self.path!r} is not a model of ovk: {advice}")
         (length,) = struct.unpack("<Q", start)
         if length > min(size - 8, MAX_HEADER_BYTES):
             raise self.corrupt(f"its header should have {length} bytes, but the file has {size}")

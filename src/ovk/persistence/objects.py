@@ -17,7 +17,7 @@ import warnings
 from collections import UserList
 from collections.abc import Callable, Mapping, Sequence, Set
 from inspect import Parameter, signature
-from typing import Any, NoReturn, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 import sklearn
@@ -36,16 +36,11 @@ CONVERSIONS: dict[type, type] = {kind: kind for kind in (dict, list, tuple, set,
 CONVERSIONS |= {range: list, Mapping: dict, Sequence: list, Set: set}
 
 
-@runtime_checkable
-class HasParameters(Protocol):
-    def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
-
-
 def _parameters(value: Any) -> dict[str, Any] | None:
     """The constructor's arguments, or None if they are unknown; a `State` has none."""
     if isinstance(value, State):
         return {}
-    if isinstance(value, HasParameters):
+    if hasattr(value, "get_params"):
         return dict(value.get_params(deep=False))
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
@@ -154,14 +149,11 @@ def _reject_class(value: Any, reject: Reject) -> None:
             reject(f"is a {cls.__qualname__}", f"convert it with {plain.__name__}(...)")
     what = f"is an object of class {cls.__module__}.{cls.__qualname__}"
     if cls.__module__.startswith(("river.", "ovk.online.river")):
-        reject(
-            what,
-            "save models of river with pickle.dump(model, file), or the learner of an adapter with "
-            "ovk.save(adapter.learner, path)",
-        )
+        advice = "save models of river with pickle.dump(model, file), or the learner of an adapter with "
+        reject(what, f"{advice}ovk.save(adapter.learner, path)")
     if getattr(value, "best_estimator_", None) is not None:
         reject(what, "save its best_estimator_: ovk.save(search.best_estimator_, path)")
-    if isinstance(value, HasParameters) or dataclasses.is_dataclass(value):
+    if hasattr(value, "get_params") or dataclasses.is_dataclass(value):
         reject(what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded")
     reject(what, "replace it by a Parameters subclass, an array or a plain value")
 

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from reprlib import repr as short
 from types import NoneType
 from typing import Any, NoReturn, TypeAlias
@@ -220,7 +221,8 @@ def _encode_dict(value: dict[Any, Any], writer: Writer) -> Json:
 
 
 def _decode_dict(payload: Any, reader: Reader) -> dict[Any, Any]:
-    pairs = [(reader(key, "[key]"), reader(item, _step(key))) for key, item in payload]
+    steps = ["[...]" if isinstance(key, (list, dict)) else f"[{short(key)}]" for key, _ in payload]
+    pairs = [(reader(key, "[key]"), reader(item, step)) for (key, item), step in zip(payload, steps, strict=True)]
     _check_distinct([key for key, _ in pairs])
     return dict(pairs)
 
@@ -233,13 +235,10 @@ def _encode_set(value: set[Any] | frozenset[Any], writer: Writer) -> Json:
     return sorted(writer.items(value), key=json.dumps)
 
 
-def _decode_set(kind: Callable[[list[Any]], Any]) -> Callable[[Any, Reader], Any]:
-    def decode(payload: Any, reader: Reader) -> Any:
-        items = reader.items(payload)
-        _check_distinct(items)
-        return kind(items)
-
-    return decode
+def _decode_set(kind: Callable[[list[Any]], Any], payload: Any, reader: Reader) -> Any:
+    items = reader.items(payload)
+    _check_distinct(items)
+    return kind(items)
 
 
 def _require_simple(value: Any, what: str, writer: Writer) -> None:
@@ -252,9 +251,8 @@ def _require_simple(value: Any, what: str, writer: Writer) -> None:
 
 def _require_distinct_hashes(keys: Sequence[Hashable], writer: Writer) -> None:
     if _collide(keys):
-        writer.reject(
-            f"has more than {MAX_COLLISIONS} keys or elements with the same hash", "use strings, or other numbers"
-        )
+        what = f"has more than {MAX_COLLISIONS} keys or elements with the same hash"
+        writer.reject(what, "use strings, or other numbers")
 
 
 def _check_distinct(keys: Sequence[Hashable]) -> None:
@@ -267,11 +265,6 @@ def _check_distinct(keys: Sequence[Hashable]) -> None:
 def _collide(keys: Sequence[Hashable]) -> bool:
     """Whether a dict of these keys would be slow."""
     return len(keys) > MAX_COLLISIONS and max(Counter(map(hash, keys)).values()) > MAX_COLLISIONS
-
-
-def _step(node: Any) -> str:
-    """The path to the entry of a dict, from the tree of its key."""
-    return "[...]" if isinstance(node, (list, dict)) else f"[{short(node)}]"
 
 
 # Values of NumPy and SciPy: arrays, scalars, sparse matrices.
@@ -398,15 +391,12 @@ def _encode_random(value: Generator | RandomState, writer: Writer) -> Json:
     return writer.entries({"state": bits.state, "seed": seed.state if type(seed) is SeedSequence else None})
 
 
-def _decode_random(kind: type) -> Callable[[Any, Reader], Any]:
-    def decode(payload: Any, reader: Reader) -> Any:
-        if type(payload) is int:
-            return dict(enumerate(reader.shared))[payload]  # a list would accept -1
-        name = f"numpy.random.{kind.__name__}"
-        reader.shared.append(reader.build(_build_random, name, reader.entries(payload), {}))
-        return reader.shared[-1]
-
-    return decode
+def _decode_random(kind: type, payload: Any, reader: Reader) -> Any:
+    if type(payload) is int:
+        return dict(enumerate(reader.shared))[payload]  # a list would accept -1
+    name = f"numpy.random.{kind.__name__}"
+    reader.shared.append(reader.build(_build_random, name, reader.entries(payload), {}))
+    return reader.shared[-1]
 
 
 def _build_random(name: str, parts: Mapping[str, Any], _: Mapping[str, Any]) -> Generator | RandomState:
@@ -469,14 +459,14 @@ CODECS = (
     Codec("bytes", (bytes,), lambda value, writer: base64.b64encode(value).decode("ascii"), _decode_bytes),
     Codec("tuple", (tuple,), lambda value, writer: writer.items(value), lambda p, r: tuple(r.items(p))),
     Codec("dict", (dict,), _encode_dict, _decode_dict),
-    Codec("set", (set,), _encode_set, _decode_set(set)),
-    Codec("frozenset", (frozenset,), _encode_set, _decode_set(frozenset)),
+    Codec("set", (set,), _encode_set, partial(_decode_set, set)),
+    Codec("frozenset", (frozenset,), _encode_set, partial(_decode_set, frozenset)),
     Codec("array", (np.ndarray, np.memmap), _encode_array, _decode_array),
     # All NumPy scalars, so that those that cannot be stored have a specific message.
     Codec("scalar", tuple(SCALARS), _encode_scalar, _decode_scalar),
     Codec("sparse", tuple(SPARSE.values()), _encode_sparse, _decode_sparse),
-    Codec("generator", (Generator,), _encode_random, _decode_random(Generator)),
-    Codec("random_state", (RandomState,), _encode_random, _decode_random(RandomState)),
+    Codec("generator", (Generator,), _encode_random, partial(_decode_random, Generator)),
+    Codec("random_state", (RandomState,), _encode_random, partial(_decode_random, RandomState)),
     OBJECT,
 )
 BY_TYPE = {kind: codec for codec in CODECS for kind in codec.types}
