@@ -14,7 +14,7 @@ from ovk._extras import required
 from ovk.app.cli.options import File, Format, Json, Report, WarnBad, check_model_path, check_report_path, takes_settings
 from ovk.app.cli.output import CommandError, Exit, announced, exit_code_on_error, publish
 from ovk.app.parallel import WorkersLostError, local_cluster
-from ovk.app.sessions import Settings, TableModel, fit_files, fit_table
+from ovk.app.sessions import Settings, fit_files, fit_table
 from ovk.app.tables import open_records, split_files
 from ovk.persistence import save as save_model
 
@@ -57,8 +57,16 @@ def command(
             "--classify requires a table that fits in memory: omit --landmarks, --scheduler and --workers, or use ovk "
             "stream --classify"
         )
+    if scheduler and workers:
+        raise CommandError("--scheduler and --workers cannot be combined")
     if in_ranges:
-        model = _fit_in_ranges(file, form or None, settings, landmarks or 1000, scheduler, workers)
+        with exit_code_on_error(Exit.DATA), _cluster(scheduler, workers) as client, announced(file) as on_progress:
+            ranges = split_files(file, form=form or None)
+            on_progress(f"reading {file} in {len(ranges):,} range{'s' if len(ranges) > 1 else ''}")
+            try:
+                model = fit_files(ranges, settings, landmarks or 1000, client)
+            except WorkersLostError as error:
+                raise CommandError(str(error), Exit.FAILED) from error
     else:
         with (
             exit_code_on_error(Exit.DATA),
@@ -70,20 +78,6 @@ def command(
         save_model(model, save)
     files = {"model": save, "report": report}
     publish(model.summary(), files, f"Results for {Path(file).name}", warn_bad, as_json=as_json)
-
-
-def _fit_in_ranges(
-    file: str, form: str | None, settings: Settings, landmarks: int, scheduler: str, workers: int
-) -> TableModel:
-    if scheduler and workers:
-        raise CommandError("--scheduler and --workers cannot be combined")
-    with exit_code_on_error(Exit.DATA), _cluster(scheduler, workers) as client, announced(file) as on_progress:
-        ranges = split_files(file, form=form)
-        on_progress(f"reading {file} in {len(ranges):,} range{'s' if len(ranges) > 1 else ''}")
-        try:
-            return fit_files(ranges, settings, landmarks, client)
-        except WorkersLostError as error:
-            raise CommandError(str(error), Exit.FAILED) from error
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import typer
 
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import Exit, exit_code_on_error, print_json, show
-from ovk.persistence import StoredArray, StoredObject, inspect
+from ovk.persistence import StoredObject, inspect
 
 
 def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")], as_json: Json = False) -> None:
@@ -20,8 +20,7 @@ def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")]
     if as_json:
         arrays = [{"name": a.name, "shape": a.shape, "dtype": a.dtype, "bytes": a.nbytes} for a in contents.arrays]
         about = {"class": contents.class_name, "version": contents.version, "format": contents.format}
-        tree = {"parameters": dict(contents.parameters), "state": dict(contents.state)}
-        print_json({**about, **_tree(tree), "arrays": arrays})
+        print_json({**about, "parameters": contents.parameters, "state": contents.state, "arrays": arrays})
         return
     show(f"{contents.class_name}, written by ovk {contents.version} (format {contents.format})")
     for name, value in {**contents.parameters, **contents.state}.items():
@@ -44,15 +43,3 @@ def _show(name: str, value: Any, depth: int) -> None:
         return
     text = repr(value)
     show(f"{pad}{name} = {text if len(text) <= 100 else text[:97] + '...'}")
-
-
-def _tree(value: Any) -> Any:
-    if isinstance(value, StoredObject):
-        return {"class": value.class_name, **_tree(dict(value.parameters)), **_tree(dict(value.state))}
-    if isinstance(value, StoredArray):
-        return {"array": value.name, "shape": list(value.shape), "dtype": str(value.dtype)}
-    if isinstance(value, dict):
-        return {str(key): _tree(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_tree(entry) for entry in value]
-    return value

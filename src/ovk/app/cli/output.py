@@ -25,7 +25,14 @@ from ovk.app.sessions import SessionMismatchError, SessionProgress, Summary
 from ovk.app.tables import BrokerError, Records, StreamLostError
 from ovk.base import progress_line, progress_to
 from ovk.evaluation import printable
-from ovk.persistence import ChangedClassError, CorruptFileError, NewerFormatError, UnknownClassError
+from ovk.persistence import (
+    ChangedClassError,
+    CorruptFileError,
+    NewerFormatError,
+    StoredArray,
+    StoredObject,
+    UnknownClassError,
+)
 
 # No emoji: `:b:` may be part of a column name.
 out = Console(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
@@ -75,7 +82,11 @@ def plain(value: Any) -> Any:
     >>> plain({"a": np.array([1.0, np.nan]), "b": np.int64(3)})
     {'a': [1.0, None], 'b': 3}
     """
-    if isinstance(value, dict):
+    if isinstance(value, StoredObject):
+        value = {"class": value.class_name, **value.parameters, **value.state}
+    if isinstance(value, StoredArray):
+        value = {"array": value.name, "shape": value.shape, "dtype": value.dtype}
+    if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())

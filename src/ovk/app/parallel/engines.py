@@ -266,15 +266,9 @@ def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
     with required("clusters", "dask"):
         distributed: Any = import_module("distributed")
     with import_module("dask.config").set(QUIET_CONFIG):
-        cluster = distributed.LocalCluster(
-            n_workers=workers,
-            processes=processes,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            protocol="tcp://",
-            host="127.0.0.1",
-            silence_logs=50,
-        )
+        options: dict[str, Any] = {"n_workers": workers, "processes": processes, "threads_per_worker": 1}
+        options |= {"protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+        cluster = distributed.LocalCluster(**options)
         try:
             with distributed.Client(cluster) as client:
                 yield client

@@ -108,7 +108,7 @@ def fit(
     timeout = positive(worker_timeout, "worker_timeout")
     partitions = as_partitions(parts, targets, features, chunk_size)
     seed = check_int(random_state, "random_state", least=0)
-    learner = learner_for(estimator, seed, alphas=alphas, classes=classes)
+    learner = learner_for(estimator, seed, alphas, classes)
     return _resumable(PartitionedFit(learner, partitions, seed), client, n_jobs=n_jobs, worker_timeout=timeout)
 
 
@@ -285,13 +285,8 @@ class RidgeLearner(PartitionLearner):
     def finish(self, total: RidgeTotals, alpha: Any) -> OVKRidge:
         model: OVKRidge = copy.copy(self.model)
         self.n_rows, self.n_bad = total.n_rows, total.n_bad
-        model._finish_landmarks(
-            self.kernel,
-            self.alpha if alpha is None else check_alpha(alpha, self.shape.d),
-            self._ridge(total.sums),
-            total.observed,
-            self.shape,
-        )
+        chosen = self.alpha if alpha is None else check_alpha(alpha, self.shape.d)
+        model._finish_landmarks(self.kernel, chosen, self._ridge(total.sums), total.observed, self.shape)
         return model
 
     def leave_one_out(self, total: RidgeTotals, partition: Partition) -> Array:
@@ -350,9 +345,8 @@ class StreamLearner(PartitionLearner):
             if not isinstance(chosen, Given):
                 # In random order, the first rows are a uniform sample of all parts.
                 mixed = X[np.random.default_rng(self._seed).permutation(len(X))]
-                chosen = Given.chosen(
-                    self.model.kernel, mixed, chosen, budget=None if plan is None else plan.budget, random_state=0
-                )
+                budget = None if plan is None else plan.budget
+                chosen = Given.chosen(self.model.kernel, mixed, chosen, budget=budget, random_state=0)
             self.model.features = Nystrom(chosen)
 
     def learn(self, partition: Partition) -> Any:
@@ -378,7 +372,7 @@ def stacked(blocks: list[Any]) -> Any:
     return sparse.vstack(blocks, format="csr") if sparse.issparse(blocks[0]) else np.concatenate(blocks)
 
 
-def learner_for(estimator: Any, seed: int, *, alphas: Any = None, classes: Any = None) -> PartitionLearner:
+def learner_for(estimator: Any, seed: int, alphas: Any, classes: Any) -> PartitionLearner:
     if isinstance(estimator, OVKRidge):
         return RidgeLearner(estimator, seed, None if alphas is None else check_alphas(alphas))
     name = type(estimator).__name__

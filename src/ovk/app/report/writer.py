@@ -156,7 +156,6 @@ def _data(summary: Summary) -> str:
 
 
 def _settings(summary: Summary) -> str:
-    """The settings, and the versions of the software."""
     import scipy
     import sklearn
 

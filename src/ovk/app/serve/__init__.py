@@ -87,17 +87,11 @@ def create_app(
     for name in shadows:
         if name not in named:
             raise ValueError(f"shadows must be for one of the models {', '.join(named)}, got {name!r}")
-    services = {
-        name: ModelService(
-            name,
-            Path(path),
-            [Path(shadow) for shadow in shadows.get(name, ())],
-            None if data is None else Path(data) / name,
-            limits,
-            keep_log=keep_log,
-        )
-        for name, path in named.items()
-    }
+    services: dict[str, ModelService] = {}
+    for name, path in named.items():
+        rivals = [Path(shadow) for shadow in shadows.get(name, ())]
+        directory = None if data is None else Path(data) / name
+        services[name] = ModelService(name, Path(path), rivals, directory, limits, keep_log=keep_log)
     if tokens is not None and not isinstance(tokens, Tokens):
         tokens = Tokens.read(Path(tokens))
     return Server(services, limits, tokens).app()

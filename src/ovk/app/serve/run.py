@@ -6,9 +6,9 @@ import json
 import logging
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -34,12 +34,8 @@ class JsonLines(logging.Formatter):
     """A line of JSON for each record: time, level, event and its `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        line: dict[str, Any] = {
-            "time": f"{at}.{int(record.created % 1 * 1000):03d}Z",
-            "level": record.levelname.lower(),
-            "event": record.getMessage(),
-        }
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line: dict[str, Any] = {"time": at, "level": record.levelname.lower(), "event": record.getMessage()}
         line |= {name: value for name, value in vars(record).items() if name not in _COMMON}
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
@@ -84,17 +80,9 @@ def serve(app: Starlette, host: str, port: int, *, access_log: bool = False) -> 
         address = listener.getsockname()
         extra = {"host": address[0], "port": address[1], "models": list(server.services), "version": __version__}
         connections = Connections(server.limits)
-        protocol: Any = partial(Connection, connections)
-        config = uvicorn.Config(
-            app,
-            http=protocol,
-            ws="none",
-            log_config=None,
-            access_log=access_log,
-            server_header=False,
-            timeout_keep_alive=int(IDLE_SECONDS),
-            timeout_graceful_shutdown=15,
-        )
+        options: dict[str, Any] = {"http": partial(Connection, connections), "ws": "none", "access_log": access_log}
+        options |= {"timeout_keep_alive": int(IDLE_SECONDS), "timeout_graceful_shutdown": 15}
+        config = uvicorn.Config(app, log_config=None, server_header=False, **options)
         try:
             _QuietServer(config, server, connections, extra).run(sockets=[listener])
         finally:

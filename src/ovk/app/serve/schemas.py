@@ -108,8 +108,6 @@ INVOCATIONS = RequestSchema(
 
 
 class Route(NamedTuple):
-    """A row of the table of routes."""
-
     method: str
     path: str
     handler: Callable[..., Any]

@@ -12,6 +12,7 @@ import re
 import time
 from base64 import b64encode
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from html import escape
 from importlib.resources import files
@@ -67,18 +68,15 @@ class ServiceMetrics(Collector):
 
     def __init__(self, services: Mapping[str, ModelService]) -> None:
         self.services = services
-        self._statuses: dict[tuple[str, int], int] = {}
-        self._buckets: dict[str, list[int]] = {}
-        self._seconds: dict[str, float] = {}
+        self._statuses = Counter[tuple[str, int]]()
+        self._buckets = defaultdict[str, list[int]](lambda: [0] * (len(BUCKETS) + 1))
+        self._seconds = defaultdict[str, float](float)
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
     def observe(self, route: str, status: int, seconds: float) -> None:
-        key = route, status
-        self._statuses[key] = self._statuses.get(key, 0) + 1
-        if route not in self._buckets:
-            self._buckets[route], self._seconds[route] = [0] * (len(BUCKETS) + 1), 0.0
+        self._statuses[route, status] += 1
         self._buckets[route][bisect_left(BUCKETS, seconds)] += 1
         self._seconds[route] += seconds
 

@@ -174,19 +174,15 @@ class Settings(Parameters):
         if self.coupling is not None and not in_interval(self.coupling, names["coupling"], 0.0, 1.0) < 1:
             raise ValueError(f"{names['coupling']} must be below 1: at 1 all outputs would be equal")
         check_level(self.level, names["level"])
-        if self.groups is not None:
-            self._check_groups()
-        self._preparation().check_roles()
-
-    def _check_groups(self) -> None:
         asked = {"time": self.time, "lags": self.lags, "classify": self.classify}
         asked |= {"coupling": self.coupling is not None, "kernel": self.kernel != "auto"}
         for name, value in asked.items():
-            if value:
+            if value and self.groups is not None:
                 why = "groups are held out to choose kernel and penalties for numeric outputs"
                 if name in ("time", "lags"):
                     why = "groups are held out regardless of row order"
                 raise ValueError(f"groups and {name} cannot be combined ({why}): omit one of them")
+        self._preparation().check_roles()
 
     def check_no_groups(self, advice: str) -> None:
         if self.groups is not None:
@@ -229,7 +225,6 @@ def declared(settings: type, command: str) -> list[Field[Any]]:
 
 
 def option_of(setting: Field[Any]) -> str:
-    """The command-line option of a setting."""
     option: str | None = setting.metadata["option"]
     return option or f"--{setting.name.replace('_', '-')}"
 

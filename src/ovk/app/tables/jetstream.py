@@ -96,8 +96,6 @@ class JetStream(Broker):
         host = self._address.hosts
         try:
             return self._call(action())
-        except BrokerError:
-            raise
         except (TimeoutError, OSError, self._errors.Error) as error:
             text = f"{error} {self._last_error}".lower()
             if "permissions" in text or "auth" in text:
@@ -120,8 +118,6 @@ class JetStream(Broker):
         while True:
             try:
                 return self._call(action())
-            except BrokerError:
-                raise
             except (TimeoutError, OSError, self._errors.Error) as error:
                 if time.monotonic() > until:
                     raise StreamLostError.unreachable(self._address.label, self._reconnect_timeout, error) from error

@@ -181,8 +181,6 @@ UNUSED = "not used: "
 
 
 class Prepared(NamedTuple):
-    """Inputs and outputs of rows."""
-
     chunk: Chunk
     rows: list[int]  # number of each row in its file
     bad: list[tuple[int, str]]  # numbers and faults of rows that could not be read completely
