@@ -21,8 +21,7 @@ import numpy as np
 
 from ovk.features import KORS, Given, Nystrom
 from ovk.kernels import Matern
-from ovk.online import PKAWV
-from ovk.online.theory import effective_dimension, suggest_from_capacity
+from ovk.online import PKAWV, effective_dimension, suggest_from_capacity
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

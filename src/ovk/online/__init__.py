@@ -12,6 +12,7 @@ from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV, PKAWVClassifier
 from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.learner import add_features
+from ovk.online.theory import effective_dimension, suggest_from_capacity
 
 __all__ = [
     "BOA",
