@@ -130,7 +130,6 @@ from ovk.base.validation import (
     members_of_groups,
     missing_labels,
     naming_bad_cells,
-    one_of,
     positive,
     ridge_and_scales,
     share_of_right_labels,

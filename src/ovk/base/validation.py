@@ -9,7 +9,7 @@ NumPy silently drops the mask of a masked array on conversion. Masked outputs be
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -40,8 +40,9 @@ def positive(value: Any, name: str, *, zero: bool = False) -> float:
     return number
 
 
-def check_choice(value: Any, name: str, allowed: Sequence[Any]) -> None:
-    if value not in allowed:
+def check_choice(value: Any, name: str, allowed: Collection[Any]) -> None:
+    """Raise ValueError unless `value` is one of the allowed strings, booleans or None."""
+    if not isinstance(value, str | bool | None) or value not in allowed:
         *first, last = map(repr, allowed)
         raise ValueError(f"{name} must be {', '.join(first)} or {last}, got {value!r}")
 
@@ -56,13 +57,6 @@ def in_interval(value: Any, name: str, low: float, high: float) -> float:
 
 def _as_float(value: Any) -> float:
     return np.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-
-
-def one_of(value: Any, name: str, *allowed: str) -> None:
-    """Raise an error unless `value` is one of the allowed strings."""
-    if not isinstance(value, str) or value not in allowed:
-        *first, last = map(repr, allowed)
-        raise ValueError(f"{name} must be {', '.join(first)} or {last}, got {value!r}")
 
 
 def check_level(value: Any, name: str = "level") -> float:

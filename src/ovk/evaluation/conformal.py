@@ -33,9 +33,9 @@ from ovk.base import (
     Registered,
     State,
     Transactional,
+    check_choice,
     check_int,
     in_interval,
-    one_of,
     reads_snapshot,
     unnamed,
 )
@@ -353,7 +353,7 @@ class Conformal(Transactional, Parameters, ABC):
         """The joint score, None for region "each"; the first call creates the state."""
         if not hasattr(self, "trackers_"):
             miss = 1.0 - in_interval(self.coverage, "coverage", 1e-6, 1 - 1e-6)
-            one_of(self.region, "region", "each", "box", "ellipsoid")
+            check_choice(self.region, "region", ("each", "box", "ellipsoid"))
             decay = 1.0 if self.memory is None else 1.0 - 1.0 / check_int(self.memory, "memory", least=2)
             each, moments = self.region == "each", np.zeros((2, d, d))
             self.score_: JointScore | None = None if each else JointScore(decay, self.region == "ellipsoid", *moments)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, Mask, ProgressBar, Registered, State, Times, check_int, one_of, snapshot_of
+from ovk.base import Array, Mask, ProgressBar, Registered, State, Times, check_choice, check_int, snapshot_of
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
 from ovk.evaluation.delayed import LabelQueue, RowByRow, has_learned, waiting_rows
@@ -444,7 +444,7 @@ def progressive(
     >>> {one.name: round(one.accuracy, 1) for one in result.learners}
     {'AutoStreamClassifier': 1.0, 'no change': 0.5, 'majority': 0.5}
     """
-    one_of(keep, "keep", "predictions", "all", "none")
+    check_choice(keep, "keep", ("predictions", "all", "none"))
     scaling = as_scaling(scale)
     if untested is None:
         untested = int(not has_learned(model)) if scale is None else DEFAULT_UNTESTED

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, check_int, one_of, unnamed
+from ovk.base import Array, check_choice, check_int, unnamed
 from ovk.curves import Grid, ProductGrid
 from ovk.plotting.display import BLUE, ORANGE, Display, draw_band
 
@@ -373,7 +373,7 @@ class VectorFieldDisplay(Display):
             Axes to draw on, and whether to draw.
         """
         check_is_fitted(estimator)
-        one_of(style, "style", "quiver", "stream")
+        check_choice(style, "style", ("quiver", "stream"))
         p = estimator.n_features_in_
         if p not in (2, 3) or estimator.n_outputs_ < 2:
             raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ovk.base import Array, one_of
+from ovk.base import Array, check_choice
 from ovk.evaluation import DriftResult, ProgressiveResult
 from ovk.plotting.display import BLUE, ORANGE, SKY, STYLES, Display, draw_matrix, plain_log_ticks, shortened
 
@@ -124,7 +124,7 @@ class ProgressiveErrorDisplay(RowCurves):
         axes, plot
             Axes to draw on, and whether to draw.
         """
-        one_of(error, "error", *ERROR_LABELS)
+        check_choice(error, "error", ERROR_LABELS)
         if len(result.rows) == 0:
             raise ValueError("the result has no rows to draw")
         if not result.task.numeric:

@@ -9,7 +9,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, DivergenceError, check_finite_predictions, check_inputs, one_of, positive, reads_snapshot
+from ovk.base import (
+    Array,
+    DivergenceError,
+    check_choice,
+    check_finite_predictions,
+    check_inputs,
+    positive,
+    reads_snapshot,
+)
 from ovk.batch import as_kernels, bind_grid, has_curve_operator, kernel_grid
 from ovk.curves import Grid, as_grid
 from ovk.online.first_order.kernel_sum import KernelSum
@@ -116,7 +124,7 @@ class OnlineMovKL(StreamRegressor):
     def _check_parameters(self) -> None:
         if self.bound is not None:
             positive(self.bound, "bound")
-        one_of(self.against, "against", "learners", "combinations", "sums")
+        check_choice(self.against, "against", ("learners", "combinations", "sums"))
         if self.against == "sums" and self.learner is not None:
             raise ValueError(f"learner must be None with against='sums', which has no learners, got {self.learner!r}")
         super()._check_parameters()

@@ -25,10 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import (
     Array,
+    check_choice,
     check_finite_rows,
     check_inputs,
     check_no_overflow,
-    one_of,
     positive,
     reads_snapshot,
     thread_for_row,
@@ -100,7 +100,7 @@ def after_row(model: Any, y: Array, ridge: Array, H: Array, vectors: Array, **ch
 def check_parameters(model: Any) -> None:
     if positive(model.alpha, "alpha") < 1e-100:
         raise ValueError(f"alpha must be at least 1e-100, got {model.alpha!r}")
-    one_of(model.forecaster, "forecaster", "awv", "ridge")
+    check_choice(model.forecaster, "forecaster", ("awv", "ridge"))
     _limits(model.clip)
 
 

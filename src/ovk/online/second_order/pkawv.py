@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import SIZE, Array, Mask, check_int, equal, in_interval, one_of, reads_snapshot, snapshot_of
+from ovk.base import SIZE, Array, Mask, check_choice, check_int, equal, in_interval, reads_snapshot, snapshot_of
 from ovk.features import DEPENDENCE_TOL, KORS, Dictionary, FeatureSpec, FeatureSums, Given, Nystrom, StreamFeatures
 from ovk.kernels import Gaussian
 from ovk.online.second_order import forecaster as common
@@ -244,7 +244,7 @@ class PKAWV(StreamRegressor):
         super()._check_parameters()
         if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
             raise ValueError(f"discount must be in (0, 1], got {self.discount!r}")
-        one_of(self.loss, "loss", "squared", "huber")
+        check_choice(self.loss, "loss", ("squared", "huber"))
         exact = self._plan().keeps_past()
         if self.window is not None:
             check_int(self.window, "window")
@@ -586,7 +586,7 @@ class PKAWVClassifier(CodedClassifier):
         return np.asarray(self.learner_.support_)
 
     def _simplex(self) -> bool:
-        one_of(self.coding, "coding", "simplex", "one-vs-rest")
+        check_choice(self.coding, "coding", ("simplex", "one-vs-rest"))
         return self.coding == "simplex"
 
     def _learner(self) -> PKAWV:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_int, one_of, thread_for_row
+from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_choice, check_int, thread_for_row
 from ovk.kernels import Stationary
 from ovk.online.shared.rows import LearnedRows, Rows, Scale, checked_rows
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
@@ -134,7 +134,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         return tags
 
     def _check_parameters(self) -> None:
-        one_of(self.on_invalid, "on_invalid", "raise", "skip")
+        check_choice(self.on_invalid, "on_invalid", ("raise", "skip"))
         self._warm_up_rows()
 
     @abstractmethod
