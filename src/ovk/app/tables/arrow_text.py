@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ovk.base import TextCells
 
-#: Rows of a file that the standard library reads first: in less time than it takes to import pyarrow.
+#: Rows of a file that the standard library reads first: in less time than it takes to import pyarrow, if it is not yet.
 ROWS_BEFORE_ARROW = 10_000
 
 #: Minimum number of lines in a block that pyarrow splits faster.
@@ -64,7 +64,7 @@ def parse_plain(
     filled: Sequence[int] = range(len(lines))
     if min(map(len, lines)) <= len("\r\n"):
         filled = [i for i, line in enumerate(lines) if line not in ("\n", "\r\n")]
-        data = "".join(lines[i] for i in filled).encode()
+        data = "".join([lines[i] for i in filled]).encode()
     ragged: dict[int, str] = {}
 
     def skip(row: Any) -> str:
