@@ -385,10 +385,10 @@ def _is_unknown(cell: Any, *, whole: bool) -> bool:
 
 def guess_column(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
     """The type of a column from its first cells: numbers, dates or categories. None if words never repeat."""
-    present = [cell for cell in cells if not is_missing_cell(cell)]
-    points = int(read_numbers(present).bad.sum())
+    points = int(read_numbers(cells).bad.sum())
     if not points:
         return Number(name)
+    present = [cell for cell in cells if not is_missing_cell(cell)]
     return _other_number(name, present, points) or _date_or_words(name, present, max_levels)
 
 

@@ -1,6 +1,7 @@
 """pyarrow and the standard library read the same from every CSV."""
 
 import gzip
+import sys
 
 import numpy as np
 import pytest
@@ -236,3 +237,13 @@ def test_one_reader_resumes_what_the_other_began(tmp_path, monkeypatch):
     assert session.offset == 400
     assert session.n_bad >= 5
     assert len(set(found.values())) == 1
+
+
+def test_pyarrow_reads_the_first_rows_too_if_it_is_imported(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    path = table(tmp_path / "t.csv")
+    for imported, expected in ((True, TextCells), (False, tuple)):
+        if not imported:
+            monkeypatch.delitem(sys.modules, "pyarrow")
+        with open_records(path) as records:
+            assert type(next(records.batches(64)).columns[0]) is expected

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ovk.base import TextCells
 
-#: Number of rows read by the standard library before pyarrow is imported, which takes longer than reading them.
+#: Number of rows that the standard library reads before pyarrow is imported, unless it is already: importing takes longer.
 ROWS_BEFORE_ARROW = 10_000
 
 #: Minimum number of lines in a block that pyarrow splits faster.
@@ -64,7 +64,7 @@ def parse_plain(
     filled: Sequence[int] = range(len(lines))
     if min(map(len, lines)) <= len("\r\n"):
         filled = [i for i, line in enumerate(lines) if line not in ("\n", "\r\n")]
-        data = "".join(lines[i] for i in filled).encode()
+        data = "".join([lines[i] for i in filled]).encode()
     ragged: dict[int, str] = {}
 
     def skip(row: Any) -> str:

@@ -14,6 +14,7 @@ import csv
 import hashlib
 import json
 import lzma
+import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -313,8 +314,10 @@ class CSVRecords(TextRecords):
         return found
 
     def _parse_plain(self, lines: list[str], data: bytes) -> Parsed | None:
-        enough = len(lines) >= arrow_text.MIN_LINES and self.offset >= arrow_text.ROWS_BEFORE_ARROW
-        if not enough or max(map(len, lines)) > MAX_CELL or not arrow_installed():
+        worth_it = self.offset >= arrow_text.ROWS_BEFORE_ARROW or "pyarrow" in sys.modules
+        if not worth_it or len(lines) < arrow_text.MIN_LINES or not arrow_installed():
+            return None
+        if max(map(len, lines)) > MAX_CELL:
             return None
         return parse_plain(lines, data, self._delimiter, len(self.names), self.columns)
 
