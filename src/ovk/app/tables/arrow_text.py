@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ovk.base import TextCells
 
-#: Number of rows that the standard library reads before pyarrow is imported, unless it is already: importing takes longer.
+#: Number of rows that the standard library reads before pyarrow is imported: importing takes longer than reading them.
 ROWS_BEFORE_ARROW = 10_000
 
 #: Minimum number of lines in a block that pyarrow splits faster.
