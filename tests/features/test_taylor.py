@@ -105,7 +105,7 @@ def test_bad_arguments():
         TaylorMap.from_kernel(Gaussian(1.0), 1.5, CENTRE)
     with pytest.raises(ValueError, match="centre must be a finite vector"):
         TaylorMap.from_kernel(Gaussian(1.0), 2, [np.nan])
-    with pytest.raises(ValueError, match="length_scale has 2 entries"):
+    with pytest.raises(ValueError, match="length_scale must have 3 entries"):
         TaylorMap.from_kernel(Gaussian(np.ones(2)), 2, CENTRE)
     with pytest.raises(ValueError, match="lower the degree"):
         TaylorMap.from_kernel(Gaussian(1.0), 10, np.zeros(40))

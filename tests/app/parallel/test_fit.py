@@ -120,7 +120,7 @@ def test_forecasters_of_parts(client, tmp_path):
         assert_allclose(far.predict(X), whole.predict(X), rtol=0, atol=1e-9)
         assert far.t_ == N
     ovk.save(far, tmp_path / "model.ovk")
-    with pytest.raises(ValueError, match="learner that forgets"):
+    with pytest.raises(ValueError, match="must not forget"):
         fit(PKAWV(KERNEL, discount=0.99), cut(rows, 2), client)
 
 

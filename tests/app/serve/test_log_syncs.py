@@ -195,7 +195,7 @@ def test_rows_with_some_of_their_labels_wait_again_after_a_restart():
     ledger = Ledger(Limits(), ["y0", "y1"], history, print)
     assert len(ledger) == 1
     assert ledger.rows_of("p") is not None
-    with pytest.raises(RequestError, match="a label of y0 already"):
+    with pytest.raises(RequestError, match="already has labels of y0"):
         ledger.queued(labelled("p", "y0"), None)
     with pytest.raises(RequestError, match="no rows wait for labels"):
         ledger.queued(labelled("q", "y1"), None)
