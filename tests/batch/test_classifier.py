@@ -80,6 +80,14 @@ def test_class_weights_are_sample_weights_and_balanced_finds_the_rare_class():
         OVKClassifier(class_weight="even").fit(X, y)
 
 
+def test_class_weights_of_several_columns_are_multiplied():
+    y = (X > [0.7, 0.5]).astype(int)
+    each = [{0: 1.0, 1: 5.0}, {0: 1.0, 1: 3.0}]
+    weighted = OVKClassifier(Gaussian(1.0), 1.0, class_weight=each).fit(X, y)
+    by_rows = OVKClassifier(Gaussian(1.0), 1.0).fit(X, y, np.where(y == 1, [5.0, 3.0], 1.0).prod(axis=1))
+    assert_allclose(weighted.predict_proba(NEW), by_rows.predict_proba(NEW), atol=1e-10)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_probabilities_are_those_of_the_labels(classes):
     rng = np.random.default_rng(3)

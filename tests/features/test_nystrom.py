@@ -140,6 +140,17 @@ def test_points_chosen_for_a_sum_of_products_are_those_of_its_scalar_kernel():
     assert_array_equal(terms, scalar)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_points_chosen_by_leverage_are_those_of_the_definition(seed):
+    """Over enough rows that the weights of the points decide which rows join."""
+    X = np.random.default_rng(seed + 10).standard_normal((400, 1))
+    found = Given.chosen(Gaussian(1.0), X, KORS(0.1, 0.8, 0.2), random_state=seed).points
+    draws = np.random.default_rng(seed).random(400)
+    expected = reference.kors(Gaussian(1.0)(X), 0.1, 0.8, 0.2, draws)
+    assert 10 < len(expected) < 100
+    assert_array_equal(found, X[expected])
+
+
 @pytest.mark.parametrize("alpha", [1e-4, 1e-8])
 def test_nearly_dependent_points_count_where_only_the_span_matters(alpha):
     """With all rows as points, learners with a given dictionary or an exact past are the exact ones."""

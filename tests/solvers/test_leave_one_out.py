@@ -189,6 +189,17 @@ def test_curves_with_gaps_in_few_coordinates(entry, intercept):
         assert_allclose(found, expected[seen], rtol=1e-8, atol=1e-8)
 
 
+def test_curves_with_gaps_lose_no_more_than_the_tolerance_in_all():
+    """Columns that are each below the tolerance are kept if together they exceed it."""
+    scales, tol = np.array([1.0] + 3 * [1e-3] + 16 * [1e-9]), 2e-3
+    points, outputs = np.nonzero(np.random.default_rng(4).random((N, 20)) < 0.8)
+    observed = Observed(Kronecker(np.eye(N), Dense(np.diag(scales))), points, outputs)
+    pairs = observed_eigenpairs(observed, tol)
+    assert not pairs.full
+    assert pairs.Q.shape[1] < 0.8 * len(points)
+    assert 0.0 < scales[outputs].sum() - pairs.g.sum() <= tol
+
+
 def test_rough_curves_with_gaps_take_the_plain_eigenvectors():
     base = Kronecker(Gaussian(1.5)(X), Integral(grid=np.linspace(0, 1, 24)))
     points, outputs = np.nonzero(np.random.default_rng(4).random((N, 24)) < 0.6)

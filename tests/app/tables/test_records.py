@@ -124,6 +124,21 @@ def test_parquet(tmp_path):
         open_records(tmp_path / "t.parquet")
 
 
+@pytest.mark.parametrize("kind", ["int64", "float64", "string"])
+def test_the_digest_of_a_parquet_file_tells_a_missing_cell_from_zero(tmp_path, kind):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    digests = set()
+    for cells in ([1, 0, 2], [1, None, 2], [None, 1, 2]):
+        column = arrow.array(cells, arrow.int64()).cast(kind)
+        parquet.write_table(arrow.table({"a": column}), tmp_path / "t.parquet")
+        with open_records(tmp_path / "t.parquet") as records:
+            next(records.batches(10))
+            digests.add(records.digest())
+    assert len(digests) == 3
+
+
 @pytest.mark.parametrize("text", [TEXT, '{"name": "Zürich", "x": "1"}\n{"name": "Genève", "x": "2"}\n'])
 def test_standard_input_tells_its_format_by_the_first_letter(monkeypatch, text):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))

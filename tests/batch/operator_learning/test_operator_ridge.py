@@ -174,6 +174,20 @@ def test_fields_groups_and_files(tmp_path):
     np.testing.assert_array_equal(again.predict_bands(X[:3])[0], model.predict_bands(X[:3])[0])
 
 
+def test_groups_with_the_same_kernel_have_their_own_ridges():
+    """The first coordinate is a smooth function with noise, the second is noise."""
+    noise = np.random.default_rng(1).standard_normal((60, 2))
+    Y = np.column_stack([2.0 * A[:, 0], np.zeros(60)]) + noise
+    model = OperatorRidge(Gaussian(1.5), [1e-1, 1e2], decay=0.5, groups=2, input_grid=CIRCLE).fit(X, Y)
+    assert model.alphas_ == [1e-1, 1e2]
+    S = model.outputs_.coordinates(Y)
+    for (a, b), alpha in zip(model.groups_, model.alphas_, strict=True):
+        Z = model.Z_fit_ * stretch(model.scales_, 0.5)
+        C, intercept = FactoredRidge.of(Gaussian(1.5), Z, alpha).solve(S[:, a:b])
+        np.testing.assert_allclose(model.dual_coef_[:, a:b], C, atol=1e-9)
+        np.testing.assert_allclose(model.intercept_[a:b], intercept, atol=1e-9)
+
+
 def test_a_metric_can_be_learned():
     model = OperatorRidge(
         input_grid=CIRCLE, output_grid=CIRCLE, metric=GradientMetric(), kernel=Gaussian(1.5), alpha=1e-4

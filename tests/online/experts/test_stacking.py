@@ -48,12 +48,15 @@ def test_logistic_finds_the_probabilities():
     assert np.mean((Z - p)[500:] ** 2) < 0.002
 
 
-def test_replay_is_the_penalised_maximum_likelihood():
+@pytest.mark.parametrize("g", [1.0, 0.99])
+def test_replay_is_the_penalised_maximum_likelihood(g):
     X, Y, _ = labelled(400)
     v = weighted(400)
-    model = OnlineLogistic(np.zeros((3, 2)), 0.5)
+    model = OnlineLogistic(np.zeros((3, 2)), 0.5, discount=g)
     list(model.replay(X, Y, v))
-    gradient = X.T @ (v[:, None] * (Y - sigmoid(X @ model.weights))) - 0.5 * model.weights
+    # The last row has the age 0.
+    discounted = v * g ** np.arange(400)[::-1]
+    gradient = X.T @ (discounted[:, None] * (Y - sigmoid(X @ model.weights))) - 0.5 * model.weights
     np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
 
 
