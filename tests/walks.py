@@ -58,6 +58,8 @@ def chunk_of_autostream(directory):
 
 
 def stream_of_a_file(directory):
+    import pyarrow  # noqa: F401  (short files are read with it only where it is imported already)
+
     from ovk.app.cli import main
 
     X, Y = _data(1400, d=2, missing=0.1)

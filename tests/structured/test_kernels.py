@@ -149,7 +149,7 @@ def test_self_loops_change_nothing_and_names_are_nodes():
         (lambda: as_adjacency("graph"), "adjacency matrix or a networkx graph"),
         (lambda: Diffusion(GRAPH)([12]), "0 to 11"),
         (lambda: Diffusion(GRAPH)([0.5]), "integers"),
-        (lambda: Diffusion(GRAPH, nodes=list("abcdefghijkl"))(["z"]), "'z' is not a node"),
+        (lambda: Diffusion(GRAPH, nodes=list("abcdefghijkl"))(["z"]), "names of nodes of the graph, got 'z'"),
         (lambda: Diffusion(GRAPH, -1.0)([0]), "beta"),
         (lambda: Hierarchy(TREE)(["fish"]), "'fish' is not in the hierarchy"),
         (lambda: Hierarchy({"a": "b", "b": "a"})(["a"]), "cycle"),
