@@ -137,16 +137,20 @@ def ours(stream: Stream, known: Array, delay: int) -> Array:
         return Z
     last, fitted = np.empty(labels.shape, dtype=labels.dtype), False
     last[:] = None if stream.classes else np.nan
+    raw = Z.copy()
     for start in range(0, len(Y), BLOCK):
         old, rows = slice(start - delay - BLOCK, start - delay), slice(start, start + BLOCK)
         if old.start >= 0:
-            if fitted:
-                model.partial_fit_late(stream.X[old], labels[old], last[old])
-            else:
-                model.partial_fit(stream.X[old], labels[old], **extra)
+            if stream.classes:
+                extra["predicted"] = raw[old]
+            model.partial_fit_late(stream.X[old], labels[old], last[old], **extra)
             fitted = True
         if fitted:
-            Z[rows] = model.predict_proba(stream.X[rows]) if stream.classes else model.predict(stream.X[rows])
+            if stream.classes:
+                raw[rows] = model.predict_proba(stream.X[rows], tempered=False)
+                Z[rows] = model.temper(raw[rows])
+            else:
+                Z[rows] = model.predict(stream.X[rows])
             last[rows] = model.last_label_
     return Z
 

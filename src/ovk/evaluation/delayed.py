@@ -46,6 +46,7 @@ class Incremental(Protocol):
 
 
 # A learner with the last label as an input has `partial_fit_late`, which takes the values of `last_label_`.
+# A classifier with `temper` also takes the probabilities that it predicted, from which it learns how certain to be.
 
 
 def last_label(model: Any) -> Any:
@@ -58,11 +59,34 @@ def last_label(model: Any) -> Any:
         return None
 
 
-def learn_rows(model: Any, X: Any, y: Any, last: Sequence[Any] = (), **options: Any) -> None:
-    """Learn rows whose labels have arrived; `last` holds `last_label(model)` at the prediction of each row."""
+def untempered(model: Any, X: Array) -> Array | None:
+    """(n, k) probabilities that `temper` would change; None for models without it and before the first label."""
+    if not hasattr(model, "temper"):
+        return None
+    try:
+        found: Array = model.predict_proba(X, tempered=False)
+        return found
+    except NotFittedError:
+        return None
+
+
+def learn_rows(
+    model: Any, X: Any, y: Any, last: Sequence[Any] = (), predicted: Sequence[Array | None] = (), **options: Any
+) -> None:
+    """Learn rows whose labels have arrived.
+
+    `last` holds `last_label(model)`, and `predicted`, if it is not empty, `untempered(model, x)`, at the prediction of
+    each row.
+    """
     if not hasattr(model, "partial_fit_late"):
         model.partial_fit(X, y, **options)
         return
+    if predicted and hasattr(model, "temper"):
+        classes = max((one.shape[1] for one in predicted if one is not None), default=1)
+        # Rows without probabilities of all classes teach nothing about certainty.
+        empty = np.full((1, classes), np.nan)
+        whole = [one if one is not None and one.shape[1] == classes else empty for one in predicted]
+        options["predicted"] = np.concatenate(whole)
     none = None if isinstance(model, ClassifierMixin) else np.full(np.size(y[0]), np.nan)
     known = np.array([none if one is None else one for one in last], dtype=object if none is None else np.float64)
     model.partial_fit_late(X, y, known, **options)
@@ -153,12 +177,13 @@ class LabelQueue(Generic[T]):
 
 
 class PendingRow(NamedTuple):
-    """A predicted row: inputs (1, p), target, weight, and the last label known at the prediction."""
+    """A predicted row: inputs (1, p), target, weight, and what the model knew and said (`learn_rows`)."""
 
     X: Array
     y: Any
     weight: Any
     last: Any
+    predicted: Array | None
 
 
 class RowByRow:
@@ -190,7 +215,8 @@ class RowByRow:
                     F[row] = np.zeros(d) if self.task.numeric else np.eye(1, d)
                 else:
                     self.n_before_first_label += 1
-            return PendingRow(X[row], y[row], None if weights is None else weights[row], last)
+            weight = None if weights is None else weights[row]
+            return PendingRow(X[row], y[row], weight, last, untempered(self.model, X[row]))
 
         self._queue.replay(len(X), predict, lambda rows: self._learn(rows, classes))
         return F
@@ -206,5 +232,5 @@ class RowByRow:
             if some[0].weight is not None:
                 options["sample_weight"] = np.concatenate([row.weight for row in some])
             X, y = np.concatenate([row.X for row in some]), np.concatenate([row.y for row in some])
-            learn_rows(self.model, X, y, [row.last for row in some], **options)
+            learn_rows(self.model, X, y, [row.last for row in some], [row.predicted for row in some], **options)
             self._has_labels = self._has_labels or not missing_labels(y).all()

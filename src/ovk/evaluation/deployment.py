@@ -92,7 +92,7 @@ class WithIntervals(Transactional, Parameters):
             if last_label is None:
                 work._learn_rows(X, y, sample_weight)
             else:
-                options = {} if sample_weight is None else {"sample_weight": sample_weight}
+                options: dict[str, Any] = {} if sample_weight is None else {"sample_weight": sample_weight}
                 learn_rows(work.learner_, X, y, last_label, **options)
             if regions is not None and len(regions):
                 work.intervals_.learn(regions, Y[scored], delay)
@@ -293,7 +293,8 @@ class DelayedLabels(Parameters):
         return known if isinstance(known, int) else None
 
     def _learn_rows(self, places: Indices, labels: Array, weights: Array | None) -> None:
-        X, options = self.inputs_[places], {} if weights is None else {"sample_weight": weights}
+        X = self.inputs_[places]
+        options: dict[str, Any] = {} if weights is None else {"sample_weight": weights}
         last = None if self.last_labels_ is None else [self.last_labels_[place] for place in places]
         if isinstance(self.model_, WithIntervals):
             # Rows before the first label have no region.

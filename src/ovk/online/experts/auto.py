@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Array, Labels, Mask, Parameters, Transactional, check_inputs, reads_snapshot
 from ovk.online.experts.mixture import ExpertMixture
+from ovk.online.experts.tempering import Tempering
 from ovk.online.shared.code_classifier import checked_labels
 from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows, checked_weights
@@ -195,6 +196,7 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
     ----------
     classes_ : labels in order of appearance, unless they were given at the start
     mixture_ : the experts
+    tempering_ : how much more or less certain the probabilities become
     expert_weights_, effective_window_ : weights of the experts, and how far back they look; both change after a drift
 
     See Also
@@ -215,8 +217,9 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
 
     classes_: Labels
     mixture_: ExpertMixture
+    tempering_: Tempering
     n_features_in_: int
-    _state_classes = {"mixture_": ExpertMixture}
+    _state_classes = {"mixture_": ExpertMixture, "tempering_": Tempering}
     expert_weights_ = property(_expert_weights)
     effective_window_ = property(_effective_window)
     _add_inputs = _add_inputs
@@ -241,17 +244,31 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
         self.predict_proba_then_learn(X, y, classes, sample_weight)
         return self
 
-    def partial_fit_late(self, X: Any, y: Any, last_label: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit_late(
+        self,
+        X: Any,
+        y: Any,
+        last_label: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        predicted: Any = None,
+    ) -> Self:
         """Learn rows whose labels arrive after later rows were predicted.
 
         Parameters
         ----------
         X, y, classes, sample_weight : as in `predict_then_learn`
         last_label : (n,) labels, `last_label_` when each row was predicted; None where there was none
+        predicted : (n, k), optional
+            ``predict_proba(X, tempered=False)`` when each row was predicted; nan where there was none
         """
         last = checked_labels(last_label, len(X))
+        if predicted is not None:
+            predicted = np.asarray(predicted, dtype=np.float64)
+            if predicted.ndim != 2 or len(predicted) != len(X):
+                raise ValueError(f"predicted must have shape ({len(X)}, k) for k classes, got {predicted.shape}")
         with self._transaction() as work:
-            work._check_then_learn(X, y, classes, sample_weight, last=last)
+            work._check_then_learn(X, y, classes, sample_weight, last=last, predicted=predicted)
         return self
 
     @property
@@ -287,10 +304,20 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
             return work._check_then_learn(X, y, classes, sample_weight)
 
     @reads_snapshot
-    def predict_proba(self, X: Any) -> Array:
-        """(n, k) probabilities of `classes_`, as if each row came next; nothing is learned."""
+    def predict_proba(self, X: Any, *, tempered: bool = True) -> Array:
+        """(n, k) probabilities of `classes_`, as if each row came next; nothing is learned.
+
+        With ``tempered=False`` they are those to pass to `temper`, and later to `partial_fit_late`.
+        """
         X = _new_inputs(self, X)
-        return self._probabilities(self.mixture_.predict(X))
+        P = self._probabilities(self.mixture_.predict(X))
+        return self.tempering_.predict(P) if tempered else P
+
+    @reads_snapshot
+    def temper(self, P: Array) -> Array:
+        """``predict_proba(X)`` from ``P = predict_proba(X, tempered=False)``."""
+        check_is_fitted(self)
+        return self.tempering_.predict(P)
 
     @reads_snapshot
     def predict(self, X: Any) -> Labels:
@@ -307,6 +334,7 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
         *,
         whole: bool = False,
         last: tuple[Labels, Mask] | None = None,
+        predicted: Any = None,
     ) -> Array:
         """Probabilities of the rows, each made before its row is learned; `whole`: y names the classes."""
         _check_lag(self.lag)
@@ -322,6 +350,7 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
             self.classes_ = unique_labels(given) if whole or classes is not None else given[:1]
             outputs = 1 if len(self.classes_) <= 2 else len(self.classes_)
             self.mixture_ = ExpertMixture(X.shape[1], outputs, classes=True, lag=self.lag)
+            self.tempering_ = Tempering()
         if counts.any() and _is_text(labels[counts]) != _is_text(self.classes_):
             raise ValueError(
                 f"y contains the label {labels[counts].tolist()[0]!r}, and the classes so far are "
@@ -331,16 +360,26 @@ class AutoStreamClassifier(ClassifierMixin, Transactional, Parameters):
         def update(rows: slice) -> Array:
             before = None if last is None else self._codes(last[0][rows], last[1][rows])
             some = None if weights is None else weights[rows]
-            return self.mixture_.predict_and_update(X[rows], self._codes(labels[rows], known[rows]), some, before)
+            codes = self._codes(labels[rows], known[rows])
+            P = self._probabilities(self.mixture_.predict_and_update(X[rows], codes, some, before))
+            if last is not None and predicted is None:
+                # How certain it may be is unknown.
+                self.tempering_ = Tempering()
+                return P
+            Q = P if predicted is None else predicted[rows]
+            numbers = codes.argmax(axis=1) if codes.shape[1] > 1 else np.nan_to_num(codes[:, 0]).astype(np.int64)
+            numbers = np.where(counts[rows] & (numbers < Q.shape[1]) & np.isfinite(Q).all(axis=1), numbers, -1)
+            return self.tempering_.learn(Q, numbers, np.ones(len(Q)) if some is None else some)
 
         parts, start = [], 0
         while start < len(X):
             new = counts[start:] & ~np.isin(labels[start:], self.classes_)
             stop = start + int(new.argmax()) if new.any() else len(labels)
-            parts.append(self._probabilities(update(slice(start, stop))))
+            parts.append(update(slice(start, stop)))
             if stop < len(labels):
                 # The first row of a new class is predicted without it.
-                parts.append(self._probabilities(self.mixture_.predict(X[stop : stop + 1])))
+                P = self._probabilities(self.mixture_.predict(X[stop : stop + 1]))
+                parts.append(self.tempering_.predict(P))
                 self._add_class(labels[stop])
                 update(slice(stop, stop + 1))
             start = stop + 1

@@ -175,20 +175,20 @@ def discounted_sums(first: Array, values: Array, discount: float) -> Array:
 class ModelComparison(State):
     """Weights of a new learner and an old one, from (n, d) squared errors of both; `usual` (d,) is added to each."""
 
-    _saved_state = ("old", "new", "labels", "usual")
-    _stored = {"old": "d inf", "new": "d inf", "labels": "d", "usual": "d inf"}
+    _saved_state = ("old", "new", "labels", "usual", "odds")
+    _stored = {"old": "d inf", "new": "d inf", "labels": "d", "usual": "d inf", "odds": float}
 
-    def __init__(self, old: Array, new: Array, usual: Array) -> None:
-        self.usual = usual
+    def __init__(self, old: Array, new: Array, usual: Array, odds: float = PRIOR_ODDS) -> None:
+        self.usual, self.odds = usual, odds
         self.old = self.new = self.labels = np.zeros(old.shape[1])
         self.learn(old, new)
 
     def weight(self) -> Array:
-        return _weight(self.old, self.new, self.labels)
+        return _weight(self.odds, self.old, self.new, self.labels)
 
     def weights(self, old: Array, new: Array) -> Array:
         """(n, d) weights of the new learner before the errors of each row."""
-        return _weight(*self._sums(old, new))[:-1]
+        return _weight(self.odds, *self._sums(old, new))[:-1]
 
     def learn(self, old: Array, new: Array) -> None:
         self.old, self.new, self.labels = (sums[-1] for sums in self._sums(old, new))
@@ -199,15 +199,17 @@ class ModelComparison(State):
         return [discounted_sums(*pair, COMPARISON_DISCOUNT) for pair in zip(firsts, values, strict=True)]
 
 
-def _weight(old: Array, new: Array, labels: Array) -> Array:
+def _weight(odds: float, old: Array, new: Array, labels: Array) -> Array:
     tiny = np.finfo(float).tiny
-    odds = np.log(PRIOR_ODDS) + 0.5 * labels * (np.log(np.maximum(new, tiny)) - np.log(np.maximum(old, tiny)))
-    found: Array = 1.0 / (1.0 + np.exp(np.clip(odds, -50.0, 50.0)))
+    logs = np.log(odds) + 0.5 * labels * (np.log(np.maximum(new, tiny)) - np.log(np.maximum(old, tiny)))
+    found: Array = 1.0 / (1.0 + np.exp(np.clip(logs, -50.0, 50.0)))
     return found
 
 
 #: Rows with labels, and rows with or without labels, that are processed at once.
 MAX_LEARNED_ROWS, MAX_ROWS = 128, 4096
+#: Rows after which an early mixture is fitted, and the odds against it before the first row.
+EARLY_REFIT_ROWS, EARLY_ODDS = (8, 20, 35, 60, 110), 3.0
 #: A refit of more rows is split over the following rows.
 MAX_ROWS_AT_ONCE = 200
 #: Discount per row of the experts' losses.
@@ -229,11 +231,12 @@ class ExpertMixture(State):
     It aggregates, in this order: the running mean (until the first fit) or the correction by other outputs, the last
     label, the experts, and the kernel expert from before the last refit. With `classes`, whose labels are 0 or 1, the
     last label and the transitions from it abstain while the last fit does not use the last label. If it is `watched`,
-    a second mixture starts when errors grow.
+    a second mixture starts when errors grow. Before that an `early` one is refitted more often, and ends after
+    200 rows.
     """
 
     _saved_state = (
-        *("classes", "lag", "count", "since", "refit_since", "total", "seen", "last", "low", "high", "reach"),
+        *("classes", "lag", "early", "count", "since", "refit_since", "total", "seen", "last", "low", "high", "reach"),
         *(
             "burst_ends",
             "recent",
@@ -257,7 +260,7 @@ class ExpertMixture(State):
         "contest": ModelComparison,
     }
     _stored = {
-        "classes lag": bool,
+        "classes lag early": bool,
         "count since refit_since": int,
         "total seen last": "d",
         "low high reach": "d inf",
@@ -271,7 +274,7 @@ class ExpertMixture(State):
     def __init__(
         self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True, watched: bool = True
     ) -> None:
-        self.classes, self.lag, self.count = classes, lag, 0
+        self.classes, self.lag, self.early, self.count = classes, lag, False, 0
         #: Number of rows before the first that counts towards a refit.
         self.since = 0
         #: Number of rows before the current refit, 0 if there is none.
@@ -294,6 +297,11 @@ class ExpertMixture(State):
         self.alarm = ErrorAlarm(inputs, outputs, classes=classes) if watched else None
         self.candidate: ExpertMixture | None = None
         self.contest: ModelComparison | None = None
+        if watched and (classes or outputs == 1):
+            self.candidate = type(self)(inputs, outputs, classes=classes, lag=lag, watched=False)
+            self.candidate.early = True
+            none = np.empty((0, 1 if classes else outputs))
+            self.contest = ModelComparison(none, none, np.zeros(none.shape[1]), EARLY_ODDS)
 
     #: The current refit, the experts that it has fitted, and how many of the rows since its start they have learned.
     _work: Refit | None = None
@@ -323,6 +331,8 @@ class ExpertMixture(State):
             until = min(MAX_LEARNED_ROWS, self._until_refit(counted))
             if self.burst_ends > self.count:
                 until = min(until, self.burst_ends - self.count)
+            if self._has_early():
+                until = min(until, self._early_end() - self.count)
             if self.refit_since:
                 until = min(until, self._until_fitted(len(X) - start))
             stop = min(start + MAX_ROWS, len(X), start + _rows_up_to(learned[start:], until))
@@ -344,16 +354,18 @@ class ExpertMixture(State):
                 if self.refit_since:
                     self._continue_refit()
                 after_burst = self.count == self.burst_ends and self._had_burst()
-                if after_burst or self.count - self.since in self._refit_rows:
+                if after_burst or self.count - self.since in self._schedule():
                     self._refit(at_once=after_burst)
                 else:
                     for experts, had in groups:
-                        if experts.count > had and experts.count in self._refit_rows:
+                        if experts.count > had and experts.count in self._schedule():
                             self._refit_group(experts)
                 if self.alarm is not None:
                     Z[rows] = self._combine_with_candidate(
                         X[rows], Y[rows], some, shown, kept, means, Z[rows], candidate_Z
                     )
+                    if self._has_early() and self.count >= self._early_end():
+                        self.candidate = self.contest = None
             else:
                 Z[rows] = self._predict(X[rows])
             start = stop
@@ -384,7 +396,9 @@ class ExpertMixture(State):
                 old, new = self._losses(labels, own_Z[start:]), self._losses(labels, candidate_Z[start:])
                 Z[start:] += self.contest.weights(old, new) * (candidate_Z[start:] - own_Z[start:])
                 age = self.candidate.count - len(numbers)
-                until = next(rows for rows in self._comparison_rows if rows > age) - age
+                until = sys.maxsize
+                if not self.candidate.early:
+                    until = next(rows for rows in self._comparison_rows if rows > age) - age
             losses = self._losses(labels, Z[start:])
             some = numbers[:until]
             by_mean = self._losses(labels, means[start:])
@@ -441,8 +455,8 @@ class ExpertMixture(State):
         assert self.contest is not None
         weight = self.contest.weight()
         if age == 0:
-            return bool((weight > 0.5).all())
-        if age not in self._comparison_rows:
+            return bool((weight > 0.5).all()) and not self._has_early()
+        if age not in self._comparison_rows or self._has_early():
             return False
         with np.errstate(all="ignore"):
             ratio = self.contest.new / self.contest.old
@@ -457,7 +471,16 @@ class ExpertMixture(State):
         return won
 
     def _until_refit(self, counted: int) -> int:
-        return next((rows for rows in self._refit_rows if rows > counted), sys.maxsize) - counted
+        return next((rows for rows in self._schedule() if rows > counted), sys.maxsize) - counted
+
+    def _early_end(self) -> int:
+        return self._refit_rows[:3][-1]
+
+    def _has_early(self) -> bool:
+        return self.candidate is not None and self.candidate.early
+
+    def _schedule(self) -> tuple[int, ...]:
+        return EARLY_REFIT_ROWS if self.early else self._refit_rows
 
     def predict(self, X: Array) -> Array:
         with threads_for(len(X)):
@@ -521,7 +544,8 @@ class ExpertMixture(State):
     def recode(self, M: Array, constant: Array) -> ExpertMixture:
         """A mixture for the labels y M + c, fitted to the stored rows, with equal weights of the experts."""
         X, last, Y, weights = self.recent.with_weights()
-        new = ExpertMixture(X.shape[1], M.shape[1], classes=self.classes, lag=self.lag)
+        new = ExpertMixture(X.shape[1], M.shape[1], classes=self.classes, lag=self.lag, watched=not self.early)
+        new.early = self.early
         new.count, new.since, new.last = self.count, self.since, self.last @ M + constant
         new.seen, new.total = np.full(M.shape[1], self.seen[0]), self.total @ M + self.seen[0] * constant
         new.low, new.high = np.zeros(M.shape[1]), np.ones(M.shape[1])
@@ -529,6 +553,8 @@ class ExpertMixture(State):
         if self.experts:
             with one_blas_thread():
                 new._refit()
+        early = self.candidate if self._has_early() else None
+        new.candidate, new.contest = (None, None) if early is None else (early.recode(M, constant), new.contest)
         return new
 
     def with_inputs(self, count: int) -> ExpertMixture:
