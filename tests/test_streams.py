@@ -269,7 +269,12 @@ def _text(path, text):
         ("t.csv", "a,y\n1,2\n1,2,3\n", "line 3 of t.csv cannot be read (3 fields instead of 2)"),
         ("t.csv", 'a,y\n1,"2\n' + "1,2\n" * 50_000, "cannot be read"),
         ("t.jsonl", "", "t.jsonl is empty"),
-        ("t.jsonl", '{"a": 1, "y": 2}\n[1, 2]\n', "line 2 of t.jsonl cannot be read ('[1, 2]' is not a JSON object)"),
+        (
+            "t.jsonl",
+            '{"a": 1, "y": 2}\n[1, 2]\n',
+            "line 2 of t.jsonl cannot be read ('[1, 2]' is not a JSON object",
+        ),
+        ("t.jsonl", '{"a": 1, "y": 2}\n{"a": 1, "a": 3, "y": 2}\n', "or has a key twice"),
         ("t.jsonl", '{"a": 1, "y": 2}\n{"a": 1\n', "line 2 of t.jsonl cannot be read ("),
         ("t.csv", 'a,y\n"1\n",2\n\n"x\n",4\n', "has 'x\\n' in line 5"),
         ("t.jsonl", '\n\n{"a": 1, "y": 2}\n{"a": "x"}\n', "has 'x' in line 4"),

@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 
-from ovk.app.tables.records import PORTS, Batch, Records, csv_rows, is_number
+from ovk.app.tables.records import PORTS, Batch, Records, csv_rows, is_number, parse_json
 from ovk.base import check_int
 
 #: The query parameter that a URL may have, by scheme.
@@ -212,11 +212,11 @@ class RowReader:
 def _objects(data: bytes) -> list[dict[str, Any] | str]:
     """The objects of a message, and faults for anything else."""
     try:
-        whole = json.loads(data)
+        whole = parse_json(data.decode("utf-8"))
     except (ValueError, RecursionError, UnicodeError):
         lines = data.splitlines()
         if len(lines) < 2 or not data.lstrip().startswith(b"{"):
-            return [f"{_excerpt(data)} is not JSON"]
+            return [f"{_excerpt(data)} is not JSON, or has a key twice"]
         return [one for line in lines if line.strip() for one in _objects(line)]
     every = whole if isinstance(whole, list) else [whole]
     return [one if isinstance(one, dict) else f"{_excerpt(json.dumps(one))} is not a JSON object" for one in every]

@@ -383,7 +383,7 @@ class JSONRecords(TextRecords):
             row = _object(line)
             rows.append(None if row is None else [row.get(name) for name in self.names])
             if row is None and not line.isspace():
-                faults.append((i, f"{line.strip()[:40]!r} is not a JSON object"))
+                faults.append((i, f"{line.strip()[:40]!r} is not a JSON object, or has a key twice"))
         return self._by_column(rows, faults)
 
     def place(self, row: int) -> str:
@@ -403,9 +403,24 @@ def readable(label: str) -> Iterator[None]:
         ) from error
 
 
+def parse_json(text: str) -> Any:
+    """The value of JSON; raises ValueError for a key that occurs twice in an object."""
+    return _DECODER.decode(text)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
+
+
 def _object(line: str) -> dict[str, Any] | None:
     try:
-        row = json.loads(line)
+        row = parse_json(line.strip())
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
