@@ -69,6 +69,16 @@ def test_cells_that_look_like_numbers_are_doubted(cell):
     assert "look like numbers" in column_warning("dose", guess_column("dose", cells, 50), cells)
 
 
+def test_a_different_number_in_every_row_may_identify_it():
+    cells = [str(1001 + i) for i in range(30)]
+    said = column_warning("sample_id", guess_column("sample_id", cells, 50), cells)
+    assert "a different whole number in every row" in said
+    assert "ignore=['sample_id']" in said
+    assert column_warning("depth", guess_column("depth", cells, 50), cells) is None
+    cells[3] = cells[4]
+    assert column_warning("sample_id", guess_column("sample_id", cells, 50), cells) is None
+
+
 def test_many_different_words_are_doubted():
     cells = [f"V{i // 2:05d}x" if i % 3 else "none given" for i in range(300)]
     column = guess_column("visit", cells, 50)

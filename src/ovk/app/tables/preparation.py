@@ -93,14 +93,22 @@ _UNITS = re.compile(
 
 
 def column_warning(name: str, column: Column | None, cells: Sequence[Any]) -> str | None:
-    """A warning about a column of words, or an unused one (None), that may be numbers or names; otherwise None."""
+    """A warning about a column that may have the wrong type or identify rows; None if there is no doubt.
+
+    `column` is None for an unused one, whose words never repeat.
+    """
+    advice = f"exclude the column (--ignore; ignore=[{name!r}] in Python)"
+    if isinstance(column, Number):
+        different = _count_values(name, column, cells)
+        if different < MIN_WORDS or different < sum(not is_missing_cell(cell) for cell in cells):
+            return None
+        return f"Column {name!r} has a different whole number in every row. If it identifies the rows, {advice}."
     if not (column is None or isinstance(column, Category)):
         return None
     words = [as_word(cell) for cell in cells if not is_missing_cell(cell)]
     different = len(set(words))
     if different < MIN_WORDS:
         return None
-    advice = f"exclude the column (--ignore; ignore=[{name!r}] in Python)"
     like = [word for word in words if _LIKE_NUMBER.fullmatch(word)]
     if len(like) > WARNING_SHARE * len(words):
         used = "is read as words" if column is not None else "is not used because its words never repeat"
@@ -118,6 +126,12 @@ def column_warning(name: str, column: Column | None, cells: Sequence[Any]) -> st
 
 def count_units(name: str, column: Column | None, cells: Sequence[Any]) -> int:
     """Number of units, each with several rows, that a column identifies according to its name; otherwise 0."""
+    different = _count_values(name, column, cells)
+    return different if 2 < different <= sum(not is_missing_cell(cell) for cell in cells) / MIN_ROWS_PER_UNIT else 0
+
+
+def _count_values(name: str, column: Column | None, cells: Sequence[Any]) -> int:
+    """Number of distinct words or whole numbers, 0 if others occur or if the name is not that of an identifier."""
     tokens = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     if not isinstance(column, (Number, Category)) or not any(_UNITS.fullmatch(token.lower()) for token in tokens):
         return 0
@@ -127,10 +141,8 @@ def count_units(name: str, column: Column | None, cells: Sequence[Any]) -> int:
         values = values[np.isfinite(values)]
         if (values != np.round(values)).any():
             return 0
-        different = len(np.unique(values))
-    else:
-        different = len(set(map(as_word, present)))
-    return different if 2 < different <= len(present) / MIN_ROWS_PER_UNIT else 0
+        return len(np.unique(values))
+    return len(set(map(as_word, present)))
 
 
 def fill_forward(A: Array) -> Array:
