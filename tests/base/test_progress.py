@@ -202,3 +202,8 @@ def test_progress_may_be_shown_elsewhere(clock):
         ("outer", 1.0, 100.0),
         ("", None, 0.0),
     ]
+
+
+def test_the_time_left_counts_only_what_this_run_has_done():
+    assert "0:30 left" in progress_line("learning", 0.75, 30.0, before=0.5)
+    assert "0:10 left" in progress_line("learning", 0.75, 30.0)

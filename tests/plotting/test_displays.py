@@ -136,3 +136,10 @@ def test_outcomes_against_predictions_with_the_interval_of_new_rows():
 def test_the_most_relevant_column_is_on_top():
     display = RelevanceDisplay({"temperature": 0.8, "wind": 0.1}).plot()
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["wind", "temperature"]
+
+
+@pytest.mark.parametrize(("rows", "image"), [(100, False), (6000, True)])
+def test_many_points_are_drawn_as_an_image(rows, image):
+    y = np.random.default_rng(0).standard_normal(rows)
+    (points,) = (line for line in ObservedDisplay(y, y, 1.0, "y").plot().ax_.lines if line.get_marker() == ".")
+    assert points.get_rasterized() is image

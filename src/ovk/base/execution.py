@@ -303,8 +303,10 @@ class ProgressBar:
 BAR_WIDTH = 28  # characters of a bar
 
 
-def progress_line(label: str, done: float | None, elapsed: float, width: int = 0) -> str:
+def progress_line(label: str, done: float | None, elapsed: float, width: int = 0, before: float = 0.0) -> str:
     """Label, share done and time in at most `width` characters (0 for no limit); labels are cut between words.
+
+    The share `before` was done before the time `elapsed` began.
 
     >>> progress_line("learning tables", 0.5, 60.0, 45)
     'learning tables  50%  1:00 elapsed, 1:00 left'
@@ -314,7 +316,8 @@ def progress_line(label: str, done: float | None, elapsed: float, width: int = 0
     end = f"  {_clock(elapsed)}"
     bar = ""
     if done is not None:
-        end = f" {done:4.0%}{end} elapsed, {_clock(elapsed / done - elapsed if done > 0 else float('inf'))} left"
+        left = elapsed * (1.0 - before) / (done - before) - elapsed if done > before else float("inf")
+        end = f" {done:4.0%}{end} elapsed, {_clock(left)} left"
         bar = f" {'█' * round(done * BAR_WIDTH)}".ljust(BAR_WIDTH + 1, "░")
     if not width:
         return f"{label}{end}"

@@ -139,6 +139,10 @@ class RecentDisplay(Display):
         return self
 
 
+#: Maximum number of points that are drawn as a vector graphic.
+MAX_VECTOR_POINTS = 5000
+
+
 class ObservedDisplay(Display):
     """Outcomes (m,) against predictions (m,), with the interval of half width `half`, which may be infinite."""
 
@@ -165,7 +169,8 @@ class ObservedDisplay(Display):
             if np.isfinite(self.half):
                 draw_band(ax, ends, ends, np.full(2, self.half), f"{self.level:.0%} interval")
             ax.plot(ends, ends, color="0.5", linewidth=1, zorder=0)
-        ax.plot(f, y, ".", color=BLUE, markersize=4, label="row")
+        # A page with a vector graphic of a million points cannot be opened.
+        ax.plot(f, y, ".", color=BLUE, markersize=4, label="row", rasterized=len(y) > MAX_VECTOR_POINTS)
         ax.set_title(shortened(self.name, 44), fontsize=10)
         ax.locator_params(axis="x", nbins=5)
         ax.set(xlabel="prediction", ylabel="outcome")

@@ -47,6 +47,20 @@ def test_a_file_that_ends_in_the_warm_up_is_continued(ovk, table):
     assert json.loads(out)["rows"] == 82
 
 
+def test_a_new_run_replaces_an_earlier_model_only_on_request(ovk, table):
+    model = table.with_name("m.ovk")
+    run = ("stream", table, "--targets", "$q_$", "--save", model, "--warm-up", 20)
+    assert ovk(*run)[0] == 0
+    before = model.read_bytes()
+    code, _, err = ovk(*run)
+    assert code == 2
+    assert "--resume" in err
+    assert "--overwrite" in err
+    assert model.read_bytes() == before
+    assert ovk(*run, "--overwrite")[0] == 0
+    assert ovk(*run, "--resume", model)[0] == 0
+
+
 def test_input_files_are_not_replaced(ovk, table):
     before = table.read_bytes()
     code, _, err = ovk("fit", table, "--targets", "$q_$", "--save", table)

@@ -111,6 +111,8 @@ class Display:
 
     def __init__(self, text: str, done: float | None = None) -> None:
         self.text, self.done, self.start = text, done, time.monotonic()
+        #: The share that an earlier run has done.
+        self.before = 0.0
         self._ended = threading.Event()
         self._live: Live | None = None
 
@@ -135,7 +137,7 @@ class Display:
         return self.text
 
     def _text(self, width: int = 0) -> str:
-        return printable(progress_line(self._words(), self.done, time.monotonic() - self.start, width))
+        return printable(progress_line(self._words(), self.done, time.monotonic() - self.start, width, self.before))
 
     def _print_lines(self) -> None:
         while not self._ended.wait(LINE_INTERVAL):
@@ -155,6 +157,7 @@ class ProgressDisplay(Display):
 
     def show(self, reached: SessionProgress) -> None:
         self.rows, self._last, self.done = reached.rows, time.monotonic(), self._records.fraction_read()
+        self.before = (self.done or 0.0) * (1.0 - reached.rows / max(reached.session.offset, 1))
         rate = reached.rows / max(self._last - self.start, 1e-9)
         self.text = f"{reached.session.offset:,} rows, {rate:,.0f} rows/s, saved up to row {reached.saved:,}"
 

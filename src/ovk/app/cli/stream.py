@@ -39,6 +39,9 @@ def command(
     settings: Settings,
     given: set[str],
     save: Annotated[Path | None, typer.Option(help="File for the model, written at every checkpoint.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Let --save replace the model of an earlier run.")
+    ] = False,
     resume: Annotated[
         Path | None, typer.Option(help="Resume this model after the rows of the file that it has learned.")
     ] = None,
@@ -86,7 +89,7 @@ def command(
                 f"--{option} and --model autostream cannot be combined: autostream chooses it by itself; omit "
                 f"--{option}, or pass --model pkawv"
             )
-    _check_paths(save, resume, continue_with, template, report, predictions)
+    _check_paths(save, resume, continue_with, template, report, predictions, overwrite)
     if parquet and predictions in ("", "-"):
         raise CommandError("--parquet requires a directory: pass --predictions DIRECTORY")
     start = time.perf_counter()
@@ -214,6 +217,7 @@ def _check_paths(
     template: Path | None,
     report: Path | None,
     predictions: str,
+    overwrite: bool,
 ) -> None:
     """Reject paths with which the command would fail after learning."""
     if continue_with is not None and (resume is not None or template is not None):
@@ -235,3 +239,8 @@ def _check_paths(
         raise CommandError(f"--predictions: {predictions} {advice}")
     if save not in (resume, continue_with):
         check_model_path(save)
+        if save is not None and save.exists() and not overwrite:
+            raise CommandError(
+                f"--save: {save} is the model of an earlier run: continue it with --resume {save}, or replace it with "
+                "--overwrite"
+            )

@@ -143,7 +143,7 @@ def result_summary(result: ProgressiveResult, recent: RecentErrors | None = None
     )
     if alarms:
         last = ", ".join(f"{row:,}" for row in alarms[-5:])
-        found.sentences.append(f"drift alarms (rising errors): {len(alarms):,}, the last at row {last}")
+        found.sentences.append(f"drift alarms (rising errors): {len(alarms):,}, the latest at row {last}")
     found.result, found.targets = result, list(result.outputs)
     found.facts |= {"warm_up": result.untested, "model": result.model.name, "alarms": alarms}
     if result.task.numeric:

@@ -210,6 +210,8 @@ def _weight(odds: float, old: Array, new: Array, labels: Array) -> Array:
 MAX_LEARNED_ROWS, MAX_ROWS = 128, 4096
 #: Rows after which an early mixture is fitted, and the odds against it before the first row.
 EARLY_REFIT_ROWS, EARLY_ODDS = (8, 20, 35, 60, 110), 3.0
+#: Rows after which a second mixture for numbers is refitted too.
+SECOND_REFIT_ROWS = (110, 150)
 #: A refit of more rows is split over the following rows.
 MAX_ROWS_AT_ONCE = 200
 #: Discount per row of the experts' losses.
@@ -480,7 +482,11 @@ class ExpertMixture(State):
         return self.candidate is not None and self.candidate.early
 
     def _schedule(self) -> tuple[int, ...]:
-        return EARLY_REFIT_ROWS if self.early else self._refit_rows
+        if self.early:
+            return EARLY_REFIT_ROWS
+        # After an alarm there are few rows, and no early mixture beside the second one.
+        second = self.alarm is None and not self.classes
+        return (*self._refit_rows[:2], *SECOND_REFIT_ROWS, *self._refit_rows[2:]) if second else self._refit_rows
 
     def predict(self, X: Array) -> Array:
         with threads_for(len(X)):
