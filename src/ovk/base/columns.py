@@ -103,7 +103,7 @@ class TextCells(Sequence[str]):
         filled = compute.not_equal(self.array, "")
         if marks == ".":
             try:
-                values = compute.if_else(filled, self.array, None).cast("float64").to_numpy(zero_copy_only=False)
+                values = compute.if_else(filled, self.array, "nan").cast("float64").to_numpy(zero_copy_only=False)
             except ArrowInvalid:
                 pass
             else:
@@ -113,7 +113,7 @@ class TextCells(Sequence[str]):
         digits = rf"(?:[0-9]{{1,40}}[{marks}]?[0-9]{{0,40}}|[{marks}][0-9]{{1,40}})"
         plain = compute.match_substring_regex(self.array, rf"^-?{digits}(?:[eE][+-]?[0-9]{{1,2}})?$")
         texts = compute.replace_substring(self.array, ",", ".") if "," in marks else self.array
-        values = compute.if_else(plain, texts, None).cast("float64").to_numpy(zero_copy_only=False)
+        values = compute.if_else(plain, texts, "nan").cast("float64").to_numpy(zero_copy_only=False)
         return values.copy(), compute.and_not(filled, plain).to_numpy(zero_copy_only=False)
 
 
