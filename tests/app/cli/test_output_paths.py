@@ -50,6 +50,7 @@ def test_a_file_that_ends_in_the_warm_up_is_continued(ovk, table):
 def test_a_new_run_replaces_an_earlier_model_only_on_request(ovk, table):
     model = table.with_name("m.ovk")
     run = ("stream", table, "--targets", "$q_$", "--save", model, "--warm-up", 20)
+    model.touch()  # as tempfile and mktemp do
     assert ovk(*run)[0] == 0
     before = model.read_bytes()
     code, _, err = ovk(*run)

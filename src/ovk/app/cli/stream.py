@@ -239,7 +239,7 @@ def _check_paths(
         raise CommandError(f"--predictions: {predictions} {advice}")
     if save not in (resume, continue_with):
         check_model_path(save)
-        if save is not None and save.exists() and not overwrite:
+        if save is not None and save.exists() and save.stat().st_size and not overwrite:
             raise CommandError(
                 f"--save: {save} is the model of an earlier run: continue it with --resume {save}, or replace it with "
                 "--overwrite"
