@@ -219,7 +219,8 @@ def cached(method: Callable[[Any], R]) -> Callable[[Any], R]:
         if name in memo:
             old, value = memo[name]
             if all(_unchanged(old[k], v) for k, v in key.items()):
-                return value  # type: ignore[no-any-return]
+                result: R = value
+                return result
         value = method(self)
         memo[name] = (key, value)
         return value

@@ -352,9 +352,10 @@ class ObservedPairs:
 
     def columns(self) -> Array:
         """(N, d) indicators of each pair's output times the root of its weight: the columns of the intercepts."""
-        for output in np.flatnonzero(self.sum_by_output() == 0):
+        unobserved = np.flatnonzero(self.sum_by_output() == 0)
+        if len(unobserved):
             raise ValueError(
-                f"fit_intercept=True requires an observation of every output, but output {output} has none"
+                f"fit_intercept=True requires an observation of every output, but output {unobserved[0]} has none"
             )
         return np.eye(self.shape[1])[self.outputs] * self.roots[:, None]
 

@@ -177,7 +177,7 @@ class LabelQueue(Generic[T]):
 
 
 class PendingRow(NamedTuple):
-    """A predicted row: inputs (1, p), target, weight, and what the model knew and said (`learn_rows`)."""
+    """A predicted row: inputs (1, p), target, weight; last label and probabilities at its prediction (`learn_rows`)."""
 
     X: Array
     y: Any

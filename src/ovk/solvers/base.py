@@ -42,7 +42,10 @@ class Solution(NamedTuple):
 
 
 class Solver(Parameters, ABC):
-    """Solves (K + alpha I) C = Y for one gram and any number of alphas and right-hand sides."""
+    """Solves (K + alpha I) C = Y for one gram and any number of alphas and right-hand sides.
+
+    `factor` does the work that depends on neither, so a path of alphas shares it.
+    """
 
     @abstractmethod
     def factor(self, gram: Gram) -> Any:

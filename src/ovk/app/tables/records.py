@@ -496,8 +496,10 @@ class ParquetRecords(Records):
 
         if self.strict and (types.is_floating(column.type) or types.is_integer(column.type)):
             # An unsafe cast rounds integers beyond 2^53 instead of raising an error.
-            return column.cast("float64", safe=False).to_numpy()  # type: ignore[no-any-return]
-        return column.to_pylist()  # type: ignore[no-any-return]
+            numbers: Sequence[Any] = column.cast("float64", safe=False).to_numpy()
+            return numbers
+        cells: list[Any] = column.to_pylist()
+        return cells
 
     def close(self) -> None:
         self.file.close()
